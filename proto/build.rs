@@ -1,0 +1,34 @@
+//! Compiles the contracts without protoc and keeps their descriptors, comments included, for reflection.
+
+use std::{env, fs, path::PathBuf};
+
+use protox::prost::Message as _;
+
+const FILES: &[&str] =
+    &["trestle/table/v1/table_service.proto", "trestle/errors/v1/error_reason.proto"];
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    println!("cargo:rerun-if-changed=trestle");
+    println!("cargo:rerun-if-changed=google");
+    let descriptors = protox::compile(FILES, ["."])?;
+    let out = PathBuf::from(env::var("OUT_DIR")?);
+    fs::write(out.join("descriptors.bin"), descriptors.encode_to_vec())?;
+
+    tonic_prost_build::configure()
+        .extern_path(".google.rpc.Status", "::tonic_types::Status")
+        .bytes(".")
+        .codec_path("crate::codec::Codec")
+        // Entities are stored as they travel, so the server answers reads with bytes it never decodes.
+        // These messages are declared by hand in `stored.rs`, identical on the wire.
+        .extern_path(".trestle.table.v1.GetEntityResponse", "crate::table::v1::stored::GetEntityResponse")
+        .extern_path(
+            ".trestle.table.v1.QueryEntitiesResponse",
+            "crate::table::v1::stored::QueryEntitiesResponse",
+        )
+        .extern_path(
+            ".trestle.table.v1.StreamEntitiesResponse",
+            "crate::table::v1::stored::StreamEntitiesResponse",
+        )
+        .compile_fds(descriptors)?;
+    Ok(())
+}

@@ -1,0 +1,40 @@
+//! The contracts of Trestle, generated from the `.proto` files beside this crate, and nothing else.
+
+mod codec;
+
+pub use codec::Codec;
+
+/// Encoded `FileDescriptorSet` of every contract, comments included, as served by reflection.
+pub const FILE_DESCRIPTOR_SET: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/descriptors.bin"));
+
+/// Reasons of failed calls.
+pub mod errors {
+    /// Version 1.
+    #[allow(missing_docs, clippy::all, reason = "generated")]
+    pub mod v1 {
+        include!(concat!(env!("OUT_DIR"), "/trestle.errors.v1.rs"));
+    }
+}
+
+/// Tables and entities.
+pub mod table {
+    /// Version 1.
+    #[allow(
+        missing_docs,
+        clippy::all,
+        clippy::pedantic,
+        clippy::missing_errors_doc,
+        clippy::needless_pass_by_value,
+        clippy::too_many_lines,
+        reason = "generated"
+    )]
+    pub mod v1 {
+        /// Responses that carry stored entities as bytes.
+        #[path = "../../../stored.rs"]
+        pub mod stored;
+
+        pub use stored::{GetEntityResponse, QueryEntitiesResponse, StreamEntitiesResponse};
+
+        include!(concat!(env!("OUT_DIR"), "/trestle.table.v1.rs"));
+    }
+}

@@ -1,0 +1,2 @@
+//! Trestle.
+fn main() {}
