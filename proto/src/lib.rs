@@ -30,7 +30,6 @@ pub mod table {
     )]
     pub mod v1 {
         /// Responses that carry stored entities as bytes.
-        #[path = "../../stored.rs"]
         pub mod stored;
 
         pub use stored::{GetEntityResponse, QueryEntitiesResponse, StreamEntitiesResponse};
