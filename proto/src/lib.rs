@@ -10,7 +10,7 @@ pub const FILE_DESCRIPTOR_SET: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "
 /// Reasons of failed calls.
 pub mod errors {
     /// Version 1.
-    #[allow(missing_docs, clippy::all, reason = "generated")]
+    #[allow(missing_docs, unused_qualifications, clippy::all, reason = "generated")]
     pub mod v1 {
         include!(concat!(env!("OUT_DIR"), "/trestle.errors.v1.rs"));
     }
@@ -21,6 +21,7 @@ pub mod table {
     /// Version 1.
     #[allow(
         missing_docs,
+        unused_qualifications,
         clippy::all,
         clippy::pedantic,
         clippy::missing_errors_doc,

@@ -1,1 +1,7 @@
-//! Placeholder.
+//! What every service of Trestle is made of: names, limits, time, versions, failures, and the layers of a call.
+
+pub mod clock;
+pub mod etag;
+pub mod fault;
+pub mod limits;
+pub mod name;

@@ -1,0 +1,142 @@
+//! Versions of entities, and conditions on them.
+//!
+//! An etag is the time of the write in Azure's form, `W/"datetime'2020-07-24T14%3A34%3A28.5209593Z'"`. Clients must
+//! treat it as opaque; some rebuild it from the timestamp, so the two always agree.
+
+use time::{OffsetDateTime, format_description::well_known::Rfc3339};
+
+use crate::clock::Ticks;
+
+const PREFIX: &str = "W/\"datetime'";
+const SUFFIX: &str = "'\"";
+
+/// What a write requires of the stored entity.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Condition {
+    /// It exists, in any version.
+    Exists,
+    /// It exists in the version written at this time.
+    Match(Ticks),
+}
+
+impl Condition {
+    /// Parses `if_match`: absent or `*` for any version, else an etag. None when it is malformed.
+    #[must_use]
+    pub fn parse(if_match: Option<&str>) -> Option<Self> {
+        match if_match {
+            None | Some("*") => Some(Self::Exists),
+            Some(etag) => parse_etag(etag).map(Self::Match),
+        }
+    }
+}
+
+/// The etag of an entity written at `ticks`.
+#[must_use]
+pub fn format_etag(ticks: Ticks) -> String {
+    let mut etag = String::with_capacity(50);
+    etag.push_str(PREFIX);
+    push_time(&mut etag, ticks, "%3A");
+    etag.push_str(SUFFIX);
+    etag
+}
+
+/// The time in the form `2020-07-24T14:34:28.5209593Z`: up to seven fractional digits, trailing zeros trimmed.
+#[must_use]
+pub fn format_time(ticks: Ticks) -> String {
+    let mut text = String::with_capacity(28);
+    push_time(&mut text, ticks, ":");
+    text
+}
+
+fn push_time(out: &mut String, ticks: Ticks, colon: &str) {
+    let (seconds, nanos) = ticks.to_unix();
+    // In range: ticks and the calendar of `time` both end with the year 9999.
+    let when = OffsetDateTime::from_unix_timestamp(seconds).unwrap_or(OffsetDateTime::UNIX_EPOCH);
+    push_digits(out, when.year().unsigned_abs(), 4);
+    out.push('-');
+    push_digits(out, u8::from(when.month()).into(), 2);
+    out.push('-');
+    push_digits(out, when.day().into(), 2);
+    out.push('T');
+    push_digits(out, when.hour().into(), 2);
+    out.push_str(colon);
+    push_digits(out, when.minute().into(), 2);
+    out.push_str(colon);
+    push_digits(out, when.second().into(), 2);
+    let fraction = nanos.unsigned_abs() / 100;
+    if fraction > 0 {
+        out.push('.');
+        push_digits(out, fraction, 7);
+        let kept = out.trim_end_matches('0').len();
+        out.truncate(kept);
+    }
+    out.push('Z');
+}
+
+fn push_digits(out: &mut String, value: u32, width: u32) {
+    for place in (0..width).rev() {
+        let digit = value / 10_u32.pow(place) % 10;
+        out.push(char::from_digit(digit, 10).unwrap_or('0'));
+    }
+}
+
+fn parse_etag(etag: &str) -> Option<Ticks> {
+    let encoded = etag.strip_prefix(PREFIX)?.strip_suffix(SUFFIX)?;
+    // Some clients send the colons back decoded, or the escape in lower case.
+    parse_time(&encoded.replace("%3A", ":").replace("%3a", ":"))
+}
+
+/// Parses the form of [`format_time`]; none for anything else.
+#[must_use]
+pub fn parse_time(text: &str) -> Option<Ticks> {
+    if !text.ends_with('Z') {
+        return None;
+    }
+    let when = OffsetDateTime::parse(text, &Rfc3339).ok()?;
+    Ticks::from_unix(when.unix_timestamp(), i32::try_from(when.nanosecond()).ok()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WRITTEN: i64 = 1_595_601_268;
+
+    #[test]
+    fn an_etag_is_the_percent_encoded_time_of_the_write() {
+        let ticks = Ticks::from_unix(WRITTEN, 520_959_300).expect("in range");
+
+        let etag = format_etag(ticks);
+
+        assert_eq!(etag, "W/\"datetime'2020-07-24T14%3A34%3A28.5209593Z'\"");
+        assert_eq!(Condition::parse(Some(&etag)), Some(Condition::Match(ticks)));
+        let decoded = etag.replace("%3A", ":");
+        assert_eq!(Condition::parse(Some(&decoded)), Some(Condition::Match(ticks)));
+    }
+
+    #[test]
+    fn trailing_zeros_of_the_fraction_are_trimmed() {
+        let time = |nanos| format_time(Ticks::from_unix(WRITTEN, nanos).expect("in range"));
+
+        assert_eq!(time(0), "2020-07-24T14:34:28Z");
+        assert_eq!(time(200_000_000), "2020-07-24T14:34:28.2Z");
+        assert_eq!(time(100), "2020-07-24T14:34:28.0000001Z");
+    }
+
+    #[test]
+    fn the_edges_of_the_calendar_survive() {
+        for (seconds, nanos) in [(-62_135_596_800, 0), (253_402_300_799, 999_999_900)] {
+            let ticks = Ticks::from_unix(seconds, nanos).expect("in range");
+            assert_eq!(parse_time(&format_time(ticks)), Some(ticks), "{}", format_time(ticks));
+        }
+    }
+
+    #[test]
+    fn malformed_etags_are_refused_and_a_star_means_any_version() {
+        assert_eq!(Condition::parse(None), Some(Condition::Exists));
+        assert_eq!(Condition::parse(Some("*")), Some(Condition::Exists));
+        for etag in ["", "x", "\"*\"", "W/\"datetime''\"", "W/\"datetime'2020-13-01T00%3A00%3A00Z'\""] {
+            assert_eq!(Condition::parse(Some(etag)), None, "{etag}");
+        }
+    }
+}

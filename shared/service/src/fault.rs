@@ -1,0 +1,267 @@
+//! Failures on their way to the client: one type, one table from reason to gRPC code, Azure code and HTTP status.
+
+use std::{borrow::Cow, time::Duration};
+
+use tonic::{Code, Status};
+use tonic_types::{ErrorDetails, FieldViolation, StatusExt as _};
+pub use trestle_proto::errors::v1::ErrorReason as Reason;
+
+/// `ErrorInfo.domain` of every failure.
+pub const DOMAIN: &str = "trestle.table.v1.TableService";
+
+/// Longest part of a client's value that an error repeats, in characters.
+const QUOTED_CHARS_MAX: usize = 64;
+
+/// A call that failed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct Fault {
+    /// What happened; decides the gRPC code, the Azure code and the HTTP status.
+    pub reason: Reason,
+    /// The same for people; may change.
+    pub message: String,
+    /// Every rule that the request breaks, for malformed requests.
+    pub violations: Vec<Violation>,
+    /// What the call was about, for absent and already existing things.
+    pub resource: Option<Resource>,
+    /// Position of the failing operation, for batches.
+    pub index: Option<usize>,
+    /// How long to wait before a retry.
+    pub retry_after: Option<Duration>,
+}
+
+/// A rule that a field of a request breaks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Violation {
+    /// The failure this would be on its own.
+    pub reason: Reason,
+    /// Path of the field, such as `entity.properties[3].name`.
+    pub field: String,
+    /// The rule, and the value that breaks it.
+    pub description: String,
+}
+
+/// Something a call was about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Resource {
+    /// `table` or `entity`.
+    pub kind: &'static str,
+    /// Its name or key, as the client gave it.
+    pub name: String,
+}
+
+impl Fault {
+    /// A failure with a reason and a text.
+    pub fn new(reason: Reason, message: impl Into<String>) -> Self {
+        Self {
+            reason,
+            message: message.into(),
+            violations: Vec::new(),
+            resource: None,
+            index: None,
+            retry_after: None,
+        }
+    }
+
+    /// A failure about a resource.
+    pub fn about(
+        reason: Reason,
+        message: impl Into<String>,
+        kind: &'static str,
+        name: impl Into<String>,
+    ) -> Self {
+        let resource = Some(Resource { kind, name: name.into() });
+        Self { resource, ..Self::new(reason, message) }
+    }
+
+    /// The failure of the operation at `index` of a batch.
+    #[must_use]
+    pub fn at(self, index: usize) -> Self {
+        Self { index: Some(index), ..self }
+    }
+
+    /// The failure with advice when to retry.
+    #[must_use]
+    pub fn retry_after(self, delay: Duration) -> Self {
+        Self { retry_after: Some(delay), ..self }
+    }
+}
+
+/// The rules that a request breaks, collected field by field so that a client sees all of them at once.
+#[derive(Debug, Default)]
+pub struct Violations(Vec<Violation>);
+
+/// Most violations reported for one request: enough to mend it, bounded for a hostile one.
+const VIOLATIONS_MAX: usize = 64;
+
+impl Violations {
+    /// Notes that `field` breaks a rule.
+    pub fn push(
+        &mut self,
+        reason: Reason,
+        field: impl Into<String>,
+        description: impl Into<String>,
+    ) {
+        if self.0.len() < VIOLATIONS_MAX {
+            let (field, description) = (field.into(), description.into());
+            self.0.push(Violation { reason, field, description });
+        }
+    }
+
+    /// Whether nothing was noted.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// `value` when nothing was noted.
+    ///
+    /// # Errors
+    /// The failure with every violation; its reason and text are those of the first one.
+    pub fn check<T>(self, value: T) -> Result<T, Fault> {
+        let Some(first) = self.0.first() else { return Ok(value) };
+        let message = format!("{}: {}", first.field, first.description);
+        let reason = first.reason;
+        Err(Fault { violations: self.0, ..Fault::new(reason, message) })
+    }
+}
+
+/// A client's value, shortened for an error text.
+#[must_use]
+pub fn quoted(value: &str) -> Cow<'_, str> {
+    match value.char_indices().nth(QUOTED_CHARS_MAX) {
+        None => Cow::Borrowed(value),
+        Some((end, _)) => Cow::Owned(format!("{}…", value.get(..end).unwrap_or_default())),
+    }
+}
+
+/// What a reason means on each protocol.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Meaning {
+    /// The gRPC code: what the client should do.
+    pub code: Code,
+    /// The Azure storage error code.
+    pub azure_code: &'static str,
+    /// The HTTP status that goes with it.
+    pub http_status: u16,
+}
+
+/// The one table of errors.
+#[must_use]
+pub fn meaning(reason: Reason) -> Meaning {
+    use Reason as R;
+    let (code, azure_code, http_status) = match reason {
+        R::EntityAlreadyExists => (Code::AlreadyExists, "EntityAlreadyExists", 409),
+        R::TableAlreadyExists => (Code::AlreadyExists, "TableAlreadyExists", 409),
+        R::TableNotFound => (Code::NotFound, "TableNotFound", 404),
+        R::ResourceNotFound => (Code::NotFound, "ResourceNotFound", 404),
+        R::UpdateConditionNotSatisfied => (Code::Aborted, "UpdateConditionNotSatisfied", 412),
+        R::InvalidInput => (Code::InvalidArgument, "InvalidInput", 400),
+        R::InvalidResourceName => (Code::InvalidArgument, "InvalidResourceName", 400),
+        R::OutOfRangeInput => (Code::InvalidArgument, "OutOfRangeInput", 400),
+        R::PropertiesNeedValue => (Code::InvalidArgument, "PropertiesNeedValue", 400),
+        R::PropertyNameTooLong => (Code::InvalidArgument, "PropertyNameTooLong", 400),
+        R::PropertyNameInvalid => (Code::InvalidArgument, "PropertyNameInvalid", 400),
+        R::PropertyValueTooLarge => (Code::InvalidArgument, "PropertyValueTooLarge", 400),
+        R::TooManyProperties => (Code::InvalidArgument, "TooManyProperties", 400),
+        R::EntityTooLarge => (Code::InvalidArgument, "EntityTooLarge", 400),
+        R::DuplicatePropertiesSpecified => {
+            (Code::InvalidArgument, "DuplicatePropertiesSpecified", 400)
+        }
+        R::RequestBodyTooLarge => (Code::InvalidArgument, "RequestBodyTooLarge", 413),
+        R::CommandsInBatchActOnDifferentPartitions => {
+            (Code::InvalidArgument, "CommandsInBatchActOnDifferentPartitions", 400)
+        }
+        R::InvalidDuplicateRow => (Code::InvalidArgument, "InvalidDuplicateRow", 400),
+        R::InvalidXmlDocument => (Code::InvalidArgument, "InvalidXmlDocument", 400),
+        R::InvalidQueryParameterValue => (Code::InvalidArgument, "InvalidQueryParameterValue", 400),
+        R::ServerBusy => (Code::ResourceExhausted, "ServerBusy", 503),
+        R::InsufficientStorage => (Code::ResourceExhausted, "InsufficientStorage", 507),
+        R::StorageStopped | R::ServerUnavailable => (Code::Unavailable, "ServerBusy", 503),
+        R::OutcomeUnknown => (Code::Unknown, "InternalError", 500),
+        R::CorruptRecord => (Code::DataLoss, "InternalError", 500),
+        R::OperationTimedOut => (Code::DeadlineExceeded, "OperationTimedOut", 500),
+        R::Unspecified | R::InternalError => (Code::Internal, "InternalError", 500),
+        R::NotImplemented => (Code::Unimplemented, "NotImplemented", 501),
+    };
+    Meaning { code, azure_code, http_status }
+}
+
+/// The name of a reason as `ErrorInfo.reason` carries it.
+#[must_use]
+pub fn reason_name(reason: Reason) -> &'static str {
+    let name = reason.as_str_name();
+    name.strip_prefix("ERROR_REASON_").unwrap_or(name)
+}
+
+impl From<Fault> for Status {
+    fn from(fault: Fault) -> Self {
+        let meaning = meaning(fault.reason);
+        let mut metadata = vec![
+            ("azureCode".to_owned(), meaning.azure_code.to_owned()),
+            ("httpStatus".to_owned(), meaning.http_status.to_string()),
+        ];
+        metadata.extend(fault.index.map(|index| ("index".to_owned(), index.to_string())));
+
+        let mut details = ErrorDetails::new();
+        details.set_error_info(
+            reason_name(fault.reason),
+            DOMAIN,
+            metadata.into_iter().collect::<std::collections::HashMap<_, _>>(),
+        );
+        if !fault.violations.is_empty() {
+            let violation = |v: Violation| FieldViolation::new(v.field, v.description);
+            details.set_bad_request(fault.violations.into_iter().map(violation).collect::<Vec<_>>());
+        }
+        if let Some(resource) = fault.resource {
+            details.set_resource_info(resource.kind, resource.name, "", "");
+        }
+        if let Some(delay) = fault.retry_after {
+            details.set_retry_info(Some(delay));
+        }
+        Self::with_error_details(meaning.code, fault.message, details)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_batch_failure_carries_its_index_and_both_codes() {
+        let fault = Fault::about(Reason::EntityAlreadyExists, "exists", "entity", "p/r").at(3);
+
+        let status = Status::from(fault);
+
+        assert_eq!(status.code(), Code::AlreadyExists);
+        let details = status.get_error_details();
+        let info = details.error_info().expect("error info");
+        assert_eq!(info.reason, "ENTITY_ALREADY_EXISTS");
+        assert_eq!(info.metadata.get("azureCode").map(String::as_str), Some("EntityAlreadyExists"));
+        assert_eq!(info.metadata.get("httpStatus").map(String::as_str), Some("409"));
+        assert_eq!(info.metadata.get("index").map(String::as_str), Some("3"));
+        assert_eq!(details.resource_info().map(|r| r.resource_name.as_str()), Some("p/r"));
+    }
+
+    #[test]
+    fn every_violation_reaches_the_client_up_to_the_bound() {
+        let mut violations = Violations::default();
+        for index in 0..100 {
+            violations.push(Reason::InvalidInput, format!("field[{index}]"), "bad");
+        }
+
+        let status = Status::from(violations.check(()).expect_err("violations were noted"));
+
+        assert_eq!(status.code(), Code::InvalidArgument);
+        let details = status.get_error_details();
+        let fields = &details.bad_request().expect("bad request").field_violations;
+        assert_eq!(fields.len(), VIOLATIONS_MAX);
+        assert_eq!(fields.first().map(|v| v.field.as_str()), Some("field[0]"));
+    }
+
+    #[test]
+    fn long_values_are_shortened_in_errors() {
+        assert_eq!(quoted("short"), "short");
+        assert_eq!(quoted(&"é".repeat(65)), format!("{}…", "é".repeat(64)));
+    }
+}

@@ -1,0 +1,52 @@
+//! Every limit of the data model and of a call, with its unit and where it comes from.
+//!
+//! "Azure" marks a limit of the Azure Table service, kept so that programs move both ways; the others are ours.
+
+use std::time::Duration;
+
+/// Shortest table name, in characters. Azure.
+pub const TABLE_NAME_CHARS_MIN: usize = 3;
+/// Longest table name, in characters. Azure.
+pub const TABLE_NAME_CHARS_MAX: usize = 63;
+/// Longest partition or row key, in UTF-16 code units. Azure documents 1 KiB; the roomier reading is taken.
+pub const KEY_UTF16_UNITS_MAX: usize = 1024;
+/// Longest property name, in UTF-16 code units. Azure.
+pub const PROPERTY_NAME_UTF16_UNITS_MAX: usize = 255;
+/// Most custom properties of an entity: 255 with the three system properties. Azure.
+pub const PROPERTIES_MAX: usize = 252;
+/// Longest string value, in UTF-16 code units (64 KiB). Azure.
+pub const STRING_UTF16_UNITS_MAX: usize = 32_768;
+/// Largest binary value, in bytes. Azure.
+pub const BINARY_BYTES_MAX: usize = 65_536;
+/// Largest entity, in bytes as Azure counts them. Azure.
+pub const ENTITY_BYTES_MAX: usize = 1_048_576;
+/// Most operations of a batch. Azure.
+pub const BATCH_OPERATIONS_MAX: usize = 100;
+/// Largest batch, and largest chunk of an import, in bytes of the encoded request. Azure.
+pub const BATCH_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// Most entities or tables in a page. Azure.
+pub const PAGE_ENTITIES_MAX: usize = 1000;
+/// Largest page, in bytes of encoded entities: under the 4 MiB that gRPC clients accept by default.
+pub const PAGE_BYTES_MAX: usize = 3_670_016;
+/// Longest work on one page before it ends early with a token. Azure.
+pub const PAGE_TIME_MAX: Duration = Duration::from_secs(5);
+/// Most entities examined for one page before it ends early with a token: bounds the work of one call.
+pub const PAGE_SCANNED_MAX: usize = 200_000;
+/// Most names in a projection. Azure.
+pub const SELECT_NAMES_MAX: usize = 255;
+/// Longest filter, in bytes.
+pub const FILTER_BYTES_MAX: usize = 32_768;
+/// Most tokens in a filter: bounds the parser and the work for each entity.
+pub const FILTER_TOKENS_MAX: usize = 1000;
+/// Deepest nesting of a filter, in parentheses and `not`.
+pub const FILTER_DEPTH_MAX: usize = 100;
+/// Longest page token, in bytes.
+pub const PAGE_TOKEN_BYTES_MAX: usize = 16_384;
+/// Most stored access policies of a table. Azure.
+pub const ACCESS_POLICIES_MAX: usize = 5;
+/// Longest id of an access policy, in characters. Azure.
+pub const ACCESS_POLICY_ID_CHARS_MAX: usize = 64;
+/// Most cross-origin rules. Azure.
+pub const CORS_RULES_MAX: usize = 5;
+/// Largest message a server decodes, in bytes: a batch of 4 MiB and its wrapping.
+pub const MESSAGE_BYTES_MAX: usize = 8 * 1024 * 1024;

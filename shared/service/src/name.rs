@@ -1,0 +1,122 @@
+//! Names that clients give: parsed once at the edge, trusted inside.
+
+use std::fmt;
+
+use crate::{
+    fault::{Reason, Violations, quoted},
+    limits::{TABLE_NAME_CHARS_MAX, TABLE_NAME_CHARS_MIN},
+};
+
+/// The name of an account: 3 to 24 lower-case ASCII letters and digits.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct AccountName(String);
+
+impl AccountName {
+    /// The account of development, known to every Azure storage emulator.
+    #[must_use]
+    pub fn development() -> Self {
+        Self("devstoreaccount1".to_owned())
+    }
+
+    /// Parses an account name; none when it breaks the rule.
+    #[must_use]
+    pub fn parse(name: &str) -> Option<Self> {
+        let fits = (3..=24).contains(&name.len())
+            && name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit());
+        fits.then(|| Self(name.to_owned()))
+    }
+
+    /// The name.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for AccountName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// The name of a table, as the client spells it. Compared without regard to case through [`TableName::folded`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TableName(String);
+
+impl TableName {
+    /// Parses a table name: an ASCII letter, then letters and digits, 3 to 63 in all, not `tables` in any case.
+    /// Notes every broken rule under `field`.
+    pub fn parse(name: String, field: &str, violations: &mut Violations) -> Option<Self> {
+        if name.is_empty() {
+            violations.push(Reason::PropertiesNeedValue, field, "required: the name of a table");
+            return None;
+        }
+        let legal_start = name.as_bytes().first().is_some_and(u8::is_ascii_alphabetic);
+        let (reason, rule) = if !legal_start || !name.bytes().all(|b| b.is_ascii_alphanumeric()) {
+            (Reason::InvalidResourceName, "must be an ASCII letter, then ASCII letters and digits")
+        } else if !(TABLE_NAME_CHARS_MIN..=TABLE_NAME_CHARS_MAX).contains(&name.len()) {
+            (Reason::OutOfRangeInput, "must have 3 to 63 characters")
+        } else if name.eq_ignore_ascii_case("tables") {
+            (Reason::InvalidResourceName, "is reserved")
+        } else {
+            return Some(Self(name));
+        };
+        violations.push(reason, field, format!("{rule}: value=`{}`", quoted(&name)));
+        None
+    }
+
+    /// The name as spelled.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The form that identifies the table: lower case.
+    #[must_use]
+    pub fn folded(&self) -> String {
+        self.0.to_ascii_lowercase()
+    }
+}
+
+impl fmt::Display for TableName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reason_for(name: &str) -> Option<Reason> {
+        let mut violations = Violations::default();
+        let parsed = TableName::parse(name.to_owned(), "table", &mut violations);
+        let fault = violations.check(()).err();
+        assert_eq!(parsed.is_none(), fault.is_some(), "a refused name has a violation");
+        fault.map(|fault| fault.reason)
+    }
+
+    #[test]
+    fn table_names_are_accepted_at_their_bounds_and_refused_past_them() {
+        assert_eq!(reason_for("abc"), None);
+        assert_eq!(reason_for(&"a".repeat(63)), None);
+        assert_eq!(reason_for("Az09"), None);
+
+        assert_eq!(reason_for(""), Some(Reason::PropertiesNeedValue));
+        assert_eq!(reason_for("ab"), Some(Reason::OutOfRangeInput));
+        assert_eq!(reason_for(&"a".repeat(64)), Some(Reason::OutOfRangeInput));
+        assert_eq!(reason_for("1abc"), Some(Reason::InvalidResourceName));
+        assert_eq!(reason_for("a-bc"), Some(Reason::InvalidResourceName));
+        assert_eq!(reason_for("tablé"), Some(Reason::InvalidResourceName));
+        assert_eq!(reason_for("TaBles"), Some(Reason::InvalidResourceName));
+    }
+
+    #[test]
+    fn account_names_are_lower_case_letters_and_digits() {
+        assert!(AccountName::parse("abc").is_some());
+        assert!(AccountName::parse(&"a".repeat(24)).is_some());
+        for name in ["ab", "Abc", "a_b", &"a".repeat(25)] {
+            assert_eq!(AccountName::parse(name), None, "{name}");
+        }
+    }
+}
