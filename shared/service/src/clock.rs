@@ -71,6 +71,32 @@ impl Clock for SystemClock {
     }
 }
 
+/// Times for writes: strictly increasing within the process, whatever the clock behind it does, so that no two writes
+/// share a version and a deleted and re-created entity never gets an old one back.
+pub struct WriteClock {
+    clock: std::sync::Arc<dyn Clock>,
+    last: AtomicU64,
+}
+
+impl WriteClock {
+    /// Follows `clock`.
+    #[must_use]
+    pub fn new(clock: std::sync::Arc<dyn Clock>) -> Self {
+        Self { clock, last: AtomicU64::new(0) }
+    }
+
+    /// The time of a write: now, or one tick after the last answer where the clock did not move on.
+    pub fn next(&self) -> Ticks {
+        let now = self.clock.now().0;
+        let following = |last: u64| Some(now.max(last + 1));
+        let last = self
+            .last
+            .fetch_update(Ordering::SeqCst, Ordering::SeqCst, following)
+            .unwrap_or_else(|last| last);
+        Ticks(now.max(last + 1))
+    }
+}
+
 /// A clock that stands still until a test moves it.
 #[derive(Debug)]
 pub struct ManualClock(AtomicU64);
@@ -103,6 +129,24 @@ impl Clock for ManualClock {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn write_times_increase_even_when_the_clock_steps_back() {
+        let manual = std::sync::Arc::new(ManualClock::new(Ticks(1000)));
+        let clock = WriteClock::new(manual.clone());
+
+        let first = clock.next();
+        let same_instant = clock.next();
+        manual.set(Ticks(10));
+        let stepped_back = clock.next();
+        manual.set(Ticks(5000));
+        let caught_up = clock.next();
+
+        assert_eq!(
+            [first, same_instant, stepped_back, caught_up].map(Ticks::get),
+            [1000, 1001, 1002, 5000]
+        );
+    }
 
     #[test]
     fn unix_times_convert_both_ways_at_the_edges_of_the_calendar() {

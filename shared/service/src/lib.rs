@@ -5,3 +5,4 @@ pub mod etag;
 pub mod fault;
 pub mod limits;
 pub mod name;
+pub mod page;
