@@ -1,1 +1,6 @@
 //! Placeholder.
+
+pub mod entity;
+pub mod query;
+pub mod stored;
+pub mod value;

@@ -1,0 +1,30 @@
+//! A filter that does not parse.
+
+use trestle_service::fault::{Fault, Reason, Violations, quoted};
+
+/// Why a filter was refused, and where.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+// Azure's sentence comes first, word for word: clients look for it.
+#[error(
+    "Syntax error at position {position} in '{}'. {message}",
+    quoted(filter)
+)]
+pub struct FilterError {
+    /// Byte of the filter where the mistake was seen.
+    pub position: usize,
+    /// What was expected there, or which rule is broken.
+    pub message: String,
+    /// The filter.
+    pub filter: String,
+}
+
+impl From<FilterError> for Fault {
+    fn from(error: FilterError) -> Self {
+        let mut violations = Violations::default();
+        violations.push(Reason::InvalidInput, "filter", error.to_string());
+        match violations.check(()) {
+            Ok(()) => Self::new(Reason::InvalidInput, error.to_string()),
+            Err(fault) => fault,
+        }
+    }
+}

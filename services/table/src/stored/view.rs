@@ -1,0 +1,263 @@
+//! Reading parts of an encoded entity in place.
+
+use bytes::Bytes;
+use trestle_service::clock::Ticks;
+use uuid::Uuid;
+
+use super::{
+    Corrupt,
+    wire::{Reader, entity, property, text, timestamp, value},
+};
+use crate::value::{Value, parse_guid};
+
+/// An encoded entity. Nothing is read before it is asked for.
+#[derive(Debug, Clone, Copy)]
+pub struct EntityView<'a> {
+    wire: &'a [u8],
+}
+
+impl<'a> EntityView<'a> {
+    /// Over the encoded message, without the header of the stored form.
+    #[must_use]
+    pub fn new(wire: &'a [u8]) -> Self {
+        Self { wire }
+    }
+
+    /// The partition key and the row key.
+    ///
+    /// # Errors
+    /// When they cannot be read.
+    pub fn key(&self) -> Result<(&'a str, &'a str), Corrupt> {
+        let (partition_key, row_key, _) = self.open()?;
+        Ok((text(partition_key)?, text(row_key)?))
+    }
+
+    /// The time of the last write.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn timestamp(&self) -> Result<Ticks, Corrupt> {
+        let mut properties = self.properties();
+        while properties.next_raw()?.is_some() {}
+        properties.timestamp()
+    }
+
+    /// The properties, in order.
+    #[must_use]
+    pub fn properties(&self) -> Properties<'a> {
+        match self.open() {
+            Ok((_, _, properties)) => properties,
+            Err(corrupt) => Properties {
+                rest: Reader(&[]),
+                failed: Some(corrupt),
+            },
+        }
+    }
+
+    /// The value of one property; none when the entity does not have it.
+    ///
+    /// # Errors
+    /// When the entity cannot be read up to there.
+    pub fn property(&self, name: &str) -> Result<Option<ValueRef<'a>>, Corrupt> {
+        let mut properties = self.properties();
+        while let Some((found, value)) = properties.next_raw()? {
+            if found == name.as_bytes() {
+                return ValueRef::read(value).map(Some);
+            }
+        }
+        Ok(None)
+    }
+
+    /// The bytes of both keys, and the properties.
+    #[inline]
+    pub(crate) fn open(&self) -> Result<(&'a [u8], &'a [u8], Properties<'a>), Corrupt> {
+        let mut reader = Reader(self.wire);
+        let mut key = |tag| {
+            if reader.take_tag(tag) {
+                reader.chunk()
+            } else {
+                Ok(&[][..])
+            }
+        };
+        let partition_key = key(entity::PARTITION_KEY)?;
+        let row_key = key(entity::ROW_KEY)?;
+        Ok((
+            partition_key,
+            row_key,
+            Properties {
+                rest: reader,
+                failed: None,
+            },
+        ))
+    }
+}
+
+/// The properties of an encoded entity.
+#[derive(Debug, Clone)]
+pub struct Properties<'a> {
+    rest: Reader<'a>,
+    failed: Option<Corrupt>,
+}
+
+impl<'a> Properties<'a> {
+    /// The next name and encoded value.
+    #[inline]
+    pub(crate) fn next_raw(&mut self) -> Result<Option<(&'a [u8], &'a [u8])>, Corrupt> {
+        if let Some(corrupt) = self.failed {
+            return Err(corrupt);
+        }
+        if !self.rest.take_tag(entity::PROPERTY) {
+            return Ok(None);
+        }
+        let mut message = Reader(self.rest.chunk()?);
+        if !message.take_tag(property::NAME) {
+            return Err(Corrupt("property has no name"));
+        }
+        let name = message.chunk()?;
+        if !message.take_tag(property::VALUE) {
+            return Err(Corrupt("property has no value"));
+        }
+        let value = message.chunk()?;
+        if !message.is_empty() {
+            return Err(Corrupt("property has unknown fields"));
+        }
+        Ok(Some((name, value)))
+    }
+
+    /// Bytes of `wire` that are read so far; `wire` is what the entity was opened over.
+    pub(super) fn offset(&self, wire: &[u8]) -> Result<usize, Corrupt> {
+        match self.failed {
+            Some(corrupt) => Err(corrupt),
+            None => Ok(wire.len().saturating_sub(self.rest.0.len())),
+        }
+    }
+
+    /// The timestamp, which follows the last property.
+    pub(crate) fn timestamp(&mut self) -> Result<Ticks, Corrupt> {
+        if let Some(corrupt) = self.failed {
+            return Err(corrupt);
+        }
+        if !self.rest.take_tag(entity::TIMESTAMP) {
+            return Err(Corrupt("entity has no timestamp"));
+        }
+        let time = read_time(self.rest.chunk()?)?;
+        if !self.rest.take_tag(entity::ETAG) {
+            return Err(Corrupt("entity has no etag"));
+        }
+        text(self.rest.chunk()?)?;
+        if !self.rest.is_empty() {
+            return Err(Corrupt("entity has unknown fields"));
+        }
+        Ok(time)
+    }
+}
+
+impl<'a> Iterator for Properties<'a> {
+    type Item = Result<(&'a str, ValueRef<'a>), Corrupt>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let item = self.next_raw().and_then(|raw| match raw {
+            None => Ok(None),
+            Some((name, value)) => Ok(Some((text(name)?, ValueRef::read(value)?))),
+        });
+        if item.is_err() {
+            // One error ends the walk.
+            *self = Properties {
+                rest: Reader(&[]),
+                failed: None,
+            };
+        }
+        item.transpose()
+    }
+}
+
+/// The value of a property, in place.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum ValueRef<'a> {
+    /// Edm.String.
+    String(&'a str),
+    /// Edm.Int32.
+    Int32(i32),
+    /// Edm.Int64.
+    Int64(i64),
+    /// Edm.Double.
+    Double(f64),
+    /// Edm.Boolean.
+    Boolean(bool),
+    /// Edm.DateTime.
+    DateTime(Ticks),
+    /// Edm.Guid.
+    Guid(Uuid),
+    /// Edm.Binary.
+    Binary(&'a [u8]),
+}
+
+impl<'a> ValueRef<'a> {
+    /// Reads an encoded value.
+    ///
+    /// # Errors
+    /// When it is not one canonical value.
+    #[inline]
+    pub(crate) fn read(message: &'a [u8]) -> Result<Self, Corrupt> {
+        let mut reader = Reader(message);
+        let value = match reader.byte()? {
+            value::STRING => Self::String(text(reader.chunk()?)?),
+            value::INT32 => {
+                let number = i32::try_from(reader.varint()?.cast_signed());
+                Self::Int32(number.map_err(|_| Corrupt("number is out of range"))?)
+            }
+            value::INT64 => Self::Int64(reader.varint()?.cast_signed()),
+            value::DOUBLE => Self::Double(f64::from_le_bytes(reader.fixed64()?)),
+            value::BOOLEAN => match reader.byte()? {
+                0 => Self::Boolean(false),
+                1 => Self::Boolean(true),
+                _ => return Err(Corrupt("boolean is neither true nor false")),
+            },
+            value::DATETIME => Self::DateTime(read_time(reader.chunk()?)?),
+            value::GUID => {
+                let guid = parse_guid(text(reader.chunk()?)?);
+                Self::Guid(guid.ok_or(Corrupt("guid is malformed"))?)
+            }
+            value::BINARY => Self::Binary(reader.chunk()?),
+            _ => return Err(Corrupt("value has an unknown type")),
+        };
+        if reader.is_empty() {
+            Ok(value)
+        } else {
+            Err(Corrupt("value has unknown fields"))
+        }
+    }
+
+    /// As an owned value; binary shares the memory of `source`, which it must be part of.
+    pub(super) fn to_value(self, source: &Bytes) -> Value {
+        match self {
+            Self::String(text) => Value::String(text.to_owned()),
+            Self::Int32(number) => Value::Int32(number),
+            Self::Int64(number) => Value::Int64(number),
+            Self::Double(number) => Value::Double(number),
+            Self::Boolean(truth) => Value::Boolean(truth),
+            Self::DateTime(ticks) => Value::DateTime(ticks),
+            Self::Guid(guid) => Value::Guid(guid),
+            Self::Binary(bytes) => Value::Binary(source.slice_ref(bytes)),
+        }
+    }
+}
+
+#[inline]
+fn read_time(message: &[u8]) -> Result<Ticks, Corrupt> {
+    let mut reader = Reader(message);
+    let mut part = |tag| {
+        if reader.take_tag(tag) {
+            reader.varint()
+        } else {
+            Ok(0)
+        }
+    };
+    let seconds = part(timestamp::SECONDS)?.cast_signed();
+    let nanos = part(timestamp::NANOS)?;
+    let nanos = i32::try_from(nanos).map_err(|_| Corrupt("nanoseconds are out of range"))?;
+    if !reader.is_empty() {
+        return Err(Corrupt("time has unknown fields"));
+    }
+    Ticks::from_unix(seconds, nanos).ok_or(Corrupt("time is out of range"))
+}
