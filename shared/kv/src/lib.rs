@@ -1,11 +1,20 @@
 //! The storage seam.
 
+mod decide;
 pub mod engine;
 mod error;
+pub mod fjall;
+pub mod limits;
+mod memory;
+pub mod order;
 mod span;
 
-pub use engine::{
+pub use crate::engine::{
     Change, Durability, Engine, EngineStatus, Entry, Scan, ScanLimit, Snapshot, Write, transact,
 };
-pub use error::{CommitError, EngineError};
-pub use span::{Direction, Span, after_key, after_prefix};
+pub use crate::error::{CommitError, EngineError};
+pub use crate::fjall::{
+    EngineStats, FjallEngine, FjallOptions, Keyspace, OpenError, SpaceProbe, SyncPolicy,
+};
+pub use crate::memory::MemoryEngine;
+pub use crate::span::{Direction, Span, after_key, after_prefix};

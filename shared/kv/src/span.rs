@@ -25,7 +25,11 @@ pub enum Direction {
 impl Span {
     /// The keys from `start`, inclusive, to `end`, exclusive, ascending.
     pub fn new(start: impl Into<Bytes>, end: impl Into<Bytes>) -> Self {
-        Self { start: start.into(), end: end.into(), direction: Direction::Forward }
+        Self {
+            start: start.into(),
+            end: end.into(),
+            direction: Direction::Forward,
+        }
     }
 
     /// Every key that starts with `prefix`, ascending.
@@ -37,7 +41,10 @@ impl Span {
     /// The same range, descending.
     #[must_use]
     pub fn backward(self) -> Self {
-        Self { direction: Direction::Backward, ..self }
+        Self {
+            direction: Direction::Backward,
+            ..self
+        }
     }
 
     /// Whether no key can be in the range.

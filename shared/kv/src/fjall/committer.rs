@@ -1,0 +1,142 @@
+//! The one thread that writes.
+//!
+//! It takes what is queued, decides it as one group, writes the group as one batch of the
+//! database with one sync, and answers. While it syncs, the next group gathers in the queue: load
+//! makes groups big, and no timer makes anybody wait. A lock for each row, held across the sync,
+//! would allow a hot row one update a sync; here a group takes hundreds.
+//!
+//! Order in a group write, and why: journal, sync, memtable, answer. Nobody reads what is not
+//! durable, and nobody is told of it. After a failure the journal's end is not known, so nothing
+//! is written ever again; a restart reads the journal up to the last whole batch.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Instant;
+
+use fjall::PersistMode;
+use tokio::sync::mpsc;
+
+use super::group::{Group, Job, Outcome, answer};
+use super::guard::wait_for_compaction;
+use super::options::SyncPolicy;
+use super::shared::Shared;
+use crate::CommitError;
+
+/// Changes that may wait for the committer; more are turned away.
+pub(super) const QUEUE_MAX: usize = 4_096;
+
+/// The key of the heartbeat in every keyspace. Kind 0 belongs to no keyspace, so no read or scan
+/// of a service is ever routed to it.
+pub(super) const HEARTBEAT_KEY: [u8; 1] = [0];
+
+pub(super) struct Committer {
+    shared: Arc<Shared>,
+    beats: u64,
+}
+
+impl Committer {
+    pub(super) fn new(shared: Arc<Shared>) -> Self {
+        Self { shared, beats: 0 }
+    }
+
+    /// Runs until every sender of the queue is gone.
+    pub(super) fn run(mut self, mut queue: mpsc::Receiver<Job>) {
+        while let Some(job) = queue.blocking_recv() {
+            self.take_group(job, &mut queue);
+        }
+    }
+
+    fn take_group(&mut self, first: Job, queue: &mut mpsc::Receiver<Job>) {
+        if let Err(error) = self.shared.check_running() {
+            answer(first.answer, Err(error));
+            return;
+        }
+        if let Err(error) = wait_for_compaction(&self.shared.trees) {
+            self.shed(first, &error, queue);
+            return;
+        }
+        let mut group = Group::default();
+        group.admit(first, &self.shared);
+        while !group.is_full() {
+            let Ok(job) = queue.try_recv() else { break };
+            group.admit(job, &self.shared);
+        }
+        let outcome = self.write(&mut group);
+        if let Outcome::Refused(reason) | Outcome::Unknown(reason) = &outcome {
+            self.shared.stop(Arc::clone(reason));
+        }
+        group.finish(&outcome);
+    }
+
+    /// Turns away the first and everyone who queued up behind it meanwhile.
+    fn shed(&self, first: Job, error: &CommitError, queue: &mut mpsc::Receiver<Job>) {
+        let mut next = Some(first);
+        let mut left = queue.len();
+        while let Some(job) = next {
+            self.shared.counters.shed();
+            answer(job.answer, Err(error.clone()));
+            next = if left > 0 {
+                queue.try_recv().ok()
+            } else {
+                None
+            };
+            left = left.saturating_sub(1);
+        }
+    }
+
+    fn write(&mut self, group: &mut Group) -> Outcome {
+        if group.is_empty() {
+            return Outcome::Durable;
+        }
+        let writers = group.writers();
+        let mode = match self.shared.durability {
+            SyncPolicy::Always => PersistMode::SyncData,
+            SyncPolicy::Interval(_) | SyncPolicy::Os => PersistMode::Buffer,
+        };
+        let mut batch = self.shared.database.batch().durability(Some(mode));
+        let mut bytes = 0_usize;
+        for (key, value) in group.drain_writes() {
+            let Some(tree) = self.shared.tree(&key) else {
+                continue;
+            };
+            bytes += key.len() + value.as_ref().map_or(0, bytes::Bytes::len);
+            match value {
+                Some(value) => batch.insert(&tree.handle, key, value),
+                None => batch.remove(&tree.handle, key),
+            }
+        }
+        self.beat(&mut batch);
+        let started = Instant::now();
+        let written = catch_unwind(AssertUnwindSafe(|| batch.commit()));
+        let to_u64 = |number: usize| u64::try_from(number).unwrap_or(u64::MAX);
+        self.shared
+            .counters
+            .group(to_u64(writers), to_u64(bytes), started.elapsed());
+        match written {
+            Ok(Ok(())) => Outcome::Durable,
+            // Checked before the journal is touched: a flush or a compaction failed earlier.
+            Ok(Err(fjall::Error::Poisoned)) => {
+                Outcome::Refused("a flush or a compaction failed before".into())
+            }
+            Ok(Err(error)) => Outcome::Unknown(error.to_string().into()),
+            Err(_) => Outcome::Unknown("the write of a group panicked".into()),
+        }
+    }
+
+    /// Adds a heartbeat row for every keyspace, if one is due, to a group that is written anyway.
+    ///
+    /// The journal can be cut only behind the oldest keyspace that has something unflushed, and a
+    /// memtable whose writes cancelled each other flushes to nothing and moves no mark. The
+    /// heartbeat gives every keyspace something newer to flush. An idle engine writes none: its
+    /// journal does not grow.
+    fn beat(&mut self, batch: &mut fjall::OwnedWriteBatch) {
+        if !self.shared.heartbeat_due.swap(false, Relaxed) {
+            return;
+        }
+        self.beats += 1;
+        for tree in &self.shared.trees {
+            batch.insert(&tree.handle, HEARTBEAT_KEY, self.beats.to_be_bytes());
+        }
+    }
+}

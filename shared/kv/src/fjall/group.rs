@@ -1,0 +1,174 @@
+//! One group: changes that are decided one after the other and written and synced together.
+//!
+//! Each change sees the writes of those before it in the group, which are not written yet, and so
+//! its decision holds only if theirs become durable. The pending writes are kept as one value per
+//! key: a batch of the database gives all its items one sequence number, so two writes of a key
+//! in it would have no order, and merging them also makes a hot key cheap.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use tokio::sync::oneshot;
+
+use super::shared::{Shared, homeless};
+use crate::decide::decide;
+use crate::{Change, CommitError, Write};
+
+/// Most changes of a group.
+const CHANGES_MAX: usize = 1_024;
+
+/// A group is closed by the change that takes its pending writes to this many bytes.
+const BYTES_MAX: usize = 1024 * 1024;
+
+/// Where the outcome of a change goes.
+pub(super) type Answer = oneshot::Sender<Result<(), CommitError>>;
+
+/// A change that waits for the committer.
+pub(super) struct Job {
+    pub(super) change: Change,
+    pub(super) answer: Answer,
+}
+
+/// A change that waits for the group to be durable.
+struct Waiting {
+    answer: Answer,
+    wrote: bool,
+}
+
+#[derive(Default)]
+pub(super) struct Group {
+    pending: HashMap<Bytes, Option<Bytes>>,
+    waiting: Vec<Waiting>,
+    bytes: usize,
+}
+
+/// How the write of a group ended.
+pub(super) enum Outcome {
+    Durable,
+    /// Refused before anything was written, for good.
+    Refused(Arc<str>),
+    /// Failed on the way.
+    Unknown(Arc<str>),
+}
+
+impl Group {
+    pub(super) fn is_full(&self) -> bool {
+        self.waiting.len() >= CHANGES_MAX || self.bytes >= BYTES_MAX
+    }
+
+    /// Whether there is something to write.
+    pub(super) fn is_empty(&self) -> bool {
+        self.pending.is_empty()
+    }
+
+    /// Changes in the group that write something.
+    pub(super) fn writers(&self) -> usize {
+        self.waiting.iter().filter(|waiting| waiting.wrote).count()
+    }
+
+    /// The writes, and how many bytes they were before merging.
+    pub(super) fn drain_writes(&mut self) -> impl Iterator<Item = (Bytes, Option<Bytes>)> + '_ {
+        self.pending.drain()
+    }
+
+    /// Decides a change. It joins the group, or is answered at once if it has nothing to wait for.
+    pub(super) fn admit(&mut self, mut job: Job, shared: &Shared) {
+        let outcome = self.evaluate(&mut job.change, shared);
+        let waits = match outcome {
+            Ok(Evaluated {
+                wrote: false,
+                saw_pending: false,
+            }) => Ok(None),
+            Ok(evaluated) => Ok(Some(evaluated.wrote)),
+            Err(error) => Err(error),
+        };
+        match waits {
+            Ok(Some(wrote)) => self.waiting.push(Waiting {
+                answer: job.answer,
+                wrote,
+            }),
+            Ok(None) => answer(job.answer, Ok(())),
+            Err(error) => answer(job.answer, Err(error)),
+        }
+    }
+
+    fn evaluate(&mut self, change: &mut Change, shared: &Shared) -> Result<Evaluated, CommitError> {
+        let mut saw_pending = false;
+        let mut current = Vec::with_capacity(change.reads.len());
+        for key in &change.reads {
+            current.push(match self.pending.get(key) {
+                Some(value) => {
+                    saw_pending = true;
+                    value.clone()
+                }
+                None => shared.newest(key)?,
+            });
+        }
+        let writes = decide(change, &current)?;
+        let wrote = !writes.is_empty();
+        if wrote {
+            check_homes(&writes, shared)?;
+            shared.space.admit(&writes)?;
+            self.merge(writes);
+        }
+        Ok(Evaluated { wrote, saw_pending })
+    }
+
+    fn merge(&mut self, writes: Vec<Write>) {
+        for write in writes {
+            let (key, value) = match write {
+                Write::Put { key, value } => (key, Some(value)),
+                Write::Delete { key } => (key, None),
+            };
+            let value_bytes = value.as_ref().map_or(0, Bytes::len);
+            self.bytes = self
+                .bytes
+                .saturating_add(key.len())
+                .saturating_add(value_bytes);
+            self.pending.insert(key, value);
+        }
+    }
+
+    /// Answers everyone who waits.
+    pub(super) fn finish(self, outcome: &Outcome) {
+        for Waiting {
+            answer: waiter,
+            wrote,
+        } in self.waiting
+        {
+            let result = match outcome {
+                Outcome::Durable => Ok(()),
+                Outcome::Unknown(reason) if wrote => Err(CommitError::Unknown {
+                    reason: Arc::clone(reason),
+                }),
+                Outcome::Unknown(reason) | Outcome::Refused(reason) => Err(CommitError::Stopped {
+                    reason: Arc::clone(reason),
+                }),
+            };
+            answer(waiter, result);
+        }
+    }
+}
+
+struct Evaluated {
+    wrote: bool,
+    saw_pending: bool,
+}
+
+/// The caller may have gone; its change stands.
+pub(super) fn answer(waiter: Answer, result: Result<(), CommitError>) {
+    let _ = waiter.send(result);
+}
+
+fn check_homes(writes: &[Write], shared: &Shared) -> Result<(), CommitError> {
+    for write in writes {
+        let (Write::Put { key, .. } | Write::Delete { key }) = write;
+        if shared.tree(key).is_none() {
+            return Err(CommitError::Refused {
+                reason: homeless(key).to_string().into(),
+            });
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,189 @@
+//! The two gates before a write: free disk space, and how far compaction lags behind.
+//!
+//! Both answer from numbers that are cheap to read. Free space is measured by the housekeeper and
+//! only remembered here. fjall itself sleeps inside a write, without bound, when a keyspace has 30
+//! runs in level 0 or 4 sealed memtables; the one commit thread must never get there, so the gate
+//! closes earlier and gives up after a bounded time.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+
+use fjall::AbstractTree as _;
+
+use super::shared::Tree;
+use crate::{CommitError, Write};
+
+/// A change that removes keys may put this much, such as a counter, and still goes on when space
+/// is short. In bytes of keys and values.
+const RECLAIM_PUT_BYTES_MAX: usize = 1024;
+
+const L0_RUNS_MAX: usize = 24;
+const SEALED_MEMTABLES_MAX: usize = 2;
+const PRESSURE_POLL: Duration = Duration::from_millis(5);
+const PRESSURE_POLLS_MAX: usize = 400;
+
+/// Remembers how much space is free.
+#[derive(Debug)]
+pub(super) struct SpaceGuard {
+    free_bytes: AtomicU64,
+    used_bytes: AtomicU64,
+    reserve_bytes: u64,
+}
+
+impl SpaceGuard {
+    pub(super) fn new(reserve_bytes: u64) -> Self {
+        Self {
+            free_bytes: AtomicU64::new(u64::MAX),
+            used_bytes: AtomicU64::new(0),
+            reserve_bytes,
+        }
+    }
+
+    pub(super) fn measured(&self, free_bytes: u64) {
+        self.free_bytes.store(free_bytes, Relaxed);
+    }
+
+    pub(super) fn measured_used(&self, used_bytes: u64) {
+        self.used_bytes.store(used_bytes, Relaxed);
+    }
+
+    pub(super) fn free_bytes(&self) -> u64 {
+        self.free_bytes.load(Relaxed)
+    }
+
+    pub(super) fn used_bytes(&self) -> u64 {
+        self.used_bytes.load(Relaxed)
+    }
+
+    /// Whether the writes may go on with the space there is.
+    pub(super) fn admit(&self, writes: &[Write]) -> Result<(), CommitError> {
+        let free_bytes = self.free_bytes();
+        if free_bytes >= self.reserve_bytes || reclaims(writes) {
+            return Ok(());
+        }
+        Err(CommitError::Full {
+            free_bytes,
+            reserve_bytes: self.reserve_bytes,
+        })
+    }
+}
+
+fn reclaims(writes: &[Write]) -> bool {
+    let put_bytes: usize = writes
+        .iter()
+        .map(|write| match write {
+            Write::Put { key, value } => key.len().saturating_add(value.len()),
+            Write::Delete { .. } => 0,
+        })
+        .sum();
+    let deletes = writes
+        .iter()
+        .any(|write| matches!(write, Write::Delete { .. }));
+    deletes && put_bytes <= RECLAIM_PUT_BYTES_MAX
+}
+
+/// Waits, within bounds, until compaction has caught up.
+pub(super) fn wait_for_compaction(trees: &[Tree]) -> Result<(), CommitError> {
+    wait_until_calm(
+        || {
+            trees.iter().any(|tree| {
+                let (tree, handle) = (&tree.handle.tree, &tree.handle);
+                is_pressed(tree.l0_run_count(), handle.sealed_memtable_count())
+            })
+        },
+        std::thread::sleep,
+    )
+}
+
+fn is_pressed(l0_runs: usize, sealed_memtables: usize) -> bool {
+    l0_runs > L0_RUNS_MAX || sealed_memtables > SEALED_MEMTABLES_MAX
+}
+
+fn wait_until_calm(
+    pressed: impl Fn() -> bool,
+    mut sleep: impl FnMut(Duration),
+) -> Result<(), CommitError> {
+    for _ in 0..PRESSURE_POLLS_MAX {
+        if !pressed() {
+            return Ok(());
+        }
+        sleep(PRESSURE_POLL);
+    }
+    Err(CommitError::Unavailable {
+        reason: "compaction lags behind the writes".into(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use bytes::Bytes;
+
+    use super::*;
+
+    fn put(bytes: usize) -> Write {
+        Write::Put {
+            key: Bytes::new(),
+            value: Bytes::from(vec![0; bytes]),
+        }
+    }
+
+    fn delete() -> Write {
+        Write::Delete {
+            key: Bytes::from_static(b"k"),
+        }
+    }
+
+    #[test]
+    fn at_the_reserve_everything_goes_and_below_it_only_what_reclaims() {
+        let space = SpaceGuard::new(1_000);
+
+        space.measured(1_000);
+        assert!(space.admit(&[put(1)]).is_ok());
+
+        space.measured(999);
+        assert!(matches!(
+            space.admit(&[put(1)]),
+            Err(CommitError::Full {
+                free_bytes: 999,
+                reserve_bytes: 1_000
+            })
+        ));
+        assert!(space.admit(&[delete()]).is_ok());
+        assert!(space.admit(&[delete(), put(1_024)]).is_ok());
+        assert!(space.admit(&[delete(), put(1_025)]).is_err());
+        assert!(
+            space.admit(&[put(0)]).is_err(),
+            "a put alone reclaims nothing"
+        );
+    }
+
+    #[test]
+    fn the_gate_closes_before_the_database_sleeps_on_its_own() {
+        assert!(!is_pressed(24, 2));
+        assert!(is_pressed(25, 0));
+        assert!(is_pressed(0, 3));
+    }
+
+    #[test]
+    fn waiting_ends_when_the_pressure_does() {
+        let left = Cell::new(3);
+        let pressed = || left.get() > 0;
+
+        let outcome = wait_until_calm(pressed, |_| left.set(left.get() - 1));
+
+        assert!(outcome.is_ok());
+        assert_eq!(left.get(), 0);
+    }
+
+    #[test]
+    fn waiting_is_bounded_and_ends_in_a_refusal_that_says_nothing_was_written() {
+        let slept = Cell::new(Duration::ZERO);
+
+        let outcome = wait_until_calm(|| true, |time| slept.set(slept.get() + time));
+
+        assert!(matches!(outcome, Err(CommitError::Unavailable { .. })));
+        assert_eq!(slept.get(), Duration::from_secs(2));
+    }
+}

@@ -1,0 +1,62 @@
+//! The thread that looks after an open engine once a tick: measures space, asks for heartbeats,
+//! notices a database that failed in the background, and syncs at the interval if commits do not.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::Duration;
+
+use fjall::PersistMode;
+
+use super::options::{SpaceProbe, SyncPolicy};
+use super::shared::Shared;
+
+pub(super) struct Housekeeper {
+    pub(super) shared: Arc<Shared>,
+    pub(super) probe: SpaceProbe,
+    pub(super) tick: Duration,
+}
+
+impl Housekeeper {
+    /// Runs until the sender of `stop` is gone.
+    pub(super) fn run(self, stop: &Receiver<()>) {
+        let wait = match self.shared.durability {
+            SyncPolicy::Interval(interval) => interval.min(self.tick),
+            SyncPolicy::Always | SyncPolicy::Os => self.tick,
+        };
+        while let Err(RecvTimeoutError::Timeout) = stop.recv_timeout(wait) {
+            self.persist();
+            self.look_around();
+        }
+        // What was answered before a sync must not wait for the next start.
+        self.persist();
+    }
+
+    /// Measures space and asks for heartbeats.
+    pub(super) fn look_around(&self) {
+        match (self.probe)(&self.shared.path) {
+            Ok(free_bytes) => self.shared.space.measured(free_bytes),
+            Err(error) => tracing::warn!(%error, "free disk space cannot be measured"),
+        }
+        if let Ok(used_bytes) = self.shared.database.disk_space() {
+            self.shared.space.measured_used(used_bytes);
+        }
+        self.shared.heartbeat_due.store(true, Relaxed);
+    }
+
+    fn persist(&self) {
+        if self.shared.stopped().is_some() {
+            return;
+        }
+        // Syncs nothing under the other policies, but still tells when a flush or a compaction
+        // failed.
+        let mode = match self.shared.durability {
+            SyncPolicy::Interval(_) => PersistMode::SyncData,
+            SyncPolicy::Always | SyncPolicy::Os => PersistMode::Buffer,
+        };
+        if let Err(error) = self.shared.database.persist(mode) {
+            self.shared
+                .stop(format!("background work failed: {error}").into());
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! The file that says what a directory holds, so that no release reads data it does not know.
+//!
+//! ```text
+//! trestle-kv 1
+//! shards 1
+//! keyspace meta 01 1f
+//! ```
+//!
+//! It names the kinds of each keyspace because a key that moved to another keyspace would be
+//! lost without a word. It is replaced as a whole, by renaming a synced file over it.
+
+use std::fs::{self, File};
+use std::io::{self, Write as _};
+use std::path::Path;
+
+use super::options::Keyspace;
+
+const FILE: &str = "MANIFEST";
+const HEADER: &str = "trestle-kv ";
+const VERSION: &str = "1";
+const SHARDS: &str = "shards 1";
+
+/// What the manifest of a directory says about opening it.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// There is none.
+    Absent,
+    /// It describes exactly these keyspaces.
+    Same,
+    /// It describes some of these keyspaces; the others are new.
+    Grown,
+    /// It must not be opened, for this reason.
+    Unfit(String),
+}
+
+pub(super) fn check(directory: &Path, keyspaces: &[Keyspace]) -> io::Result<Verdict> {
+    match fs::read_to_string(directory.join(FILE)) {
+        Ok(text) => Ok(judge(&text, keyspaces)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Verdict::Absent),
+        Err(error) => Err(error),
+    }
+}
+
+pub(super) fn write(directory: &Path, keyspaces: &[Keyspace]) -> io::Result<()> {
+    let mut text = format!("{HEADER}{VERSION}\n{SHARDS}\n");
+    for keyspace in keyspaces {
+        text.push_str(&line(keyspace));
+        text.push('\n');
+    }
+    let draft = directory.join("MANIFEST.new");
+    let mut file = File::create(&draft)?;
+    file.write_all(text.as_bytes())?;
+    file.sync_all()?;
+    fs::rename(&draft, directory.join(FILE))?;
+    File::open(directory)?.sync_all()
+}
+
+fn line(keyspace: &Keyspace) -> String {
+    let (first, last) = (keyspace.kinds.start(), keyspace.kinds.end());
+    format!("keyspace {} {first:02x} {last:02x}", keyspace.name)
+}
+
+fn judge(text: &str, keyspaces: &[Keyspace]) -> Verdict {
+    let mut lines = text.lines();
+    let version = lines.next().and_then(|first| first.strip_prefix(HEADER));
+    if version != Some(VERSION) {
+        let found = version.unwrap_or("none");
+        return Verdict::Unfit(format!(
+            "unknown format: found=`{found}`, known=`{VERSION}`"
+        ));
+    }
+    let shards = lines.next().unwrap_or_default();
+    if shards != SHARDS {
+        return Verdict::Unfit(format!(
+            "unknown layout: found=`{shards}`, known=`{SHARDS}`"
+        ));
+    }
+    let known: Vec<String> = keyspaces.iter().map(line).collect();
+    let mut found = 0;
+    for stored in lines {
+        if !known.iter().any(|line| line == stored) {
+            return Verdict::Unfit(format!("keyspace not among the options: found=`{stored}`"));
+        }
+        found += 1;
+    }
+    if found == known.len() {
+        Verdict::Same
+    } else {
+        Verdict::Grown
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn keyspaces() -> Vec<Keyspace> {
+        vec![
+            Keyspace {
+                name: "meta",
+                kinds: 0x01..=0x1f,
+            },
+            Keyspace {
+                name: "rows",
+                kinds: 0x20..=0x2f,
+            },
+        ]
+    }
+
+    #[test]
+    fn what_was_written_is_the_same_when_read() {
+        let directory = tempfile::tempdir().expect("a temporary directory can be made");
+
+        write(directory.path(), &keyspaces()).expect("it can be written");
+
+        let verdict = check(directory.path(), &keyspaces()).expect("it can be read");
+        assert_eq!(verdict, Verdict::Same);
+    }
+
+    #[test]
+    fn new_keyspaces_are_growth_and_missing_or_moved_ones_are_unfit() {
+        let (all, some) = (keyspaces(), keyspaces()[..1].to_vec());
+        let moved = vec![Keyspace {
+            name: "meta",
+            kinds: 0x01..=0x20,
+        }];
+        let text = |list: &[Keyspace]| {
+            let lines: Vec<_> = list.iter().map(line).collect();
+            format!("trestle-kv 1\nshards 1\n{}\n", lines.join("\n"))
+        };
+
+        assert_eq!(judge(&text(&some), &all), Verdict::Grown);
+        assert!(matches!(judge(&text(&all), &some), Verdict::Unfit(_)));
+        assert!(matches!(judge(&text(&some), &moved), Verdict::Unfit(_)));
+    }
+
+    #[test]
+    fn other_versions_shard_counts_and_texts_are_unfit() {
+        for text in [
+            "",
+            "trestle-kv 2\nshards 1\n",
+            "trestle-kv 1\nshards 2\n",
+            "hello",
+        ] {
+            assert!(matches!(judge(text, &[]), Verdict::Unfit(_)), "{text:?}");
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! The engine on disk, on [fjall](::fjall).
+//!
+//! Reads go to snapshots on any thread; writes go through a bounded queue to one commit thread,
+//! which writes and syncs them in groups; a housekeeping thread measures space once a tick.
+//! Opening is in `open`, the commit thread in `committer` and `group`, the gates before a write
+//! in `guard`.
+//!
+//! What this engine does not do: it never repairs. After a failed write or sync it takes no more
+//! writes in this process, and goes on reading; the operator or the supervisor starts it anew.
+
+mod committer;
+mod group;
+mod guard;
+mod housekeeping;
+mod manifest;
+mod open;
+mod options;
+mod shared;
+mod snapshot;
+mod stats;
+
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use async_trait::async_trait;
+use tokio::sync::{Semaphore, mpsc, oneshot};
+
+pub use self::options::{FjallOptions, Keyspace, OpenError, SpaceProbe, SyncPolicy};
+pub use self::stats::EngineStats;
+
+use self::committer::{Committer, QUEUE_MAX};
+use self::group::Job;
+use self::housekeeping::Housekeeper;
+use self::shared::{Shared, homeless};
+use self::snapshot::{FjallSnapshot, LONG_SCANS_MAX};
+use crate::{Change, CommitError, Durability, Engine, EngineError, EngineStatus, Snapshot, limits};
+
+/// The engine on disk. Dropping it ends its threads, after what is queued was committed, and
+/// unlocks the directory once the last snapshot is gone too.
+pub struct FjallEngine {
+    shared: Arc<Shared>,
+    long_scans: Arc<Semaphore>,
+    /// `None` only while it is dropped, as is `housekeeping`.
+    jobs: Option<mpsc::Sender<Job>>,
+    housekeeping: Option<std::sync::mpsc::Sender<()>>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl FjallEngine {
+    /// Opens a directory, making it if needed. Reads the journal after a crash, at about 200 MB/s;
+    /// call it where a thread may block.
+    ///
+    /// # Errors
+    /// Every kind of [`OpenError`].
+    pub fn open(options: FjallOptions) -> Result<Self, OpenError> {
+        let shared = Arc::new(open::open(&options)?);
+        let housekeeper = Housekeeper {
+            shared: Arc::clone(&shared),
+            probe: options.space_probe,
+            tick: options.tick,
+        };
+        housekeeper.look_around();
+        let (jobs, queue) = mpsc::channel(QUEUE_MAX);
+        let (housekeeping, stop) = std::sync::mpsc::channel();
+        let mut engine = Self {
+            long_scans: Arc::new(Semaphore::new(LONG_SCANS_MAX)),
+            jobs: Some(jobs),
+            housekeeping: Some(housekeeping),
+            threads: Vec::with_capacity(2),
+            shared: Arc::clone(&shared),
+        };
+        let io_failed = |source| OpenError::Io {
+            path: options.path.clone(),
+            source,
+        };
+        let spawn = |name: &str, run: Box<dyn FnOnce() + Send>| {
+            std::thread::Builder::new()
+                .name(name.to_owned())
+                .spawn(run)
+                .map_err(io_failed)
+        };
+        let committer = Committer::new(shared);
+        let commits = spawn("kv-commit", Box::new(move || committer.run(queue)))?;
+        engine.threads.push(commits);
+        let ticks = spawn("kv-housekeeping", Box::new(move || housekeeper.run(&stop)))?;
+        engine.threads.push(ticks);
+        Ok(engine)
+    }
+
+    /// What the committer did so far.
+    #[must_use]
+    pub fn stats(&self) -> EngineStats {
+        let waiting = self
+            .jobs
+            .as_ref()
+            .map_or(0, |jobs| jobs.max_capacity() - jobs.capacity());
+        self.shared
+            .counters
+            .read(u64::try_from(waiting).unwrap_or(u64::MAX))
+    }
+}
+
+#[async_trait]
+impl Engine for FjallEngine {
+    async fn snapshot(&self) -> Result<Box<dyn Snapshot>, EngineError> {
+        let long_scans = Arc::clone(&self.long_scans);
+        Ok(Box::new(FjallSnapshot::new(
+            Arc::clone(&self.shared),
+            long_scans,
+        )))
+    }
+
+    async fn commit(&self, change: Change) -> Result<(), CommitError> {
+        self.shared.check_running()?;
+        limits::check_reads(&change.reads)?;
+        for key in &change.reads {
+            if self.shared.tree(key).is_none() {
+                return Err(CommitError::Refused {
+                    reason: homeless(key).to_string().into(),
+                });
+            }
+            // Brings the key into the cache here, so that the one commit thread need not wait for
+            // the disk. If it fails, it fails there again and is answered there.
+            let _ = self.shared.newest(key);
+        }
+        let (answer, outcome) = oneshot::channel();
+        let jobs = self
+            .jobs
+            .as_ref()
+            .expect("the queue is open until the engine is dropped");
+        if let Err(refused) = jobs.try_send(Job { change, answer }) {
+            return Err(self.turned_away(&refused));
+        }
+        outcome.await.unwrap_or_else(|_| {
+            Err(CommitError::Unknown {
+                reason: "the commit thread ended".into(),
+            })
+        })
+    }
+
+    fn status(&self) -> EngineStatus {
+        EngineStatus {
+            name: "fjall",
+            durability: match self.shared.durability {
+                SyncPolicy::Always => Durability::Always,
+                SyncPolicy::Interval(_) => Durability::Interval,
+                SyncPolicy::Os => Durability::Os,
+            },
+            stopped: self.shared.stopped(),
+            storage_bytes: self.shared.space.used_bytes(),
+            free_bytes: Some(self.shared.space.free_bytes()),
+        }
+    }
+}
+
+impl FjallEngine {
+    fn turned_away(&self, refused: &mpsc::error::TrySendError<Job>) -> CommitError {
+        match refused {
+            mpsc::error::TrySendError::Full(_) => {
+                self.shared.counters.shed();
+                CommitError::Unavailable {
+                    reason: "too many changes wait to be written".into(),
+                }
+            }
+            mpsc::error::TrySendError::Closed(_) => CommitError::Stopped {
+                reason: "the commit thread ended".into(),
+            },
+        }
+    }
+}
+
+impl Drop for FjallEngine {
+    fn drop(&mut self) {
+        drop(self.jobs.take());
+        drop(self.housekeeping.take());
+        for thread in self.threads.drain(..) {
+            // The last owner may be a decision that just ran on the commit thread itself.
+            if thread.thread().id() != std::thread::current().id() {
+                let _ = thread.join();
+            }
+        }
+    }
+}

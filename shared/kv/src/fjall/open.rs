@@ -1,0 +1,204 @@
+//! Opening a directory.
+//!
+//! Layout: `LOCK` (held while open), `MANIFEST`, `CREATING` (only while it is made), `db` (fjall).
+//! A directory is made in an order that lets a crash at any instant be told from a loss of files:
+//! `CREATING` first, then the database, then the manifest, then `CREATING` goes. A database
+//! without a manifest is thrown away if `CREATING` says so, as nothing in it was ever
+//! acknowledged, and refused otherwise.
+
+use std::fs::{self, File, TryLockError};
+use std::io;
+use std::path::Path;
+
+use fjall::{Database, KeyspaceCreateOptions};
+
+use super::guard::SpaceGuard;
+use super::manifest::{self, Verdict};
+use super::options::{FjallOptions, Keyspace, OpenError};
+use super::shared::{Parts, Shared, Tree};
+
+const LOCK: &str = "LOCK";
+const CREATING: &str = "CREATING";
+const DATABASE: &str = "db";
+
+/// Sealed and active journals together, about. Replay after a crash reads about 200 MB/s.
+const JOURNALS_BYTES_MAX: u64 = 256 * 1024 * 1024;
+
+/// Writes of a keyspace that are gathered before they are sorted to disk. Smaller ones flush and
+/// compact more often, without better latencies.
+const MEMTABLE_BYTES_MAX: u64 = 64 * 1024 * 1024;
+
+/// Flushes and compactions at a time.
+const WORKERS: usize = 2;
+
+pub(super) fn open(options: &FjallOptions) -> Result<Shared, OpenError> {
+    check_keyspaces(&options.keyspaces)?;
+    let path = &options.path;
+    let io_failed = |source| OpenError::Io {
+        path: path.clone(),
+        source,
+    };
+    fs::create_dir_all(path).map_err(io_failed)?;
+    let lock = lock(path)?;
+    let verdict = manifest::check(path, &options.keyspaces).map_err(io_failed)?;
+    match &verdict {
+        Verdict::Same | Verdict::Grown => {}
+        Verdict::Absent => start_creating(path)?,
+        Verdict::Unfit(reason) => {
+            return Err(OpenError::Manifest {
+                path: path.clone(),
+                reason: reason.clone(),
+            });
+        }
+    }
+    let (database, trees) = open_database(options)?;
+    if verdict != Verdict::Same {
+        manifest::write(path, &options.keyspaces).map_err(io_failed)?;
+    }
+    remove_if_there(&path.join(CREATING)).map_err(io_failed)?;
+    Ok(Shared::new(Parts {
+        trees,
+        database,
+        path: path.clone(),
+        durability: options.durability,
+        space: SpaceGuard::new(options.min_free_bytes),
+        lock,
+    }))
+}
+
+fn check_keyspaces(keyspaces: &[Keyspace]) -> Result<(), OpenError> {
+    let wrong = |reason: String| Err(OpenError::Options { reason });
+    if keyspaces.is_empty() || keyspaces.len() > 16 {
+        return wrong(format!(
+            "1 to 16 keyspaces are needed: found=`{}`",
+            keyspaces.len()
+        ));
+    }
+    for (index, keyspace) in keyspaces.iter().enumerate() {
+        let name = keyspace.name;
+        let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
+        if name.is_empty() || name.len() > 64 || !name.bytes().all(plain) {
+            return wrong(format!(
+                "a keyspace name is 1 to 64 of a-z, 0-9 and _: found=`{name}`"
+            ));
+        }
+        let (first, last) = (*keyspace.kinds.start(), *keyspace.kinds.end());
+        if first == 0 || first > last {
+            return wrong(format!(
+                "kinds of a keyspace start at 1 and ascend: keyspace=`{name}`"
+            ));
+        }
+        for other in keyspaces.iter().skip(index + 1) {
+            let overlap = first <= *other.kinds.end() && *other.kinds.start() <= last;
+            if overlap || other.name == name {
+                return wrong(format!(
+                    "keyspaces overlap: first=`{name}`, second=`{}`",
+                    other.name
+                ));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Our own lock, as the one of the database does not cover the manifest, and waits before it
+/// gives up.
+fn lock(path: &Path) -> Result<File, OpenError> {
+    let io_failed = |source| OpenError::Io {
+        path: path.to_owned(),
+        source,
+    };
+    let file = File::options()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .open(path.join(LOCK))
+        .map_err(io_failed)?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(OpenError::Locked {
+            path: path.to_owned(),
+        }),
+        Err(TryLockError::Error(source)) => Err(io_failed(source)),
+    }
+}
+
+fn start_creating(path: &Path) -> Result<(), OpenError> {
+    let io_failed = |source| OpenError::Io {
+        path: path.to_owned(),
+        source,
+    };
+    let mark = path.join(CREATING);
+    if mark.try_exists().map_err(io_failed)? {
+        match fs::remove_dir_all(path.join(DATABASE)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(io_failed(error)),
+            _ => return Ok(()),
+        }
+    }
+    for entry in fs::read_dir(path).map_err(io_failed)? {
+        let name = entry.map_err(io_failed)?.file_name();
+        if name != LOCK {
+            let found = name.display();
+            let reason = format!("the directory holds something, but no manifest: found=`{found}`");
+            return Err(OpenError::Manifest {
+                path: path.to_owned(),
+                reason,
+            });
+        }
+    }
+    let synced = File::create(mark).and_then(|file| file.sync_all());
+    synced
+        .and_then(|()| File::open(path)?.sync_all())
+        .map_err(io_failed)
+}
+
+fn open_database(options: &FjallOptions) -> Result<(Database, Vec<Tree>), OpenError> {
+    let failed = |error: fjall::Error| match error {
+        fjall::Error::Locked => OpenError::Locked {
+            path: options.path.clone(),
+        },
+        fjall::Error::Io(source) => OpenError::Io {
+            path: options.path.clone(),
+            source,
+        },
+        other => OpenError::Recovery {
+            path: options.path.clone(),
+            source: Box::new(other),
+        },
+    };
+    let database = Database::builder(options.path.join(DATABASE))
+        .cache_size(options.cache_bytes)
+        .max_journaling_size(JOURNALS_BYTES_MAX)
+        .worker_threads(WORKERS)
+        // The journal syncs on what our batches say, never on its own.
+        .manual_journal_persist(true)
+        .open()
+        .map_err(failed)?;
+    let mut trees = Vec::with_capacity(options.keyspaces.len());
+    for keyspace in &options.keyspaces {
+        let handle = database
+            .keyspace(keyspace.name, create_options)
+            .map_err(failed)?;
+        trees.push(Tree {
+            keyspace: keyspace.clone(),
+            handle,
+        });
+    }
+    Ok((database, trees))
+}
+
+/// Stored when a keyspace is created and ignored from then on. LZ4 below the first two levels,
+/// where most data is: it halves the disk and costs reads from cache nothing. Blocks of 4 KiB and
+/// bloom filters on every level are the defaults: point reads, and inserts that must find nothing.
+fn create_options() -> KeyspaceCreateOptions {
+    KeyspaceCreateOptions::default()
+        .max_memtable_size(MEMTABLE_BYTES_MAX)
+        .manual_journal_persist(true)
+}
+
+fn remove_if_there(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}

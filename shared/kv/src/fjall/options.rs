@@ -1,0 +1,122 @@
+//! What an operator and a service choose when they open an engine, and how opening fails.
+
+use std::io;
+use std::ops::RangeInclusive;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A tree of its own on disk, for the keys whose first byte is in a range.
+///
+/// Keyspaces are few and fixed: each costs up to five memtables of memory and holds back the
+/// journal while it is idle, so there is one for each pattern of access and never one for each
+/// table of a user. No scan crosses from one to another.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Keyspace {
+    /// Name on disk; never changes.
+    pub name: &'static str,
+    /// First bytes of its keys; never change. 0 is taken by the engine.
+    pub kinds: RangeInclusive<u8>,
+}
+
+/// When a commit is answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SyncPolicy {
+    /// After its group is on stable storage.
+    Always,
+    /// After it was handed to the operating system, which a sync follows at this interval. A crash
+    /// of the machine loses at most what was answered within about one interval.
+    Interval(Duration),
+    /// After it was handed to the operating system. A crash of the machine loses what the
+    /// operating system had not written on its own; a crash of the process loses nothing.
+    Os,
+}
+
+/// Tells how many bytes are free for data under a path.
+pub type SpaceProbe = Arc<dyn Fn(&Path) -> io::Result<u64> + Send + Sync>;
+
+/// How to open a [`crate::FjallEngine`].
+///
+/// Everything here may differ from one start to the next. What fjall stores with a keyspace when
+/// it is created (block size, compression, memtable size) and later ignores silently is therefore
+/// no option but a constant.
+#[derive(Clone)]
+pub struct FjallOptions {
+    /// Directory of the engine; created if it is not there. Nothing else may live in it.
+    pub path: PathBuf,
+    /// Every keyspace. New ones may be added later, none may be left out or change its kinds.
+    pub keyspaces: Vec<Keyspace>,
+    /// When a commit is answered. Default: always after a sync.
+    pub durability: SyncPolicy,
+    /// Memory for blocks read from disk, in bytes, shared by the keyspaces. Default: 128 MiB.
+    pub cache_bytes: u64,
+    /// Free space below which only changes that remove keys are taken, in bytes. Compaction needs
+    /// room while it works, so a disk filled to the last byte is hard to free. Default: 512 MiB.
+    pub min_free_bytes: u64,
+    /// How often the engine looks after itself: heartbeats, free space. Default: one second.
+    pub tick: Duration,
+    /// Where free space is asked for. Default: the file system.
+    pub space_probe: SpaceProbe,
+}
+
+impl FjallOptions {
+    /// The defaults for a directory.
+    pub fn new(path: impl Into<PathBuf>, keyspaces: Vec<Keyspace>) -> Self {
+        Self {
+            path: path.into(),
+            keyspaces,
+            durability: SyncPolicy::Always,
+            cache_bytes: 128 * 1024 * 1024,
+            min_free_bytes: 512 * 1024 * 1024,
+            tick: Duration::from_secs(1),
+            space_probe: Arc::new(file_system_space),
+        }
+    }
+}
+
+/// Free space as the file system reports it to users without privileges.
+fn file_system_space(path: &Path) -> io::Result<u64> {
+    let stat = rustix::fs::statvfs(path)?;
+    Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
+}
+
+/// An engine that could not be opened. Nothing was changed on disk, unless the directory was new.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// Another engine, in this process or another, has the directory open.
+    #[error("storage is open elsewhere: path=`{}`", path.display())]
+    Locked {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// The options contradict themselves.
+    #[error("storage options are wrong: {reason}")]
+    Options {
+        /// Which, and how.
+        reason: String,
+    },
+    /// The directory holds something else, or data of another version or layout.
+    #[error("storage cannot be used: path=`{}`, {reason}", path.display())]
+    Manifest {
+        /// The directory.
+        path: PathBuf,
+        /// What was found and what was expected.
+        reason: String,
+    },
+    /// The file system refused.
+    #[error("storage cannot be accessed: path=`{}`", path.display())]
+    Io {
+        /// The directory.
+        path: PathBuf,
+        /// What it said.
+        source: io::Error,
+    },
+    /// The database under the engine could not be opened or recovered.
+    #[error("storage cannot be recovered: path=`{}`", path.display())]
+    Recovery {
+        /// The directory.
+        path: PathBuf,
+        /// What it said.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+}

@@ -1,0 +1,125 @@
+//! What the parts of one open engine share: the database, its keyspaces, and whether it stopped.
+//!
+//! Snapshots hold it too, so the directory stays locked until the last of them is gone.
+
+use std::fs::File;
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, OnceLock};
+
+use bytes::Bytes;
+use fjall::{Database, LsmError};
+
+use super::guard::SpaceGuard;
+use super::options::{Keyspace, SyncPolicy};
+use super::stats::Counters;
+use crate::{CommitError, EngineError};
+
+/// A keyspace that is open.
+pub(super) struct Tree {
+    pub(super) keyspace: Keyspace,
+    pub(super) handle: fjall::Keyspace,
+}
+
+pub(super) struct Shared {
+    /// In the order of the options. Dropped before the database, and the database before the lock.
+    pub(super) trees: Vec<Tree>,
+    /// For each kind the index of its tree.
+    pub(super) routes: Box<[Option<u8>; 256]>,
+    pub(super) database: Database,
+    pub(super) path: PathBuf,
+    pub(super) durability: SyncPolicy,
+    pub(super) space: SpaceGuard,
+    pub(super) counters: Counters,
+    /// Set by the housekeeper, taken by the committer.
+    pub(super) heartbeat_due: AtomicBool,
+    stopped: OnceLock<Arc<str>>,
+    _lock: File,
+}
+
+/// What [`Shared`] is made of.
+pub(super) struct Parts {
+    pub(super) trees: Vec<Tree>,
+    pub(super) database: Database,
+    pub(super) path: PathBuf,
+    pub(super) durability: SyncPolicy,
+    pub(super) space: SpaceGuard,
+    pub(super) lock: File,
+}
+
+impl Shared {
+    pub(super) fn new(parts: Parts) -> Self {
+        let mut routes = Box::new([None; 256]);
+        for (index, tree) in (0_u8..).zip(&parts.trees) {
+            for kind in tree.keyspace.kinds.clone() {
+                if let Some(route) = routes.get_mut(usize::from(kind)) {
+                    *route = Some(index);
+                }
+            }
+        }
+        Self {
+            trees: parts.trees,
+            routes,
+            database: parts.database,
+            path: parts.path,
+            durability: parts.durability,
+            space: parts.space,
+            counters: Counters::default(),
+            heartbeat_due: AtomicBool::new(true),
+            stopped: OnceLock::new(),
+            _lock: parts.lock,
+        }
+    }
+
+    /// The tree that holds a key.
+    pub(super) fn tree(&self, key: &[u8]) -> Option<&Tree> {
+        let kind = usize::from(*key.first()?);
+        let index = (*self.routes.get(kind)?)?;
+        self.trees.get(usize::from(index))
+    }
+
+    /// The newest value of a key.
+    pub(super) fn newest(&self, key: &[u8]) -> Result<Option<Bytes>, EngineError> {
+        let tree = self.tree(key).ok_or_else(|| homeless(key))?;
+        let value = tree.handle.get(key).map_err(|error| read_failed(&error))?;
+        Ok(value.map(Bytes::from))
+    }
+
+    /// Why no write is taken any more, if so.
+    pub(super) fn stopped(&self) -> Option<Arc<str>> {
+        self.stopped.get().cloned()
+    }
+
+    /// Takes no write any more. The first reason stays.
+    pub(super) fn stop(&self, reason: Arc<str>) {
+        tracing::error!(%reason, path = %self.path.display(), "storage stops taking writes");
+        let _ = self.stopped.set(reason);
+    }
+
+    pub(super) fn check_running(&self) -> Result<(), CommitError> {
+        self.stopped()
+            .map_or(Ok(()), |reason| Err(CommitError::Stopped { reason }))
+    }
+}
+
+/// A key of a kind that no keyspace holds: a defect of the caller, who cannot repair it by trying
+/// again.
+pub(super) fn homeless(key: &[u8]) -> EngineError {
+    let kind = key
+        .first()
+        .map_or_else(|| "none".to_owned(), |kind| format!("{kind:#04x}"));
+    EngineError::Corrupt {
+        reason: format!("no keyspace holds the key: kind=`{kind}`").into(),
+    }
+}
+
+/// A refusal of the file system may pass; a block that does not check out will not.
+pub(super) fn read_failed(error: &fjall::Error) -> EngineError {
+    let reason: Arc<str> = error.to_string().into();
+    match error {
+        fjall::Error::Io(_) | fjall::Error::Storage(LsmError::Io(_)) => {
+            EngineError::Unavailable { reason }
+        }
+        _ => EngineError::Corrupt { reason },
+    }
+}

@@ -1,0 +1,165 @@
+//! Reads at one instant.
+//!
+//! A scan outside a snapshot could see half of a batch, because the database reads each keyspace
+//! at its newest state; so every read of a service goes through here. Point reads run on the
+//! calling thread: a cached one takes microseconds, less than a hand-over to another thread. A
+//! scan starts there too, and moves to the blocking pool when it turns out long. Few scans are
+//! there at a time, so that they cannot take every core from point reads.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use fjall::Readable as _;
+use tokio::sync::Semaphore;
+
+use super::shared::{Shared, homeless, read_failed};
+use crate::{Direction, EngineError, Entry, Scan, ScanLimit, Snapshot, Span};
+
+/// What a scan may read on the calling thread.
+const INLINE: ScanLimit = ScanLimit {
+    rows: 500,
+    bytes: 512 * 1024,
+};
+
+/// Long scans that run at a time.
+pub(super) const LONG_SCANS_MAX: usize = 4;
+
+pub(super) struct FjallSnapshot {
+    // Before `shared`: what is read must be let go before the database closes.
+    view: fjall::Snapshot,
+    shared: Arc<Shared>,
+    long_scans: Arc<Semaphore>,
+}
+
+impl FjallSnapshot {
+    pub(super) fn new(shared: Arc<Shared>, long_scans: Arc<Semaphore>) -> Self {
+        Self {
+            view: shared.database.snapshot(),
+            shared,
+            long_scans,
+        }
+    }
+
+    fn open(&self, span: &Span) -> Result<Cursor, EngineError> {
+        let tree = self
+            .shared
+            .tree(&span.start)
+            .ok_or_else(|| homeless(&span.start))?;
+        // The end is exclusive, so it may be the first key after the keyspace.
+        let last = *tree.keyspace.kinds.end();
+        let inside = match span.end.split_first() {
+            Some((&kind, rest)) => {
+                kind <= last || (rest.is_empty() && last.checked_add(1) == Some(kind))
+            }
+            None => false,
+        };
+        if !inside {
+            return Err(EngineError::Corrupt {
+                reason: "a span crosses keyspaces".into(),
+            });
+        }
+        let range = span.start.as_ref()..span.end.as_ref();
+        Ok(Cursor {
+            rows: self.view.range(&tree.handle, range),
+            direction: span.direction,
+            scan: Scan {
+                entries: Vec::new(),
+                more: true,
+            },
+            bytes: 0,
+        })
+    }
+}
+
+#[async_trait]
+impl Snapshot for FjallSnapshot {
+    async fn get(&self, key: &[u8]) -> Result<Option<Bytes>, EngineError> {
+        let tree = self.shared.tree(key).ok_or_else(|| homeless(key))?;
+        let value = self
+            .view
+            .get(&tree.handle, key)
+            .map_err(|error| read_failed(&error))?;
+        Ok(value.map(Bytes::from))
+    }
+
+    async fn scan(&self, span: &Span, limit: ScanLimit) -> Result<Scan, EngineError> {
+        if span.is_empty() {
+            return Ok(Scan {
+                entries: Vec::new(),
+                more: false,
+            });
+        }
+        let mut cursor = self.open(span)?;
+        let inline = ScanLimit {
+            rows: limit.rows.min(INLINE.rows),
+            bytes: limit.bytes.min(INLINE.bytes),
+        };
+        cursor.read(inline)?;
+        if !cursor.scan.more || cursor.reached(limit) {
+            return Ok(cursor.finish());
+        }
+        let permit = Arc::clone(&self.long_scans).acquire_owned().await;
+        let shared = Arc::clone(&self.shared);
+        let rest = tokio::task::spawn_blocking(move || {
+            let outcome = cursor.read(limit).map(|()| cursor.finish());
+            drop((shared, permit));
+            outcome
+        });
+        rest.await.unwrap_or_else(|_| {
+            Err(EngineError::Unavailable {
+                reason: "a scan was cut short".into(),
+            })
+        })
+    }
+}
+
+/// A scan under way.
+struct Cursor {
+    rows: fjall::Iter,
+    direction: Direction,
+    /// `more` is true until the range ends.
+    scan: Scan,
+    bytes: usize,
+}
+
+impl Cursor {
+    /// Reads on until the limit, counted from the start of the scan, or the range is reached.
+    fn read(&mut self, limit: ScanLimit) -> Result<(), EngineError> {
+        loop {
+            let Some(row) = self.next_row() else {
+                self.scan.more = false;
+                return Ok(());
+            };
+            let (key, value) = row.into_inner().map_err(|error| read_failed(&error))?;
+            self.bytes = self
+                .bytes
+                .saturating_add(key.len())
+                .saturating_add(value.len());
+            self.scan.entries.push(Entry {
+                key: key.into(),
+                value: value.into(),
+            });
+            if self.reached(limit) {
+                return Ok(());
+            }
+        }
+    }
+
+    fn next_row(&mut self) -> Option<fjall::Guard> {
+        match self.direction {
+            Direction::Forward => self.rows.next(),
+            Direction::Backward => self.rows.next_back(),
+        }
+    }
+
+    /// The scan, having looked whether there is a row after it.
+    fn finish(mut self) -> Scan {
+        self.scan.more = self.scan.more && self.next_row().is_some();
+        self.scan
+    }
+
+    fn reached(&self, limit: ScanLimit) -> bool {
+        self.scan.entries.len() >= limit.rows || self.bytes >= limit.bytes
+    }
+}
