@@ -30,6 +30,7 @@ use crate::{
 pub use encode::{encode_body, seal};
 pub use project::Projection;
 pub use view::{EntityView, Properties, ValueRef};
+pub(crate) use wire::text;
 
 /// The only format so far.
 const FORMAT: u8 = 1;

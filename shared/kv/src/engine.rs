@@ -44,13 +44,16 @@ pub trait Snapshot: Send + Sync {
     async fn scan(&self, span: &Span, limit: ScanLimit) -> Result<Scan, EngineError>;
 }
 
+/// Decides what to write from the newest values of the keys that a change reads.
+pub type Decide = Box<dyn FnMut(&[Option<Bytes>]) -> Vec<Write> + Send>;
+
 /// An atomic change: the keys it depends on, and the decision what to write.
 pub struct Change {
     /// The keys whose values `decide` is given, in this order.
     pub reads: Vec<Bytes>,
     /// From the newest values of `reads` to the writes. Must be pure, fast and free of I/O: an engine may run it on
     /// its one commit thread, or again after a conflict. No writes means that nothing is committed.
-    pub decide: Box<dyn FnMut(&[Option<Bytes>]) -> Vec<Write> + Send>,
+    pub decide: Decide,
 }
 
 /// One write of a change.

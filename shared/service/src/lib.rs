@@ -1,5 +1,6 @@
 //! What every service of Trestle is made of: names, limits, time, versions, failures, and the layers of a call.
 
+pub mod caller;
 pub mod clock;
 pub mod etag;
 pub mod fault;

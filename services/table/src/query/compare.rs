@@ -1,1 +1,103 @@
-//! Part of the filter language.
+//! How values compare: one total order over all types, but for NaN.
+//!
+//! Values of one type compare naturally, numbers of different types by their exact value, text by
+//! UTF-16 code unit. Other pairs are never equal and are ordered by type:
+//! Boolean < numbers < DateTime < Guid < Binary < String. Nothing here raises an error.
+
+use std::cmp::Ordering;
+
+use trestle_kv::order::compare_text;
+
+use super::ast::Operator;
+use crate::stored::ValueRef;
+
+/// Whether `value operator literal` holds.
+#[inline]
+pub(super) fn holds(value: ValueRef<'_>, operator: Operator, literal: ValueRef<'_>) -> bool {
+    let ordering = match (value, literal, operator) {
+        // Equality of texts needs no order: length and memory are compared at full speed.
+        (ValueRef::String(a), ValueRef::String(b), Operator::Equal) => return a == b,
+        (ValueRef::String(a), ValueRef::String(b), Operator::NotEqual) => return a != b,
+        _ => compare(value, literal),
+    };
+    match operator {
+        Operator::Equal => ordering == Some(Ordering::Equal),
+        Operator::NotEqual => ordering != Some(Ordering::Equal),
+        Operator::Greater => ordering.is_some_and(Ordering::is_gt),
+        Operator::GreaterOrEqual => ordering.is_some_and(Ordering::is_ge),
+        Operator::Less => ordering.is_some_and(Ordering::is_lt),
+        Operator::LessOrEqual => ordering.is_some_and(Ordering::is_le),
+    }
+}
+
+/// Compares two values; none when a NaN is compared with a number.
+pub(super) fn compare(a: ValueRef<'_>, b: ValueRef<'_>) -> Option<Ordering> {
+    use ValueRef as V;
+    match (a, b) {
+        (V::String(a), V::String(b)) => Some(compare_text(a, b)),
+        (V::Boolean(a), V::Boolean(b)) => Some(a.cmp(&b)),
+        (V::DateTime(a), V::DateTime(b)) => Some(a.cmp(&b)),
+        // The bytes of guids compare like their lower-case texts.
+        (V::Guid(a), V::Guid(b)) => Some(a.cmp(&b)),
+        (V::Binary(a), V::Binary(b)) => Some(a.cmp(b)),
+        (V::Double(a), V::Double(b)) => a.partial_cmp(&b),
+        (V::Double(a), b) => match whole(b) {
+            Some(b) => compare_mixed(b, a).map(Ordering::reverse),
+            None => Some(rank(V::Double(a)).cmp(&rank(b))),
+        },
+        (a, V::Double(b)) => match whole(a) {
+            Some(a) => compare_mixed(a, b),
+            None => Some(rank(a).cmp(&rank(V::Double(b)))),
+        },
+        (a, b) => match (whole(a), whole(b)) {
+            (Some(a), Some(b)) => Some(a.cmp(&b)),
+            _ => Some(rank(a).cmp(&rank(b))),
+        },
+    }
+}
+
+fn whole(value: ValueRef<'_>) -> Option<i64> {
+    match value {
+        ValueRef::Int32(number) => Some(i64::from(number)),
+        ValueRef::Int64(number) => Some(number),
+        _ => None,
+    }
+}
+
+/// Compares by exact value: a conversion of the whole number to a double would round it.
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "the double is whole and in range"
+)]
+fn compare_mixed(whole: i64, double: f64) -> Option<Ordering> {
+    /// 2^63, the first double above every `i64`.
+    const ABOVE: f64 = 9_223_372_036_854_775_808.0;
+    if double.is_nan() {
+        None
+    } else if double >= ABOVE {
+        Some(Ordering::Less)
+    } else if double < -ABOVE {
+        Some(Ordering::Greater)
+    } else {
+        let floor = double.floor();
+        let of_floor = whole.cmp(&(floor as i64));
+        // Equal to the floor is less than what lies above it.
+        Some(if of_floor.is_eq() && floor < double {
+            Ordering::Less
+        } else {
+            of_floor
+        })
+    }
+}
+
+/// The place of a type among the others; the numbers share one.
+pub(super) fn rank(value: ValueRef<'_>) -> u8 {
+    match value {
+        ValueRef::Boolean(_) => 0,
+        ValueRef::Int32(_) | ValueRef::Int64(_) | ValueRef::Double(_) => 1,
+        ValueRef::DateTime(_) => 2,
+        ValueRef::Guid(_) => 3,
+        ValueRef::Binary(_) => 4,
+        ValueRef::String(_) => 5,
+    }
+}

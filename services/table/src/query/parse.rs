@@ -1,8 +1,235 @@
-//! The parser.
+//! The parser: recursive descent over the grammar
+//!
+//! ```text
+//! or         = and { "or" and }
+//! and        = unary { "and" unary }
+//! unary      = [ "not" ] primary
+//! primary    = "(" or ")" | comparison | property | boolean
+//! comparison = property op literal | literal op property
+//! ```
+//!
+//! `not` binds looser than a comparison: `not a eq 1` is `not (a eq 1)`. A property alone is
+//! `property eq true`. A comparison with the literal on the left is turned round. Recursion is
+//! bounded by `limits::FILTER_DEPTH_MAX`, the text and its tokens by limits of their own.
 
-use super::{FilterError, ast::Expr};
+use trestle_service::limits;
+
+use super::{
+    FilterError,
+    ast::{Expr, Literal, Operator},
+    lex::{Kind, Lexer, Mistake, Token},
+};
+
+const OPERATORS: &str = "`eq`, `ne`, `gt`, `ge`, `lt` or `le`";
 
 /// Parses a filter; none for the empty one.
-pub(super) fn parse(_text: &str) -> Result<Option<Expr>, FilterError> {
-    Ok(None)
+pub(super) fn parse(text: &str) -> Result<Option<Expr>, FilterError> {
+    let refused = |mistake: Mistake| FilterError {
+        position: mistake.position,
+        message: mistake.message,
+        filter: text.to_owned(),
+    };
+    let max = limits::FILTER_BYTES_MAX;
+    if text.len() > max {
+        let message = format!("Filter is too long: bytes=`{}`, max=`{max}`", text.len());
+        return Err(refused(Mistake::new(max, message)));
+    }
+    Parser::parse(text).map_err(refused)
+}
+
+struct Parser<'a> {
+    lexer: Lexer<'a>,
+    /// The token that is looked at.
+    token: Token<'a>,
+    /// Parentheses and `not`s around it.
+    depth: usize,
+}
+
+enum Operand<'a> {
+    Property(&'a str),
+    Literal(Literal),
+}
+
+impl<'a> Parser<'a> {
+    fn parse(text: &'a str) -> Result<Option<Expr>, Mistake> {
+        let mut lexer = Lexer::new(text);
+        let token = lexer.next()?;
+        if token.kind == Kind::End {
+            return Ok(None);
+        }
+        let mut parser = Self {
+            lexer,
+            token,
+            depth: 0,
+        };
+        let expr = parser.or()?;
+        match parser.token.kind {
+            Kind::End => Ok(Some(expr)),
+            _ => Err(parser.expected("`and`, `or` or the end of the filter")),
+        }
+    }
+
+    fn or(&mut self) -> Result<Expr, Mistake> {
+        let mut parts = vec![self.and()?];
+        while self.take_word("or")? {
+            parts.push(self.and()?);
+        }
+        Ok(Expr::any(parts))
+    }
+
+    fn and(&mut self) -> Result<Expr, Mistake> {
+        let mut parts = vec![self.unary()?];
+        while self.take_word("and")? {
+            parts.push(self.unary()?);
+        }
+        Ok(Expr::all(parts))
+    }
+
+    fn unary(&mut self) -> Result<Expr, Mistake> {
+        if !self.take_word("not")? {
+            return self.primary();
+        }
+        // The canonical text puts parentheses behind every `not`, so they count once together.
+        if self.token.kind == Kind::Open {
+            return Ok(Expr::Not(Box::new(self.primary()?)));
+        }
+        self.deeper()?;
+        let inner = self.primary()?;
+        self.depth -= 1;
+        Ok(Expr::Not(Box::new(inner)))
+    }
+
+    fn primary(&mut self) -> Result<Expr, Mistake> {
+        if self.token.kind != Kind::Open {
+            return self.comparison();
+        }
+        self.deeper()?;
+        self.advance()?;
+        let inner = self.or()?;
+        if self.token.kind != Kind::Close {
+            return Err(self.expected("`and`, `or` or `)`"));
+        }
+        self.advance()?;
+        self.depth -= 1;
+        Ok(inner)
+    }
+
+    fn deeper(&mut self) -> Result<(), Mistake> {
+        self.depth += 1;
+        let max = limits::FILTER_DEPTH_MAX;
+        if self.depth > max {
+            let message = format!("Filter is nested too deeply: max=`{max}`");
+            return Err(Mistake::new(self.token.start, message));
+        }
+        Ok(())
+    }
+
+    fn comparison(&mut self) -> Result<Expr, Mistake> {
+        let left_start = self.token.start;
+        let left = self.operand()?;
+        let Some(operator) = self.take_operator()? else {
+            return match left {
+                Operand::Property(name) if self.at_end_of_operand() => {
+                    Ok(Expr::compare(name, Operator::Equal, Literal::Boolean(true)))
+                }
+                Operand::Literal(Literal::Boolean(truth)) if self.at_end_of_operand() => {
+                    Ok(Expr::Constant(truth))
+                }
+                _ => Err(self.no_operator()),
+            };
+        };
+        let right_start = self.token.start;
+        match (left, self.operand()?) {
+            (Operand::Property(name), Operand::Literal(literal)) => {
+                Ok(Expr::compare(name, operator, literal))
+            }
+            (Operand::Literal(literal), Operand::Property(name)) => {
+                Ok(Expr::compare(name, operator.mirrored(), literal))
+            }
+            (Operand::Property(_), Operand::Property(_)) => Err(Mistake::new(
+                right_start,
+                "Expected a literal: two properties cannot be compared",
+            )),
+            (Operand::Literal(_), Operand::Literal(_)) => Err(Mistake::new(
+                left_start,
+                "Expected a property: two literals cannot be compared",
+            )),
+        }
+    }
+
+    fn operand(&mut self) -> Result<Operand<'a>, Mistake> {
+        let operand = match &self.token.kind {
+            Kind::Literal(literal) => Operand::Literal(literal.clone()),
+            Kind::Word("true") => Operand::Literal(Literal::Boolean(true)),
+            Kind::Word("false") => Operand::Literal(Literal::Boolean(false)),
+            Kind::Word("null") => {
+                let message = "Expected a literal: `null` cannot be compared with, \
+                               a property without a value matches no comparison";
+                return Err(Mistake::new(self.token.start, message));
+            }
+            Kind::Word("and" | "or" | "not") | Kind::Open | Kind::Close | Kind::End => {
+                return Err(self.expected("a property or a literal"));
+            }
+            Kind::Word(name) if self.lexer.at_open() => {
+                let message = format!("Functions such as `{name}` are not supported");
+                return Err(Mistake::new(self.token.start, message));
+            }
+            Kind::Word(name) => Operand::Property(name),
+        };
+        self.advance()?;
+        Ok(operand)
+    }
+
+    fn take_operator(&mut self) -> Result<Option<Operator>, Mistake> {
+        let operator = match self.token.kind {
+            Kind::Word("eq") => Operator::Equal,
+            Kind::Word("ne") => Operator::NotEqual,
+            Kind::Word("gt") => Operator::Greater,
+            Kind::Word("ge") => Operator::GreaterOrEqual,
+            Kind::Word("lt") => Operator::Less,
+            Kind::Word("le") => Operator::LessOrEqual,
+            _ => return Ok(None),
+        };
+        self.advance()?;
+        Ok(Some(operator))
+    }
+
+    fn at_end_of_operand(&self) -> bool {
+        matches!(
+            self.token.kind,
+            Kind::Word("and" | "or") | Kind::Close | Kind::End
+        )
+    }
+
+    fn no_operator(&self) -> Mistake {
+        match self.token.kind {
+            Kind::Word(word @ ("add" | "sub" | "mul" | "div" | "mod")) => {
+                let message = format!("Arithmetic such as `{word}` is not supported");
+                Mistake::new(self.token.start, message)
+            }
+            Kind::Word(word @ ("in" | "has")) => {
+                let message = format!("Operator `{word}` is not supported, expected {OPERATORS}");
+                Mistake::new(self.token.start, message)
+            }
+            _ => self.expected(&format!("an operator, {OPERATORS}")),
+        }
+    }
+
+    fn expected(&self, what: &str) -> Mistake {
+        let found = self.token.kind.describe();
+        Mistake::new(self.token.start, format!("Expected {what}, found {found}"))
+    }
+
+    fn take_word(&mut self, word: &str) -> Result<bool, Mistake> {
+        let found = self.token.kind == Kind::Word(word);
+        if found {
+            self.advance()?;
+        }
+        Ok(found)
+    }
+
+    fn advance(&mut self) -> Result<(), Mistake> {
+        self.token = self.lexer.next()?;
+        Ok(())
+    }
 }

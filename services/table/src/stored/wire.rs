@@ -115,6 +115,6 @@ impl<'a> Reader<'a> {
 }
 
 #[inline]
-pub(super) fn text(bytes: &[u8]) -> Result<&str, Corrupt> {
+pub(crate) fn text(bytes: &[u8]) -> Result<&str, Corrupt> {
     str::from_utf8(bytes).map_err(|_| Corrupt("text is not UTF-8"))
 }

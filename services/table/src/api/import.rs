@@ -1,0 +1,189 @@
+//! The stream of an import: a chunk in, its outcomes out, one chunk at a time, so that memory stays bounded and a
+//! slow reader slows the sender down.
+
+use futures::Stream;
+use tokio::sync::mpsc;
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::{Status, Streaming};
+use trestle_proto::table::v1::{self as proto, import_entities_request::Message};
+use trestle_service::{
+    fault::{Fault, Reason, Violations},
+    limits::BATCH_BYTES_MAX,
+    name::{AccountName, TableName},
+};
+
+use super::parse;
+use crate::{
+    operation::{Mode, Operation, Prepared},
+    tables::Tables,
+    write::Writer,
+};
+
+/// Responses that wait for the client.
+const RESPONSES_WAITING_MAX: usize = 2;
+
+/// What the first message asks for.
+struct Spec {
+    table: TableName,
+    /// None: insert.
+    mode: Option<Mode>,
+}
+
+/// An import under way.
+pub(super) struct Import {
+    tables: Tables,
+    writer: Writer,
+    account: AccountName,
+    /// Position of the next entity in the stream.
+    next_index: u64,
+}
+
+impl Import {
+    pub(super) fn new(tables: Tables, writer: Writer, account: AccountName) -> Self {
+        Self {
+            tables,
+            writer,
+            account,
+            next_index: 0,
+        }
+    }
+
+    /// Takes the messages and answers each chunk; ends with the stream, or at the first failure of the whole.
+    pub(super) fn run(
+        mut self,
+        mut messages: Streaming<proto::ImportEntitiesRequest>,
+    ) -> impl Stream<Item = Result<proto::ImportEntitiesResponse, Status>> + Send {
+        let (sender, receiver) = mpsc::channel(RESPONSES_WAITING_MAX);
+        let task = async move {
+            let spec = match first_message(&mut messages).await {
+                Ok(spec) => spec,
+                Err(status) => return drop(sender.send(Err(status)).await),
+            };
+            loop {
+                let answer = match messages.message().await {
+                    Ok(Some(message)) => self.chunk(&spec, message).await.map_err(Status::from),
+                    Ok(None) => return,
+                    Err(status) => Err(status),
+                };
+                let failed = answer.is_err();
+                if sender.send(answer).await.is_err() || failed {
+                    return;
+                }
+            }
+        };
+        tokio::spawn(tracing::Instrument::in_current_span(task));
+        ReceiverStream::new(receiver)
+    }
+
+    async fn chunk(
+        &mut self,
+        spec: &Spec,
+        message: proto::ImportEntitiesRequest,
+    ) -> Result<proto::ImportEntitiesResponse, Fault> {
+        let Some(Message::Chunk(chunk)) = message.message else {
+            return Err(misplaced(
+                "chunk",
+                "required in every message after the first",
+            ));
+        };
+        let first_index = self.next_index;
+        self.next_index += chunk.entities.len() as u64;
+        let (operations, mut results) = parse_chunk(spec, chunk, first_index)?;
+        // Looked up for each chunk: a table deleted meanwhile ends the import.
+        let id = self.tables.resolve(&self.account, &spec.table).await?;
+        let (places, operations): (Vec<_>, Vec<_>) = operations.into_iter().unzip();
+        let outcomes = self.writer.each(id, operations).await?;
+        for (place, outcome) in places.into_iter().zip(outcomes) {
+            let error = outcome.err().map(Fault::from);
+            if let (Some(fault), Some(result)) = (error, results.get_mut(place)) {
+                let result: &mut proto::ImportResult = result;
+                result.error = Some(rpc_status(fault));
+            }
+        }
+        Ok(proto::ImportEntitiesResponse { results })
+    }
+}
+
+async fn first_message(
+    messages: &mut Streaming<proto::ImportEntitiesRequest>,
+) -> Result<Spec, Status> {
+    let Some(message) = messages.message().await? else {
+        return Err(misplaced("spec", "required: the first message").into());
+    };
+    let Some(Message::Spec(spec)) = message.message else {
+        return Err(misplaced("spec", "required in the first message").into());
+    };
+    let mut violations = Violations::default();
+    let table = TableName::parse(spec.table, "spec.table", &mut violations);
+    let mode = spec
+        .mode
+        .and_then(|mode| parse::mode(mode, "spec.mode", &mut violations));
+    let table = parse::finish(violations, table)?;
+    Ok(Spec { table, mode })
+}
+
+/// The operations of the entities that are in order, each with its place in the results; the results already tell
+/// what is wrong with the others.
+type Parsed = (Vec<(usize, Operation)>, Vec<proto::ImportResult>);
+
+fn parse_chunk(
+    spec: &Spec,
+    chunk: proto::import_entities_request::Chunk,
+    first_index: u64,
+) -> Result<Parsed, Fault> {
+    if chunk.entities.is_empty() {
+        return Err(misplaced("chunk.entities", "required: at least one entity"));
+    }
+    let mut bytes = 0;
+    let mut operations = Vec::with_capacity(chunk.entities.len());
+    let mut results = Vec::with_capacity(chunk.entities.len());
+    for (place, entity) in chunk.entities.into_iter().enumerate() {
+        let mut violations = Violations::default();
+        let field = format!("chunk.entities[{place}]");
+        let prepared = parse::prepared(Some(entity), &field, &mut violations);
+        let error = match parse::finish(violations, prepared) {
+            Ok(prepared) => {
+                bytes += prepared.bytes();
+                operations.push((place, operation(spec, prepared)));
+                None
+            }
+            Err(fault) => Some(rpc_status(fault)),
+        };
+        results.push(proto::ImportResult {
+            index: first_index + place as u64,
+            error,
+        });
+    }
+    if bytes > BATCH_BYTES_MAX {
+        let rule = format!("must have at most {BATCH_BYTES_MAX} bytes together: bytes=`{bytes}`");
+        return Err(Fault::violation(
+            Reason::RequestBodyTooLarge,
+            "chunk.entities",
+            rule,
+        ));
+    }
+    Ok((operations, results))
+}
+
+fn operation(spec: &Spec, entity: Prepared) -> Operation {
+    match spec.mode {
+        None => Operation::Insert(entity),
+        Some(mode) => Operation::Upsert { entity, mode },
+    }
+}
+
+fn misplaced(field: &str, rule: &str) -> Fault {
+    Fault::violation(Reason::PropertiesNeedValue, field, rule)
+}
+
+/// The failure of one entity in the form that a response carries.
+fn rpc_status(fault: Fault) -> tonic_types::Status {
+    let status = Status::from(fault);
+    let details = prost::Message::decode(status.details()).unwrap_or_default();
+    let tonic_types::Status { details, .. } = details;
+    tonic_types::Status {
+        code: status.code().into(),
+        message: status.message().to_owned(),
+        details,
+    }
+}

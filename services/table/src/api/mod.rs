@@ -1,0 +1,342 @@
+//! The gRPC face of the service: parse the request, call the domain, render the response. Decides nothing itself.
+
+mod import;
+mod parse;
+mod query;
+mod render;
+
+use std::{pin::Pin, sync::Arc};
+
+use futures::Stream;
+use tonic::{Request, Response, Status, Streaming};
+use trestle_kv::Engine;
+use trestle_proto::table::v1::{self as proto, table_service_server::TableService};
+use trestle_service::{
+    caller::Caller,
+    clock::{Clock, Ticks, WriteClock},
+    fault::{Fault, Violations},
+    name::{AccountName, TableName},
+};
+
+use crate::{
+    error::TableError,
+    operation::Operation,
+    query::NameFilter,
+    read::Reader,
+    settings::Settings,
+    sweep::Sweeper,
+    tables::{ListTables, Tables},
+    write::{Writer, Written},
+};
+
+/// A stream of responses.
+type Responses<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
+
+/// The implementation of `trestle.table.v1.TableService`.
+#[derive(Clone)]
+pub struct Api {
+    engine: Arc<dyn Engine>,
+    tables: Tables,
+    writer: Writer,
+    reader: Reader,
+    settings: Settings,
+    sweeper: Sweeper,
+    started_at: Ticks,
+}
+
+impl Api {
+    /// Serves what `engine` holds.
+    pub(crate) fn new(engine: Arc<dyn Engine>, clock: Arc<dyn Clock>) -> Self {
+        let started_at = clock.now();
+        let clock = Arc::new(WriteClock::new(clock));
+        Self {
+            tables: Tables::new(Arc::clone(&engine), Arc::clone(&clock)),
+            writer: Writer::new(Arc::clone(&engine), Arc::clone(&clock)),
+            reader: Reader::new(Arc::clone(&engine)),
+            settings: Settings::new(Arc::clone(&engine)),
+            sweeper: Sweeper::new(Arc::clone(&engine), clock),
+            engine,
+            started_at,
+        }
+    }
+
+    /// The background work on deleted tables.
+    pub(crate) fn sweeper(&self) -> &Sweeper {
+        &self.sweeper
+    }
+
+    async fn write(
+        &self,
+        account: &AccountName,
+        table: &TableName,
+        operation: Operation,
+    ) -> Result<Written, Fault> {
+        let id = self.tables.resolve(account, table).await?;
+        Ok(self.writer.one(id, operation).await?)
+    }
+}
+
+/// The account that a request works in, and the message.
+fn open<T>(request: Request<T>) -> Result<(AccountName, T), Fault> {
+    let caller = Caller::from_metadata(request.metadata())?;
+    Ok((caller.account, request.into_inner()))
+}
+
+#[tonic::async_trait]
+impl TableService for Api {
+    type StreamEntitiesStream = Responses<proto::StreamEntitiesResponse>;
+    type ImportEntitiesStream = Responses<proto::ImportEntitiesResponse>;
+
+    async fn create_table(
+        &self,
+        request: Request<proto::CreateTableRequest>,
+    ) -> Result<Response<proto::CreateTableResponse>, Status> {
+        let (account, message) = open(request)?;
+        let table = self
+            .tables
+            .create(&account, parse::table(message.table)?)
+            .await;
+        let table = Some(render::table(table.map_err(Fault::from)?));
+        Ok(Response::new(proto::CreateTableResponse { table }))
+    }
+
+    async fn get_table(
+        &self,
+        request: Request<proto::GetTableRequest>,
+    ) -> Result<Response<proto::GetTableResponse>, Status> {
+        let (account, message) = open(request)?;
+        let table = self
+            .tables
+            .get(&account, parse::table(message.table)?)
+            .await;
+        let table = Some(render::table(table.map_err(Fault::from)?));
+        Ok(Response::new(proto::GetTableResponse { table }))
+    }
+
+    async fn list_tables(
+        &self,
+        request: Request<proto::ListTablesRequest>,
+    ) -> Result<Response<proto::ListTablesResponse>, Status> {
+        let (account, message) = open(request)?;
+        let mut violations = Violations::default();
+        let page_size = parse::page_size(message.page_size, &mut violations);
+        let filter = parse::filter(NameFilter::parse(&message.filter), &mut violations);
+        let filter = parse::finish(violations, filter)?;
+        let request = ListTables {
+            filter_text: message.filter,
+            filter,
+            page_size,
+            page_token: message.page_token,
+        };
+        let page = self
+            .tables
+            .list(&account, request)
+            .await
+            .map_err(Fault::from)?;
+        Ok(Response::new(proto::ListTablesResponse {
+            tables: page.tables.into_iter().map(render::table).collect(),
+            next_page_token: page.next_page_token.unwrap_or_default(),
+        }))
+    }
+
+    async fn delete_table(
+        &self,
+        request: Request<proto::DeleteTableRequest>,
+    ) -> Result<Response<proto::DeleteTableResponse>, Status> {
+        let (account, message) = open(request)?;
+        let deleted = self
+            .tables
+            .delete(&account, parse::table(message.table)?)
+            .await;
+        deleted.map_err(Fault::from)?;
+        Ok(Response::new(proto::DeleteTableResponse {}))
+    }
+
+    async fn get_table_access_policies(
+        &self,
+        request: Request<proto::GetTableAccessPoliciesRequest>,
+    ) -> Result<Response<proto::GetTableAccessPoliciesResponse>, Status> {
+        let (account, message) = open(request)?;
+        let table = parse::table(message.table)?;
+        let policies = self.settings.access_policies(&account, &table).await;
+        let policies = policies.map_err(Fault::from)?;
+        Ok(Response::new(proto::GetTableAccessPoliciesResponse {
+            policies,
+        }))
+    }
+
+    async fn set_table_access_policies(
+        &self,
+        request: Request<proto::SetTableAccessPoliciesRequest>,
+    ) -> Result<Response<proto::SetTableAccessPoliciesResponse>, Status> {
+        let (account, message) = open(request)?;
+        let table = parse::table(message.table)?;
+        let set = self
+            .settings
+            .set_access_policies(&account, &table, message.policies)
+            .await;
+        set.map_err(Fault::from)?;
+        Ok(Response::new(proto::SetTableAccessPoliciesResponse {}))
+    }
+
+    async fn insert_entity(
+        &self,
+        request: Request<proto::InsertEntityRequest>,
+    ) -> Result<Response<proto::InsertEntityResponse>, Status> {
+        let (account, message) = open(request)?;
+        let (table, operation) = parse::insert(message)?;
+        let (etag, timestamp) = render::version(self.write(&account, &table, operation).await?);
+        Ok(Response::new(proto::InsertEntityResponse {
+            etag,
+            timestamp,
+        }))
+    }
+
+    async fn get_entity(
+        &self,
+        request: Request<proto::GetEntityRequest>,
+    ) -> Result<Response<proto::GetEntityResponse>, Status> {
+        let (account, message) = open(request)?;
+        Ok(Response::new(
+            query::get(&self.reader, &account, message).await?,
+        ))
+    }
+
+    async fn update_entity(
+        &self,
+        request: Request<proto::UpdateEntityRequest>,
+    ) -> Result<Response<proto::UpdateEntityResponse>, Status> {
+        let (account, message) = open(request)?;
+        let (table, operation) = parse::update(message)?;
+        let (etag, timestamp) = render::version(self.write(&account, &table, operation).await?);
+        Ok(Response::new(proto::UpdateEntityResponse {
+            etag,
+            timestamp,
+        }))
+    }
+
+    async fn upsert_entity(
+        &self,
+        request: Request<proto::UpsertEntityRequest>,
+    ) -> Result<Response<proto::UpsertEntityResponse>, Status> {
+        let (account, message) = open(request)?;
+        let (table, operation) = parse::upsert(message)?;
+        let (etag, timestamp) = render::version(self.write(&account, &table, operation).await?);
+        Ok(Response::new(proto::UpsertEntityResponse {
+            etag,
+            timestamp,
+        }))
+    }
+
+    async fn delete_entity(
+        &self,
+        request: Request<proto::DeleteEntityRequest>,
+    ) -> Result<Response<proto::DeleteEntityResponse>, Status> {
+        let (account, message) = open(request)?;
+        let (table, operation) = parse::delete(message)?;
+        self.write(&account, &table, operation).await?;
+        Ok(Response::new(proto::DeleteEntityResponse {}))
+    }
+
+    async fn execute_batch(
+        &self,
+        request: Request<proto::ExecuteBatchRequest>,
+    ) -> Result<Response<proto::ExecuteBatchResponse>, Status> {
+        let (account, message) = open(request)?;
+        let (table, operations) = parse::batch(message)?;
+        let id = self.tables.resolve(&account, &table).await;
+        let id = id.map_err(|error| Fault::from(error).at(0))?;
+        let written = self.writer.batch(id, operations).await?;
+        let results = written.into_iter().map(|written| {
+            let (etag, timestamp) = render::version(written);
+            proto::BatchResult { etag, timestamp }
+        });
+        Ok(Response::new(proto::ExecuteBatchResponse {
+            results: results.collect(),
+        }))
+    }
+
+    async fn query_entities(
+        &self,
+        request: Request<proto::QueryEntitiesRequest>,
+    ) -> Result<Response<proto::QueryEntitiesResponse>, Status> {
+        let (account, message) = open(request)?;
+        Ok(Response::new(
+            query::page(&self.reader, &account, message).await?,
+        ))
+    }
+
+    async fn stream_entities(
+        &self,
+        request: Request<proto::StreamEntitiesRequest>,
+    ) -> Result<Response<Self::StreamEntitiesStream>, Status> {
+        let (account, message) = open(request)?;
+        let stream = query::stream(&self.reader, account, message).await?;
+        Ok(Response::new(Box::pin(stream)))
+    }
+
+    async fn import_entities(
+        &self,
+        request: Request<Streaming<proto::ImportEntitiesRequest>>,
+    ) -> Result<Response<Self::ImportEntitiesStream>, Status> {
+        let (account, messages) = open(request)?;
+        let import = import::Import::new(self.tables.clone(), self.writer.clone(), account);
+        Ok(Response::new(Box::pin(import.run(messages))))
+    }
+
+    async fn explain_query(
+        &self,
+        request: Request<proto::ExplainQueryRequest>,
+    ) -> Result<Response<proto::ExplainQueryResponse>, Status> {
+        let (account, message) = open(request)?;
+        Ok(Response::new(
+            query::explain(&self.reader, &account, message).await?,
+        ))
+    }
+
+    async fn get_service_properties(
+        &self,
+        request: Request<proto::GetServicePropertiesRequest>,
+    ) -> Result<Response<proto::GetServicePropertiesResponse>, Status> {
+        let (account, _) = open(request)?;
+        let properties = self
+            .settings
+            .properties(&account)
+            .await
+            .map_err(Fault::from)?;
+        let properties = Some(properties);
+        Ok(Response::new(proto::GetServicePropertiesResponse {
+            properties,
+        }))
+    }
+
+    async fn set_service_properties(
+        &self,
+        request: Request<proto::SetServicePropertiesRequest>,
+    ) -> Result<Response<proto::SetServicePropertiesResponse>, Status> {
+        let (account, message) = open(request)?;
+        let change = parse::properties(message.properties)?;
+        self.settings
+            .set_properties(&account, change)
+            .await
+            .map_err(Fault::from)?;
+        Ok(Response::new(proto::SetServicePropertiesResponse {}))
+    }
+
+    async fn get_service_stats(
+        &self,
+        request: Request<proto::GetServiceStatsRequest>,
+    ) -> Result<Response<proto::GetServiceStatsResponse>, Status> {
+        open(request)?;
+        let pending = self
+            .sweeper
+            .pending()
+            .await
+            .map_err(|error: TableError| Fault::from(error))?;
+        Ok(Response::new(render::stats(
+            &self.engine.status(),
+            self.started_at,
+            pending,
+        )))
+    }
+}

@@ -1,0 +1,52 @@
+//! From our own types to responses.
+
+use trestle_kv::{Durability, EngineStatus};
+use trestle_proto::table::v1 as proto;
+use trestle_service::{clock::Ticks, etag::format_etag};
+
+use crate::{keys::TableRecord, write::Written};
+
+/// A time.
+pub(super) fn timestamp(ticks: Ticks) -> prost_types::Timestamp {
+    let (seconds, nanos) = ticks.to_unix();
+    prost_types::Timestamp { seconds, nanos }
+}
+
+/// A table.
+pub(super) fn table(record: TableRecord) -> proto::Table {
+    proto::Table {
+        name: record.name,
+        create_time: Some(timestamp(record.created_at)),
+    }
+}
+
+/// The etag and the time of a write; nothing of a delete.
+pub(super) fn version(written: Written) -> (String, Option<prost_types::Timestamp>) {
+    (
+        written.map(format_etag).unwrap_or_default(),
+        written.map(timestamp),
+    )
+}
+
+/// The state of the service.
+pub(super) fn stats(
+    engine: &EngineStatus,
+    started_at: Ticks,
+    tables_being_reclaimed: usize,
+) -> proto::GetServiceStatsResponse {
+    let durability = match engine.durability {
+        Durability::Always => proto::Durability::Always,
+        Durability::Interval => proto::Durability::Interval,
+        Durability::Os => proto::Durability::Os,
+        Durability::None => proto::Durability::None,
+    };
+    proto::GetServiceStatsResponse {
+        durability: durability.into(),
+        engine: engine.name.to_owned(),
+        server_version: env!("CARGO_PKG_VERSION").to_owned(),
+        start_time: Some(timestamp(started_at)),
+        storage_bytes: engine.storage_bytes,
+        free_bytes: engine.free_bytes,
+        tables_being_reclaimed: tables_being_reclaimed as u64,
+    }
+}

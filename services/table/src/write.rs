@@ -1,0 +1,236 @@
+//! Carries out writes: one entity, an atomic batch, or a chunk of independent entities, each as one commit.
+//!
+//! No write guards the record of its table. It embeds the number of the table in its keys, so a write that races a
+//! deletion lands among rows that the sweeper removes, and never in a later table of the same name.
+
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
+
+use bytes::Bytes;
+use trestle_kv::{Engine, Write, transact};
+use trestle_service::{
+    clock::{Ticks, WriteClock},
+    fault::{Fault, Reason, quoted},
+    limits::{BATCH_BYTES_MAX, BATCH_OPERATIONS_MAX},
+};
+
+use crate::{
+    error::{OperationError, TableError},
+    keys::{self, TableId},
+    operation::{Effect, Operation},
+};
+
+/// Most entities of an import that go into one commit, so that a chunk does not hold up other writers.
+const IMPORT_COMMIT_ENTITIES_MAX: usize = 256;
+/// Most bytes of an import that go into one commit.
+const IMPORT_COMMIT_BYTES_MAX: usize = 1024 * 1024;
+
+/// The versions that writes were given; none for a delete.
+pub(crate) type Written = Option<Ticks>;
+
+/// Writes entities.
+#[derive(Clone)]
+pub(crate) struct Writer {
+    engine: Arc<dyn Engine>,
+    clock: Arc<WriteClock>,
+}
+
+impl Writer {
+    /// Works on `engine`.
+    pub(crate) fn new(engine: Arc<dyn Engine>, clock: Arc<WriteClock>) -> Self {
+        Self { engine, clock }
+    }
+
+    /// Writes one entity.
+    ///
+    /// # Errors
+    /// What the operation fails with, or a failed commit.
+    pub(crate) async fn one(
+        &self,
+        table: TableId,
+        operation: Operation,
+    ) -> Result<Written, TableError> {
+        let key = keys::entity(table, operation.key());
+        let clock = Arc::clone(&self.clock);
+        transact(&*self.engine, vec![key.clone()], move |current| {
+            let stored = current.first().and_then(Option::as_ref);
+            let effect = operation.decide(stored, clock.next())?;
+            let written = effect.written_at();
+            Ok((vec![effect.into_write(key.clone())], written))
+        })
+        .await?
+    }
+
+    /// Writes every entity of a batch, or none.
+    ///
+    /// # Errors
+    /// What the first failing operation fails with, and its position; or a failed commit.
+    pub(crate) async fn batch(
+        &self,
+        table: TableId,
+        operations: Vec<Operation>,
+    ) -> Result<Vec<Written>, Fault> {
+        check_batch(&operations)?;
+        let reads = keys_of(table, &operations);
+        let clock = Arc::clone(&self.clock);
+        let keys = reads.clone();
+        let outcome = transact(&*self.engine, reads, move |current| {
+            decide_batch(&operations, &keys, current, clock.next())
+        })
+        .await;
+        Ok(outcome.map_err(TableError::from)??)
+    }
+
+    /// Writes each entity on its own; the outcomes are in their order.
+    ///
+    /// # Errors
+    /// A failed commit; the entities of the commits before it are written.
+    pub(crate) async fn each(
+        &self,
+        table: TableId,
+        operations: Vec<Operation>,
+    ) -> Result<Vec<Result<(), TableError>>, TableError> {
+        let mut outcomes = Vec::with_capacity(operations.len());
+        for part in into_commits(operations) {
+            let reads = keys_of(table, &part);
+            let keys = reads.clone();
+            let clock = Arc::clone(&self.clock);
+            let decided: Result<_, TableError> = transact(&*self.engine, reads, move |current| {
+                Ok(decide_each(&part, &keys, current, &clock))
+            })
+            .await?;
+            outcomes.extend(decided?);
+        }
+        Ok(outcomes)
+    }
+}
+
+impl Effect {
+    fn written_at(&self) -> Written {
+        match self {
+            Self::Put { written_at, .. } => Some(*written_at),
+            Self::Delete => None,
+        }
+    }
+
+    fn into_write(self, key: Bytes) -> Write {
+        match self {
+            Self::Put { value, .. } => Write::Put { key, value },
+            Self::Delete => Write::Delete { key },
+        }
+    }
+}
+
+fn keys_of(table: TableId, operations: &[Operation]) -> Vec<Bytes> {
+    operations
+        .iter()
+        .map(|operation| keys::entity(table, operation.key()))
+        .collect()
+}
+
+/// All operations in their order, on what was stored before the batch: no entity occurs twice.
+fn decide_batch(
+    operations: &[Operation],
+    keys: &[Bytes],
+    current: &[Option<Bytes>],
+    now: Ticks,
+) -> Result<(Vec<Write>, Vec<Written>), OperationError> {
+    let mut writes = Vec::with_capacity(operations.len());
+    let mut written = Vec::with_capacity(operations.len());
+    for (index, ((operation, key), stored)) in operations.iter().zip(keys).zip(current).enumerate()
+    {
+        let effect = operation
+            .decide(stored.as_ref(), now)
+            .map_err(|error| OperationError { index, error })?;
+        written.push(effect.written_at());
+        writes.push(effect.into_write(key.clone()));
+    }
+    Ok((writes, written))
+}
+
+/// Each operation by itself; one that names the entity of an earlier one sees what that one wrote.
+fn decide_each(
+    operations: &[Operation],
+    keys: &[Bytes],
+    current: &[Option<Bytes>],
+    clock: &WriteClock,
+) -> (Vec<Write>, Vec<Result<(), TableError>>) {
+    let mut newest: HashMap<&Bytes, Bytes> = HashMap::new();
+    let mut writes = Vec::with_capacity(operations.len());
+    let mut outcomes = Vec::with_capacity(operations.len());
+    for ((operation, key), stored) in operations.iter().zip(keys).zip(current) {
+        let before = newest.get(key).or(stored.as_ref());
+        let outcome = operation.decide(before, clock.next()).map(|effect| {
+            if let Effect::Put { value, .. } = &effect {
+                newest.insert(key, value.clone());
+            }
+            writes.push(effect.into_write(key.clone()));
+        });
+        outcomes.push(outcome);
+    }
+    (writes, outcomes)
+}
+
+fn into_commits(operations: Vec<Operation>) -> Vec<Vec<Operation>> {
+    let mut parts: Vec<Vec<Operation>> = Vec::new();
+    let mut bytes = 0;
+    for operation in operations {
+        bytes += operation.bytes();
+        match parts.last_mut() {
+            Some(part)
+                if part.len() < IMPORT_COMMIT_ENTITIES_MAX && bytes <= IMPORT_COMMIT_BYTES_MAX =>
+            {
+                part.push(operation);
+            }
+            _ => {
+                bytes = operation.bytes();
+                parts.push(vec![operation]);
+            }
+        }
+    }
+    parts
+}
+
+/// The rules for a batch as a whole: its size, one partition, no entity twice.
+fn check_batch(operations: &[Operation]) -> Result<(), Fault> {
+    let count = operations.len();
+    let Some(first) = operations.first() else {
+        let rule = "required: 1 to 100 operations";
+        return Err(Fault::violation(Reason::InvalidInput, "operations", rule));
+    };
+    if count > BATCH_OPERATIONS_MAX {
+        let rule = format!("must have at most {BATCH_OPERATIONS_MAX} operations: count=`{count}`");
+        let fault = Fault::violation(Reason::InvalidInput, "operations", rule);
+        return Err(fault.at(BATCH_OPERATIONS_MAX - 1));
+    }
+    let bytes: usize = operations.iter().map(Operation::bytes).sum();
+    if bytes > BATCH_BYTES_MAX {
+        let rule = format!("must have at most {BATCH_BYTES_MAX} bytes together: bytes=`{bytes}`");
+        return Err(Fault::violation(
+            Reason::RequestBodyTooLarge,
+            "operations",
+            rule,
+        ));
+    }
+    let partition = &first.key().partition_key;
+    let mut seen = HashSet::new();
+    for (index, key) in operations.iter().map(Operation::key).enumerate() {
+        let field = || format!("operations[{index}]");
+        if key.partition_key != *partition {
+            let reason = Reason::CommandsInBatchActOnDifferentPartitions;
+            let rule = "all operations must be on one partition: partition_key";
+            let rule = format!("{rule}=`{}`", quoted(&key.partition_key));
+            return Err(Fault::violation(reason, field(), rule).at(index));
+        }
+        if !seen.insert(&key.row_key) {
+            let rule = format!(
+                "an entity can appear only once: row_key=`{}`",
+                quoted(&key.row_key)
+            );
+            return Err(Fault::violation(Reason::InvalidDuplicateRow, field(), rule).at(index));
+        }
+    }
+    Ok(())
+}
