@@ -1,8 +1,12 @@
 //! The storage seam.
 
+#[cfg(feature = "testing")]
+pub mod conformance;
 mod decide;
 pub mod engine;
 mod error;
+#[cfg(feature = "testing")]
+pub mod faulty;
 pub mod fjall;
 pub mod limits;
 mod memory;

@@ -1,0 +1,216 @@
+//! Atomicity, isolation and order of commits.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use tokio::task::JoinSet;
+
+use super::{KIND, NO_LIMIT, OTHER_KIND, commit, get, key, number, put, scan, snapshot, store};
+use crate::{Change, CommitError, Engine, Span, Write, transact};
+
+/// All writes of a change appear together, whatever kinds they are of.
+pub async fn changes_are_atomic_across_kinds(engine: Arc<dyn Engine>) {
+    let (first, second) = (key(KIND, "a"), key(OTHER_KIND, "a"));
+
+    store(
+        &*engine,
+        vec![put(first.clone(), "1"), put(second.clone(), "1")],
+    )
+    .await;
+    let too_long = key(KIND, &"x".repeat(70_000));
+    let refused = commit(&*engine, vec![put(first.clone(), "2"), put(too_long, "2")]).await;
+
+    assert!(
+        matches!(refused, Err(CommitError::Refused { .. })),
+        "{refused:?}"
+    );
+    assert_eq!(get(&*engine, &first).await, Some("1".into()));
+    assert_eq!(get(&*engine, &second).await, Some("1".into()));
+}
+
+/// Writes of a change apply in order.
+pub async fn the_last_write_of_a_key_in_a_change_counts(engine: Arc<dyn Engine>) {
+    let (kept, gone) = (key(KIND, "kept"), key(KIND, "gone"));
+
+    let writes = vec![
+        Write::Delete { key: kept.clone() },
+        put(kept.clone(), "1"),
+        put(kept.clone(), "2"),
+        put(gone.clone(), "1"),
+        Write::Delete { key: gone.clone() },
+    ];
+    store(&*engine, writes).await;
+
+    assert_eq!(get(&*engine, &kept).await, Some("2".into()));
+    assert_eq!(get(&*engine, &gone).await, None);
+}
+
+/// A decision is given the newest values, in the order in which it asked.
+pub async fn decisions_see_the_newest_values_in_the_order_of_their_reads(engine: Arc<dyn Engine>) {
+    let (a, b, none) = (key(KIND, "a"), key(OTHER_KIND, "b"), key(KIND, "none"));
+    store(&*engine, vec![put(a.clone(), "old"), put(b.clone(), "b")]).await;
+    store(&*engine, vec![put(a.clone(), "new")]).await;
+
+    let reads = vec![b.clone(), none, a.clone(), b];
+    let seen = transact(&*engine, reads, |current| {
+        let seen: Vec<_> = current.to_vec();
+        Ok::<_, ()>((Vec::new(), seen))
+    })
+    .await;
+
+    let text = |text: &'static str| Some(Bytes::from(text));
+    let expected = vec![text("b"), None, text("new"), text("b")];
+    assert_eq!(seen.expect("the engine takes changes"), Ok(expected));
+}
+
+/// Sixty-four tasks add one to the same number, each many times; none is lost.
+pub async fn contended_increments_all_count(engine: Arc<dyn Engine>) {
+    const TASKS: u64 = 64;
+    const TIMES: u64 = 10;
+    let counter = key(KIND, "counter");
+
+    let mut tasks = JoinSet::new();
+    for _ in 0..TASKS {
+        let (engine, counter) = (Arc::clone(&engine), counter.clone());
+        tasks.spawn(async move {
+            for _ in 0..TIMES {
+                let target = counter.clone();
+                let added = transact(&*engine, vec![counter.clone()], move |current| {
+                    let next = number(current.first().and_then(Option::as_ref)) + 1;
+                    let value = Bytes::copy_from_slice(&next.to_be_bytes());
+                    Ok::<_, ()>((vec![put(target.clone(), value)], next))
+                });
+                added
+                    .await
+                    .expect("the engine takes changes")
+                    .expect("it never refuses");
+            }
+        });
+    }
+    while let Some(done) = tasks.join_next().await {
+        done.expect("no task fails");
+    }
+
+    assert_eq!(
+        number(get(&*engine, &counter).await.as_ref()),
+        TASKS * TIMES
+    );
+}
+
+/// Of many that insert a key if it is absent, one succeeds, and its value stays.
+pub async fn only_one_of_many_inserts_of_a_key_wins(engine: Arc<dyn Engine>) {
+    let contested = key(KIND, "contested");
+
+    let mut tasks = JoinSet::new();
+    for number in 0..32_u64 {
+        let (engine, contested) = (Arc::clone(&engine), contested.clone());
+        tasks.spawn(async move {
+            let target = contested.clone();
+            let inserted = transact(&*engine, vec![contested], move |current| {
+                if current.first().is_some_and(Option::is_some) {
+                    return Err("exists");
+                }
+                let value = Bytes::copy_from_slice(&number.to_be_bytes());
+                Ok((vec![put(target.clone(), value)], number))
+            });
+            inserted.await.expect("the engine takes changes")
+        });
+    }
+    let outcomes = tasks.join_all().await;
+
+    let winners: Vec<_> = outcomes.into_iter().filter_map(Result::ok).collect();
+    assert_eq!(winners.len(), 1, "winners: {winners:?}");
+    assert_eq!(
+        winners.first(),
+        Some(&number(get(&*engine, &contested).await.as_ref()))
+    );
+}
+
+/// A change may decide to do nothing.
+pub async fn a_change_without_writes_succeeds_and_writes_nothing(engine: Arc<dyn Engine>) {
+    let outcome = commit(&*engine, Vec::new()).await;
+
+    assert!(outcome.is_ok(), "{outcome:?}");
+    let everything = scan(&*engine, &Span::prefix(&[KIND]), NO_LIMIT).await;
+    assert_eq!(everything.entries, []);
+}
+
+/// What a decision refuses comes back to its caller.
+pub async fn an_error_of_a_decision_comes_back_and_writes_nothing(engine: Arc<dyn Engine>) {
+    let held = key(KIND, "held");
+    store(&*engine, vec![put(held.clone(), "1")]).await;
+
+    let outcome = transact(&*engine, vec![held.clone()], |current| {
+        Err::<(Vec<Write>, ()), _>(current.first().cloned().flatten())
+    })
+    .await;
+
+    assert_eq!(
+        outcome.expect("the engine takes changes"),
+        Err(Some("1".into()))
+    );
+    assert_eq!(get(&*engine, &held).await, Some("1".into()));
+}
+
+/// A panic is contained.
+pub async fn a_panic_of_a_decision_refuses_that_change_alone(engine: Arc<dyn Engine>) {
+    let decide = Box::new(|_: &[Option<Bytes>]| panic!("this panic is part of the test"));
+    let outcome = engine
+        .commit(Change {
+            reads: Vec::new(),
+            decide,
+        })
+        .await;
+    store(&*engine, vec![put(key(KIND, "after"), "1")]).await;
+
+    assert!(
+        matches!(outcome, Err(CommitError::Refused { .. })),
+        "{outcome:?}"
+    );
+    assert_eq!(get(&*engine, &key(KIND, "after")).await, Some("1".into()));
+}
+
+/// Deletes.
+pub async fn deletes_remove_and_need_nothing_to_be_there(engine: Arc<dyn Engine>) {
+    let (there, absent) = (key(KIND, "there"), key(KIND, "absent"));
+    store(&*engine, vec![put(there.clone(), "1")]).await;
+
+    store(
+        &*engine,
+        vec![
+            Write::Delete { key: there.clone() },
+            Write::Delete { key: absent },
+        ],
+    )
+    .await;
+
+    assert_eq!(get(&*engine, &there).await, None);
+    let everything = scan(&*engine, &Span::prefix(&[KIND]), NO_LIMIT).await;
+    assert_eq!(everything.entries, []);
+}
+
+/// A caller that goes away leaves the whole change or nothing.
+pub async fn a_dropped_caller_does_not_tear_its_change(engine: Arc<dyn Engine>) {
+    for round in 0..20_u8 {
+        let (a, b) = (
+            key(KIND, &format!("a{round}")),
+            key(OTHER_KIND, &format!("b{round}")),
+        );
+        let writes = vec![put(a.clone(), "1"), put(b.clone(), "1")];
+
+        let mut committing = Box::pin(commit(&*engine, writes));
+        let polled_once = std::future::poll_fn(|context| {
+            let _ = committing.as_mut().poll(context);
+            std::task::Poll::Ready(())
+        });
+        polled_once.await;
+        drop(committing);
+        // Commits are in order, so the change above is settled after this one.
+        store(&*engine, vec![put(key(KIND, "settled"), "1")]).await;
+
+        let view = snapshot(&*engine).await;
+        let a = view.get(&a).await.expect("the engine can be read");
+        let b = view.get(&b).await.expect("the engine can be read");
+        assert_eq!(a, b);
+    }
+}

@@ -1,0 +1,109 @@
+//! Every bound of [`crate::limits`], met and passed by one.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use super::{KIND, commit, get, key, put};
+use crate::limits::{CHANGE_BYTES_MAX, KEY_BYTES_MAX, READS_MAX, VALUE_BYTES_MAX, WRITES_MAX};
+use crate::{Change, CommitError, Engine};
+
+/// The longest key is kept whole; a longer one, and an empty one, is refused.
+pub async fn keys_are_taken_up_to_their_bound(engine: Arc<dyn Engine>) {
+    let of = |bytes: usize, last: u8| {
+        let mut key = vec![b'x'; bytes];
+        if let (Some(first), true) = (key.first_mut(), bytes > 1) {
+            *first = KIND;
+        }
+        if let Some(end) = key.last_mut().filter(|_| bytes > 1) {
+            *end = last;
+        }
+        Bytes::from(key)
+    };
+
+    let longest = commit(&*engine, vec![put(of(KEY_BYTES_MAX, 1), "1")]).await;
+    let sibling = commit(&*engine, vec![put(of(KEY_BYTES_MAX, 2), "2")]).await;
+    let longer = commit(&*engine, vec![put(of(KEY_BYTES_MAX + 1, 1), "1")]).await;
+    let empty = commit(&*engine, vec![put(Bytes::new(), "1")]).await;
+    let read = read_only(&*engine, vec![of(KEY_BYTES_MAX + 1, 1)]).await;
+
+    assert!(
+        longest.is_ok() && sibling.is_ok(),
+        "{longest:?} {sibling:?}"
+    );
+    assert_eq!(get(&*engine, &of(KEY_BYTES_MAX, 1)).await, Some("1".into()));
+    assert_eq!(get(&*engine, &of(KEY_BYTES_MAX, 2)).await, Some("2".into()));
+    for refused in [longer, empty, read] {
+        assert!(
+            matches!(refused, Err(CommitError::Refused { .. })),
+            "{refused:?}"
+        );
+    }
+}
+
+/// The biggest value is kept whole; a bigger one is refused.
+pub async fn values_are_taken_up_to_their_bound(engine: Arc<dyn Engine>) {
+    let (a, b) = (key(KIND, "a"), key(KIND, "b"));
+
+    let biggest = commit(&*engine, vec![put(a.clone(), vec![7; VALUE_BYTES_MAX])]).await;
+    let bigger = commit(&*engine, vec![put(b.clone(), vec![7; VALUE_BYTES_MAX + 1])]).await;
+
+    assert!(biggest.is_ok(), "{biggest:?}");
+    assert!(
+        matches!(bigger, Err(CommitError::Refused { .. })),
+        "{bigger:?}"
+    );
+    assert_eq!(
+        get(&*engine, &a).await.map(|value| value.len()),
+        Some(VALUE_BYTES_MAX)
+    );
+    assert_eq!(get(&*engine, &b).await, None);
+}
+
+/// Reads, writes and bytes of a change.
+pub async fn changes_are_taken_up_to_their_bounds(engine: Arc<dyn Engine>) {
+    let writes = |count: usize| -> Vec<_> {
+        (0..count)
+            .map(|row| put(key(KIND, &format!("{row:05}")), ""))
+            .collect()
+    };
+    let reads = |count: usize| vec![key(KIND, "r"); count];
+    // Each half with its key of two bytes.
+    let half = CHANGE_BYTES_MAX / 2 - 2;
+    let bytes = |extra: usize| {
+        vec![
+            put(key(KIND, "a"), vec![0; half]),
+            put(key(KIND, "b"), vec![0; half + extra]),
+        ]
+    };
+
+    let outcomes = [
+        commit(&*engine, writes(WRITES_MAX)).await,
+        read_only(&*engine, reads(READS_MAX)).await,
+        commit(&*engine, bytes(0)).await,
+    ];
+    let refusals = [
+        commit(&*engine, writes(WRITES_MAX + 1)).await,
+        read_only(&*engine, reads(READS_MAX + 1)).await,
+        commit(&*engine, bytes(1)).await,
+    ];
+
+    for outcome in outcomes {
+        assert!(outcome.is_ok(), "{outcome:?}");
+    }
+    for refusal in refusals {
+        assert!(
+            matches!(refusal, Err(CommitError::Refused { .. })),
+            "{refusal:?}"
+        );
+    }
+}
+
+async fn read_only(engine: &dyn Engine, reads: Vec<Bytes>) -> Result<(), CommitError> {
+    engine
+        .commit(Change {
+            reads,
+            decide: Box::new(|_| Vec::new()),
+        })
+        .await
+}
