@@ -8,5 +8,13 @@
     reason = "tests"
 )]
 
+mod child;
 mod conform;
+mod crash;
+mod faults;
+mod journal;
+mod load;
+mod model;
+mod opening;
+mod space;
 mod world;

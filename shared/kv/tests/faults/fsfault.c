@@ -1,0 +1,72 @@
+/* Makes the file system fail on purpose, preloaded into a test process.
+ *
+ * KVFAULT_DIR names a directory. While a file `sync-fails` is in it, fsync and fdatasync fail with
+ * EIO; while `disk-full` is in it, write and writev fail with ENOSPC, except on the standard
+ * streams. KVFAULT_SYNC_AFTER=n makes every sync after the first n fail. KVFAULT_SYNC_DELAY_US
+ * makes each sync that much slower.
+ */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+static atomic_long syncs;
+
+static int armed(const char *name) {
+    const char *directory = getenv("KVFAULT_DIR");
+    char path[4096];
+    if (!directory) return 0;
+    snprintf(path, sizeof path, "%s/%s", directory, name);
+    return access(path, F_OK) == 0;
+}
+
+static long number(const char *name, long otherwise) {
+    const char *value = getenv(name);
+    return value ? atol(value) : otherwise;
+}
+
+static int sync_fails(void) {
+    long done = atomic_fetch_add(&syncs, 1);
+    long delay = number("KVFAULT_SYNC_DELAY_US", 0);
+    long after = number("KVFAULT_SYNC_AFTER", -1);
+    if (delay > 0) usleep((useconds_t)delay);
+    if ((after >= 0 && done >= after) || armed("sync-fails")) {
+        errno = EIO;
+        return 1;
+    }
+    return 0;
+}
+
+int fdatasync(int fd) {
+    static int (*real)(int);
+    if (!real) real = (int (*)(int))dlsym(RTLD_NEXT, "fdatasync");
+    return sync_fails() ? -1 : real(fd);
+}
+
+int fsync(int fd) {
+    static int (*real)(int);
+    if (!real) real = (int (*)(int))dlsym(RTLD_NEXT, "fsync");
+    return sync_fails() ? -1 : real(fd);
+}
+
+static int is_full(int fd) {
+    if (fd <= 2 || !armed("disk-full")) return 0;
+    errno = ENOSPC;
+    return 1;
+}
+
+ssize_t write(int fd, const void *bytes, size_t count) {
+    static ssize_t (*real)(int, const void *, size_t);
+    if (!real) real = (ssize_t (*)(int, const void *, size_t))dlsym(RTLD_NEXT, "write");
+    return is_full(fd) ? -1 : real(fd, bytes, count);
+}
+
+ssize_t writev(int fd, const struct iovec *parts, int count) {
+    static ssize_t (*real)(int, const struct iovec *, int);
+    if (!real) real = (ssize_t (*)(int, const struct iovec *, int))dlsym(RTLD_NEXT, "writev");
+    return is_full(fd) ? -1 : real(fd, parts, count);
+}

@@ -1,0 +1,111 @@
+//! Kill -9 at any instant: what was acknowledged is there, and every change is whole.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{BufRead as _, BufReader};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use trestle_kv::{Engine, Span};
+
+use crate::world::{NO_LIMIT, commit, open, options, put};
+use crate::{child, world};
+
+const ROUNDS: u64 = 24;
+const TASKS: u64 = 4;
+
+/// Rows of one change: in two keyspaces, small and big.
+fn rows(change: &str) -> Vec<trestle_kv::Write> {
+    vec![
+        put(world::key(format!("{change}/a")), change.to_owned()),
+        put(world::key(format!("{change}/b")), vec![7; 20_000]),
+        put(
+            [b"\x41", change.as_bytes(), b"/c"].concat(),
+            change.to_owned(),
+        ),
+    ]
+}
+
+pub(crate) fn commit_until_killed(directory: &Path) {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .build()
+        .unwrap();
+    let engine = open(directory);
+    let born = std::process::id();
+    for task in 0..TASKS {
+        let engine = Arc::clone(&engine);
+        runtime.spawn(async move {
+            for count in 0.. {
+                let change = format!("{born}-{task}-{count}");
+                commit(&*engine, rows(&change)).await.unwrap();
+                child::say(&format!("ack {change}"));
+            }
+        });
+    }
+    // Until the parent kills it, or is gone itself.
+    std::thread::sleep(Duration::from_secs(20));
+}
+
+/// Names of the changes and how many of their rows there are.
+async fn stored(engine: &dyn Engine) -> BTreeMap<String, usize> {
+    let view = engine.snapshot().await.unwrap();
+    let mut found = BTreeMap::new();
+    for kind in [1, 0x41] {
+        for entry in view
+            .scan(&Span::prefix(&[kind]), NO_LIMIT)
+            .await
+            .unwrap()
+            .entries
+        {
+            let name = String::from_utf8(entry.key[1..].to_vec()).unwrap();
+            let (change, _) = name.rsplit_once('/').unwrap();
+            *found.entry(change.to_owned()).or_insert(0) += 1;
+        }
+    }
+    found
+}
+
+#[tokio::test]
+async fn what_was_acknowledged_survives_kill_9_and_every_change_is_whole() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut acknowledged = BTreeSet::new();
+
+    for round in 0..ROUNDS {
+        // The first rounds hit the making of the directory, later ones commits and recovery.
+        let delay = Duration::from_millis(2 + round * 37 % 160);
+        let mut process = child::command("commit-until-killed", directory.path())
+            .spawn()
+            .unwrap();
+        let output = BufReader::new(process.stdout.take().unwrap());
+        let reader = std::thread::spawn(move || {
+            let lines = output.lines().map_while(Result::ok);
+            lines
+                .filter_map(|line| Some(line.strip_prefix("ack ")?.to_owned()))
+                .collect::<Vec<_>>()
+        });
+        std::thread::sleep(delay);
+        process.kill().unwrap();
+        process.wait().unwrap();
+        acknowledged.extend(reader.join().unwrap());
+
+        let engine = trestle_kv::FjallEngine::open(options(directory.path())).unwrap();
+        let stored = stored(&engine).await;
+        let lost: Vec<_> = acknowledged
+            .iter()
+            .filter(|change| !stored.contains_key(*change))
+            .collect();
+        let torn: Vec<_> = stored.iter().filter(|(_, rows)| **rows != 3).collect();
+        assert!(
+            lost.is_empty(),
+            "round {round}: acknowledged but lost: {lost:?}"
+        );
+        assert!(torn.is_empty(), "round {round}: torn: {torn:?}");
+    }
+
+    assert!(
+        acknowledged.len() > 100,
+        "the children hardly wrote: {}",
+        acknowledged.len()
+    );
+}

@@ -1,0 +1,233 @@
+//! Failing syncs and full disks, through a preloaded library that this test compiles.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+
+use tokio::task::JoinSet;
+use trestle_kv::{CommitError, Engine};
+
+use crate::child;
+use crate::world::{commit, everything, get, key, open, put};
+
+/// The compiled library, or none where there is no C compiler.
+fn library() -> Option<&'static Path> {
+    static LIBRARY: OnceLock<Option<PathBuf>> = OnceLock::new();
+    let compiled = LIBRARY.get_or_init(|| {
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/faults/fsfault.c");
+        let directory = Path::new(env!("CARGO_TARGET_TMPDIR"));
+        // Another run may be loading the old one: replace it as a whole.
+        let (draft, library) = (
+            directory.join(format!("fsfault-{}.so", std::process::id())),
+            directory.join("libfsfault.so"),
+        );
+        let mut compiler = Command::new("cc");
+        compiler
+            .args(["-shared", "-fPIC", "-O1", "-Wall", "-o"])
+            .arg(&draft)
+            .arg(&source);
+        let Ok(status) = compiler.arg("-ldl").status() else {
+            println!("SKIPPED: no C compiler `cc`, so no faults of the file system are tested");
+            return None;
+        };
+        assert!(status.success(), "the fault library does not compile");
+        fs::rename(draft, &library).unwrap();
+        Some(library)
+    });
+    compiled.as_deref()
+}
+
+/// Runs a role with the library; its directory has room for the engine and the triggers.
+/// Returns the facts it told, or nothing if there is no library.
+fn run(role: &str, directory: &Path) -> Option<Vec<String>> {
+    let triggers = directory.join("triggers");
+    fs::create_dir(&triggers).unwrap();
+    let output = child::command(role, directory)
+        .env("LD_PRELOAD", library()?)
+        .env("KVFAULT_DIR", &triggers)
+        .env("KVFAULT_SYNC_DELAY_US", "500")
+        .output()
+        .unwrap();
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success(), "{said}");
+    Some(said.lines().map(str::to_owned).collect())
+}
+
+fn acknowledged(facts: &[String]) -> Vec<&str> {
+    facts
+        .iter()
+        .filter_map(|fact| fact.strip_prefix("ack "))
+        .collect()
+}
+
+async fn commit_and_say(engine: &dyn Engine, name: &str) -> Result<(), CommitError> {
+    let outcome = commit(engine, vec![put(key(name), "value")]).await;
+    if outcome.is_ok() {
+        child::say(&format!("ack {name}"));
+    }
+    outcome
+}
+
+fn block_on(work: impl Future<Output = ()>) {
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    builder
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .unwrap()
+        .block_on(work);
+}
+
+/// Writes 20 rows, makes a fault appear and go, and checks the engine from then on.
+fn meet(directory: &Path, fault: &str) {
+    let trigger = directory.join("triggers").join(fault);
+    block_on(async {
+        let engine = open(&directory.join("data"));
+        for row in 0..20 {
+            commit_and_say(&*engine, &format!("{row:03}"))
+                .await
+                .unwrap();
+        }
+
+        fs::write(&trigger, "").unwrap();
+        let failed = commit_and_say(&*engine, "failed").await;
+        fs::remove_file(&trigger).unwrap();
+
+        assert!(
+            matches!(failed, Err(CommitError::Unknown { .. })),
+            "{failed:?}"
+        );
+        assert_eq!(
+            get(&*engine, &key("failed")).await,
+            None,
+            "never durable, so never seen"
+        );
+        for row in 0..20 {
+            let refused = commit_and_say(&*engine, &format!("after-{row}")).await;
+            assert!(
+                matches!(refused, Err(CommitError::Stopped { .. })),
+                "{refused:?}"
+            );
+        }
+        assert_eq!(everything(&*engine).await.len(), 20);
+        assert!(engine.status().stopped.is_some());
+    });
+}
+
+pub(crate) fn meet_a_failing_sync(directory: &Path) {
+    meet(directory, "sync-fails");
+}
+
+pub(crate) fn meet_a_full_disk(directory: &Path) {
+    meet(directory, "disk-full");
+}
+
+/// Reopens without faults: every acknowledged row is there, and what was refused is not.
+async fn check_after(directory: &Path, facts: &[String]) {
+    let engine = open(&directory.join("data"));
+    let acknowledged = acknowledged(facts);
+    assert_eq!(acknowledged.len(), 20);
+    for name in acknowledged {
+        assert_eq!(
+            get(&*engine, &key(name)).await,
+            Some("value".into()),
+            "{name}"
+        );
+    }
+    let after = everything(&*engine).await;
+    assert!(
+        after
+            .iter()
+            .all(|entry| !entry.key.starts_with(b"\x01after"))
+    );
+    commit(&*engine, vec![put(key("again"), "value")])
+        .await
+        .unwrap();
+}
+
+#[tokio::test]
+async fn after_a_failed_sync_nothing_is_acknowledged_and_reads_go_on() {
+    let directory = tempfile::tempdir().unwrap();
+
+    let Some(facts) = run("meet-a-failing-sync", directory.path()) else {
+        return;
+    };
+
+    check_after(directory.path(), &facts).await;
+}
+
+#[tokio::test]
+async fn after_a_full_disk_reads_go_on_and_a_restart_shows_what_was_acknowledged() {
+    let directory = tempfile::tempdir().unwrap();
+
+    let Some(facts) = run("meet-a-full-disk", directory.path()) else {
+        return;
+    };
+
+    check_after(directory.path(), &facts).await;
+}
+
+/// Many writers at once, and a sync that fails under them.
+pub(crate) fn fail_a_sync_under_load(directory: &Path) {
+    let trigger = directory.join("triggers/sync-fails");
+    block_on(async {
+        let engine = open(&directory.join("data"));
+        let mut writers = JoinSet::new();
+        for writer in 0..32 {
+            let engine = std::sync::Arc::clone(&engine);
+            writers.spawn(async move {
+                let mut outcomes = Vec::new();
+                for row in 0..1_000 {
+                    let outcome = commit_and_say(&*engine, &format!("{writer}-{row}")).await;
+                    outcomes.push(outcome);
+                    if outcomes.iter().filter(|outcome| outcome.is_err()).count() > 5 {
+                        break;
+                    }
+                }
+                outcomes
+            });
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+        fs::write(&trigger, "").unwrap();
+        let outcomes = writers.join_all().await;
+
+        for outcomes in outcomes {
+            let first_failure = outcomes.iter().position(Result::is_err).unwrap();
+            assert!(
+                outcomes[first_failure..].iter().all(Result::is_err),
+                "acknowledged again"
+            );
+            for later in &outcomes[first_failure + 1..] {
+                assert!(
+                    matches!(later, Err(CommitError::Stopped { .. })),
+                    "{later:?}"
+                );
+            }
+        }
+    });
+}
+
+#[tokio::test]
+async fn a_sync_that_fails_under_load_loses_nothing_that_was_acknowledged() {
+    let directory = tempfile::tempdir().unwrap();
+
+    let Some(facts) = run("fail-a-sync-under-load", directory.path()) else {
+        return;
+    };
+
+    let acknowledged = acknowledged(&facts);
+    assert!(
+        acknowledged.len() > 32,
+        "hardly anything was written: {}",
+        acknowledged.len()
+    );
+    let engine = open(&directory.path().join("data"));
+    for name in acknowledged {
+        assert_eq!(
+            get(&*engine, &key(name)).await,
+            Some("value".into()),
+            "{name}"
+        );
+    }
+}

@@ -1,0 +1,75 @@
+//! The journal stays bounded, and an engine under sustained load neither hangs nor gives up.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use tokio::task::JoinSet;
+
+use crate::world::{commit, get, key, open, put};
+
+const MEBIBYTE: u64 = 1024 * 1024;
+
+fn journal_bytes(directory: &Path) -> u64 {
+    fs::read_dir(directory.join("db"))
+        .unwrap()
+        .map(Result::unwrap)
+        .filter(|entry| {
+            entry
+                .path()
+                .extension()
+                .is_some_and(|extension| extension == "jnl")
+        })
+        // A journal may go while it is counted.
+        .filter_map(|entry| Some(entry.metadata().ok()?.len()))
+        .sum()
+}
+
+/// Bytes that do not compress.
+fn noise(seed: u64, bytes: usize) -> Vec<u8> {
+    let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
+    let mut out = Vec::with_capacity(bytes);
+    while out.len() < bytes {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        out.extend_from_slice(&state.to_le_bytes());
+    }
+    out
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_journal_stays_bounded_while_one_keyspace_is_busy_and_the_other_idle() {
+    const WRITERS: u64 = 2;
+    const ROWS: u64 = 300;
+    let directory = tempfile::tempdir().unwrap();
+    let engine = open(directory.path());
+    commit(&*engine, vec![put(vec![0x41], "idle")])
+        .await
+        .unwrap();
+
+    let mut writers = JoinSet::new();
+    for writer in 0..WRITERS {
+        let engine = Arc::clone(&engine);
+        let path = directory.path().to_owned();
+        writers.spawn(async move {
+            let mut most = 0;
+            let value = noise(writer + 1, 1024 * 1024);
+            for row in 0..ROWS {
+                // Rows are overwritten, so that the disk need not hold all that is written.
+                let name = format!("{writer}-{}", row % 20);
+                commit(&*engine, vec![put(key(name), value.clone())])
+                    .await
+                    .unwrap();
+                most = most.max(journal_bytes(&path));
+            }
+            most
+        });
+    }
+    let most = writers.join_all().await.into_iter().max().unwrap();
+
+    let limit = (256 + 3 * 64) * MEBIBYTE;
+    assert!(most > 64 * MEBIBYTE, "not enough was written: {most}");
+    assert!(most < limit, "the journal grew to {} MiB", most / MEBIBYTE);
+    assert_eq!(get(&*engine, &[0x41]).await, Some("idle".into()));
+}

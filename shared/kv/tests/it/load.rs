@@ -1,0 +1,128 @@
+//! Many callers at once: groups form, and nobody waits for ever.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use tokio::task::JoinSet;
+use trestle_kv::{Change, CommitError, Engine, EngineError, Span};
+
+use crate::world::{NO_LIMIT, commit, everything, key, open, put};
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn changes_that_wait_together_are_written_together() {
+    const TASKS: u64 = 256;
+    const TIMES: u64 = 10;
+    let directory = tempfile::tempdir().unwrap();
+    let engine = open(directory.path());
+
+    let mut tasks = JoinSet::new();
+    for task in 0..TASKS {
+        let engine = Arc::clone(&engine);
+        tasks.spawn(async move {
+            for time in 0..TIMES {
+                let row = format!("{task}-{time}");
+                commit(&*engine, vec![put(key(row), "value")])
+                    .await
+                    .unwrap();
+            }
+        });
+    }
+    tasks.join_all().await;
+
+    let stats = engine.stats();
+    assert_eq!(stats.changes, TASKS * TIMES);
+    assert!(
+        stats.groups * 2 < stats.changes,
+        "no groups formed: {stats:?}"
+    );
+    assert!(stats.group_changes_max <= 1_024);
+    assert!(stats.write_time >= stats.write_time_max && !stats.write_time_max.is_zero());
+    assert_eq!((stats.shed, stats.queue_depth), (0, 0));
+    assert_eq!(everything(&*engine).await.len(), 2_560);
+}
+
+#[tokio::test]
+async fn a_full_queue_turns_changes_away_without_writing_them() {
+    const QUEUE: usize = 4_096;
+    let directory = tempfile::tempdir().unwrap();
+    let engine = open(directory.path());
+    let (release, gate) = std::sync::mpsc::channel::<()>();
+    let (entered, started) = std::sync::mpsc::channel::<()>();
+
+    // The commit thread is held inside a decision, so that the queue behind it fills up.
+    let blocked = Arc::clone(&engine);
+    let blocker = tokio::spawn(async move {
+        let decide = Box::new(move |_: &[Option<Bytes>]| {
+            entered.send(()).unwrap();
+            gate.recv().unwrap();
+            Vec::new()
+        });
+        blocked
+            .commit(Change {
+                reads: Vec::new(),
+                decide,
+            })
+            .await
+    });
+    while started.try_recv().is_err() {
+        tokio::task::yield_now().await;
+    }
+    let mut waiting = JoinSet::new();
+    for row in 0..QUEUE {
+        let engine = Arc::clone(&engine);
+        waiting.spawn(async move { commit(&*engine, vec![put(key(row.to_string()), "")]).await });
+    }
+    while engine.stats().queue_depth < 4_096 {
+        tokio::task::yield_now().await;
+    }
+    let refused = commit(&*engine, vec![put(key("one too many"), "")]).await;
+    release.send(()).unwrap();
+
+    assert!(
+        matches!(refused, Err(CommitError::Unavailable { .. })),
+        "{refused:?}"
+    );
+    assert!(blocker.await.unwrap().is_ok());
+    assert!(waiting.join_all().await.iter().all(Result::is_ok));
+    assert_eq!(everything(&*engine).await.len(), QUEUE);
+    assert_eq!(engine.stats().shed, 1);
+}
+
+#[tokio::test]
+async fn kinds_without_a_keyspace_and_spans_across_keyspaces_are_errors() {
+    let directory = tempfile::tempdir().unwrap();
+    let engine = open(directory.path());
+    let view = engine.snapshot().await.unwrap();
+
+    let written = commit(&*engine, vec![put(vec![0x20, 1], "")]).await;
+    let read = Change {
+        reads: vec![vec![0].into()],
+        decide: Box::new(|_| Vec::new()),
+    };
+    let read = engine.commit(read).await;
+    for outcome in [written, read] {
+        assert!(
+            matches!(outcome, Err(CommitError::Refused { .. })),
+            "{outcome:?}"
+        );
+    }
+    for key in [&[0_u8][..], &[2], &[]] {
+        assert!(matches!(
+            view.get(key).await,
+            Err(EngineError::Corrupt { .. })
+        ));
+    }
+    for span in [
+        Span::new(vec![0], vec![2]),
+        Span::new(vec![1], vec![0x41]),
+        Span::new(vec![1], vec![2, 0]),
+        Span::new(vec![0x20], vec![0x21]),
+    ] {
+        let outcome = view.scan(&span, NO_LIMIT).await;
+        assert!(
+            matches!(outcome, Err(EngineError::Corrupt { .. })),
+            "{span:?}"
+        );
+    }
+    assert!(view.scan(&Span::prefix(&[0xFF]), NO_LIMIT).await.is_ok());
+}

@@ -1,0 +1,207 @@
+//! Opening: once at a time, only what we know, and everything is still there.
+
+use std::fs;
+use std::path::Path;
+
+use trestle_kv::{FjallEngine, FjallOptions, Keyspace, OpenError, SyncPolicy};
+
+use crate::child;
+use crate::world::{commit, everything, get, key, open, options, put};
+
+fn with_keyspaces(path: &Path, keyspaces: Vec<Keyspace>) -> Result<FjallEngine, OpenError> {
+    FjallEngine::open(FjallOptions {
+        keyspaces,
+        ..options(path)
+    })
+}
+
+fn refusal(opened: Result<FjallEngine, OpenError>) -> OpenError {
+    opened.err().expect("it must not open")
+}
+
+#[tokio::test]
+async fn everything_is_there_after_a_reopen_with_other_options() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path();
+
+    for round in 0..5_u8 {
+        let defaults = options(path);
+        let durability = if round % 2 == 0 {
+            SyncPolicy::Os
+        } else {
+            SyncPolicy::Always
+        };
+        let cache_bytes = 1024 * 1024 * (1 + u64::from(round));
+        let engine = FjallEngine::open(FjallOptions {
+            durability,
+            cache_bytes,
+            ..defaults
+        });
+        let engine = engine.unwrap();
+        assert_eq!(everything(&engine).await.len(), usize::from(round));
+        commit(&engine, vec![put(key([round]), [round].to_vec())])
+            .await
+            .unwrap();
+    }
+
+    let engine = open(path);
+    for round in 0..5_u8 {
+        assert_eq!(get(&*engine, &key([round])).await, Some(vec![round].into()));
+    }
+}
+
+pub(crate) fn try_to_open(directory: &Path) {
+    let fact = match FjallEngine::open(options(directory)) {
+        Ok(_) => "opened".to_owned(),
+        Err(OpenError::Locked { .. }) => "locked".to_owned(),
+        Err(other) => format!("failed: {other}"),
+    };
+    child::say(&fact);
+}
+
+#[test]
+fn a_second_open_is_refused_until_the_first_is_dropped() {
+    let directory = tempfile::tempdir().unwrap();
+    let other_process = || {
+        let output = child::command("open", directory.path()).output().unwrap();
+        let said = String::from_utf8(output.stdout).unwrap();
+        said.lines()
+            .find(|line| ["opened", "locked"].contains(line))
+            .map(str::to_owned)
+    };
+
+    let first = open(directory.path());
+    let second = FjallEngine::open(options(directory.path()));
+    let elsewhere = other_process();
+    drop(first);
+
+    assert!(matches!(refusal(second), OpenError::Locked { .. }));
+    assert_eq!(elsewhere.as_deref(), Some("locked"));
+    assert_eq!(other_process().as_deref(), Some("opened"));
+    drop(open(directory.path()));
+}
+
+#[tokio::test]
+async fn a_snapshot_outlives_its_engine_and_keeps_the_directory_locked() {
+    use trestle_kv::Engine as _;
+    let directory = tempfile::tempdir().unwrap();
+    let engine = open(directory.path());
+    commit(&*engine, vec![put(key("a"), "1")]).await.unwrap();
+
+    let view = engine.snapshot().await.unwrap();
+    drop(engine);
+
+    assert_eq!(view.get(&key("a")).await.unwrap(), Some("1".into()));
+    let second = FjallEngine::open(options(directory.path()));
+    assert!(matches!(refusal(second), OpenError::Locked { .. }));
+    drop(view);
+    drop(open(directory.path()));
+}
+
+#[test]
+fn a_manifest_of_another_version_is_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    drop(open(directory.path()));
+    let manifest = directory.path().join("MANIFEST");
+    let text = fs::read_to_string(&manifest).unwrap();
+    fs::write(&manifest, text.replacen("trestle-kv 1", "trestle-kv 2", 1)).unwrap();
+
+    let error = refusal(FjallEngine::open(options(directory.path())));
+
+    assert!(matches!(error, OpenError::Manifest { .. }));
+    assert!(
+        error.to_string().contains("found=`2`, known=`1`"),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_directory_with_other_things_in_it_is_refused_and_left_alone() {
+    let directory = tempfile::tempdir().unwrap();
+    fs::write(directory.path().join("letter.txt"), "dear").unwrap();
+
+    let error = refusal(FjallEngine::open(options(directory.path())));
+
+    assert!(error.to_string().contains("letter.txt"), "{error}");
+    assert_eq!(
+        fs::read_to_string(directory.path().join("letter.txt")).unwrap(),
+        "dear"
+    );
+    assert!(!directory.path().join("db").exists());
+}
+
+#[test]
+fn data_without_its_manifest_is_refused_and_an_unfinished_directory_is_made_anew() {
+    let directory = tempfile::tempdir().unwrap();
+    drop(open(directory.path()));
+    fs::remove_file(directory.path().join("MANIFEST")).unwrap();
+
+    let lost = refusal(FjallEngine::open(options(directory.path())));
+    assert!(matches!(lost, OpenError::Manifest { .. }), "{lost}");
+
+    // As a crash leaves it that came before the manifest.
+    fs::write(directory.path().join("CREATING"), "").unwrap();
+    fs::remove_file(directory.path().join("db/version")).unwrap();
+    drop(open(directory.path()));
+    assert!(!directory.path().join("CREATING").exists());
+}
+
+#[tokio::test]
+async fn keyspaces_may_be_added_but_neither_moved_nor_left_out() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path();
+    let first = Keyspace {
+        name: "first",
+        kinds: 1..=1,
+    };
+    let second = Keyspace {
+        name: "second",
+        kinds: 2..=9,
+    };
+    let engine = with_keyspaces(path, vec![first.clone()]).unwrap();
+    commit(&engine, vec![put(key("a"), "1")]).await.unwrap();
+    drop(engine);
+
+    let engine = with_keyspaces(path, vec![second.clone(), first.clone()]).unwrap();
+    commit(&engine, vec![put(vec![2, 2], "2")]).await.unwrap();
+    assert_eq!(get(&engine, &key("a")).await, Some("1".into()));
+    drop(engine);
+
+    let moved = vec![Keyspace {
+        name: "first",
+        kinds: 1..=2,
+    }];
+    for wrong in [vec![first.clone()], moved] {
+        assert!(matches!(
+            refusal(with_keyspaces(path, wrong)),
+            OpenError::Manifest { .. }
+        ));
+    }
+    let engine = with_keyspaces(path, vec![first, second]).unwrap();
+    assert_eq!(get(&engine, &[2, 2]).await, Some("2".into()));
+}
+
+#[test]
+fn wrong_keyspaces_are_refused_before_anything_is_made() {
+    let keyspace = |name, kinds| Keyspace { name, kinds };
+    let many: Vec<_> = (0..17_u8)
+        .map(|kind| keyspace("k", kind + 1..=kind + 1))
+        .collect();
+    let wrong = [
+        vec![],
+        many,
+        vec![keyspace("a", 0..=4)],
+        vec![keyspace("", 1..=4)],
+        vec![keyspace("a/b", 1..=4)],
+        vec![keyspace("a", 1..=4), keyspace("b", 4..=5)],
+        vec![keyspace("a", 1..=4), keyspace("a", 5..=5)],
+    ];
+
+    for keyspaces in wrong {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("data");
+        let error = refusal(with_keyspaces(&path, keyspaces));
+        assert!(matches!(error, OpenError::Options { .. }), "{error}");
+        assert!(!path.exists());
+    }
+}
