@@ -6,6 +6,7 @@
 //!
 //! Parsing is bounded (bytes, tokens, depth) and never recurses deeper than the bound.
 
+mod advice;
 mod ast;
 mod compare;
 mod error;
@@ -16,6 +17,7 @@ mod names;
 mod normal;
 mod parse;
 mod plan;
+mod region;
 #[cfg(test)]
 mod tests;
 

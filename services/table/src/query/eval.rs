@@ -43,7 +43,7 @@ enum Node {
 /// Places of what every entity has; custom properties follow, in the order of `Filter::names`.
 const PARTITION_KEY: usize = 0;
 const ROW_KEY: usize = 1;
-const TIMESTAMP: usize = 2;
+pub(super) const TIMESTAMP: usize = 2;
 const SYSTEM_PLACES: usize = 3;
 
 /// The place of a property that every entity has.

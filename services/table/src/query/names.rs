@@ -1,10 +1,24 @@
 //! Filters over the names of tables.
+//!
+//! A table has one property, `TableName`, which is never missing. Names differ in more than case,
+//! so they are compared, listed and bounded in lower case.
 
-use super::FilterError;
+use super::{
+    FilterError,
+    ast::{Expr, Literal},
+    compare::holds,
+    interval::{Cut, Texts},
+    lex::{Kind, Lexer},
+    parse,
+};
+use crate::stored::ValueRef;
+
+const NAME: &str = "TableName";
 
 /// A filter over `TableName`; names compare in lower case.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NameFilter {
+    expr: Expr,
     range: Option<NameRange>,
 }
 
@@ -31,8 +45,29 @@ impl NameFilter {
     ///
     /// # Errors
     /// When it is not in the language, exceeds its bounds, or reads anything but `TableName`.
-    pub fn parse(_text: &str) -> Result<Option<Self>, FilterError> {
-        Ok(None)
+    pub fn parse(text: &str) -> Result<Option<Self>, FilterError> {
+        let Some(expr) = parse::parse(text)? else {
+            return Ok(None);
+        };
+        let mut other = None;
+        expr.for_each_comparison(&mut |c| {
+            if c.property != NAME {
+                other.get_or_insert(c.property.as_str());
+            }
+        });
+        if let Some(other) = other {
+            return Err(FilterError {
+                position: position_of(other, text),
+                message: format!("Expected `{NAME}`, the only property of a table"),
+                filter: text.to_owned(),
+            });
+        }
+        let expr = lower_case(expr);
+        let texts = texts(&expr, false).filter(|texts| !texts.is_empty());
+        Ok(Some(Self {
+            expr,
+            range: texts.map(range),
+        }))
     }
 
     /// The names to read; none when the filter contradicts itself and nothing can match.
@@ -43,7 +78,91 @@ impl NameFilter {
 
     /// Whether a table matches.
     #[must_use]
-    pub fn matches(&self, _lower_case_name: &str) -> bool {
-        true
+    pub fn matches(&self, lower_case_name: &str) -> bool {
+        eval(&self.expr, lower_case_name)
+    }
+}
+
+/// Where a property that the filter reads is first named, and not just quoted.
+fn position_of(property: &str, text: &str) -> usize {
+    let mut lexer = Lexer::new(text);
+    while let Ok(token) = lexer.next() {
+        if matches!(token.kind, Kind::End) || token.kind == Kind::Word(property) {
+            return token.start;
+        }
+    }
+    0
+}
+
+fn lower_case(expr: Expr) -> Expr {
+    let list = |parts: Vec<Expr>| parts.into_iter().map(lower_case).collect();
+    match expr {
+        Expr::Compare(mut comparison) => {
+            if let Literal::String(text) = &mut comparison.literal {
+                // Names are ASCII; other letters cannot match and keep their case.
+                text.make_ascii_lowercase();
+            }
+            Expr::Compare(comparison)
+        }
+        Expr::Not(inner) => Expr::Not(Box::new(lower_case(*inner))),
+        Expr::And(parts) => Expr::And(list(parts)),
+        Expr::Or(parts) => Expr::Or(list(parts)),
+        constant @ Expr::Constant(_) => constant,
+    }
+}
+
+fn eval(expr: &Expr, name: &str) -> bool {
+    match expr {
+        Expr::Constant(truth) => *truth,
+        Expr::Compare(c) => holds(ValueRef::String(name), c.operator, c.literal.as_value()),
+        Expr::Not(inner) => !eval(inner, name),
+        Expr::And(parts) => parts.iter().all(|part| eval(part, name)),
+        Expr::Or(parts) => parts.iter().any(|part| eval(part, name)),
+    }
+}
+
+/// The names that can match; none when there are none.
+fn texts(expr: &Expr, negated: bool) -> Option<Texts> {
+    let both = |a: Texts, b: Texts| Some(a.intersection(b)).filter(|texts| !texts.is_empty());
+    match expr {
+        Expr::Constant(truth) => (*truth != negated).then_some(Texts::ALL),
+        Expr::Not(inner) => texts(inner, !negated),
+        Expr::Compare(c) => {
+            let operator = if negated {
+                c.operator.inverted()
+            } else {
+                c.operator
+            };
+            let found = match &c.literal {
+                Literal::String(text) => Texts::of(operator, text),
+                _ => None,
+            };
+            Some(found.unwrap_or(Texts::ALL))
+        }
+        Expr::And(parts) | Expr::Or(parts) => {
+            let is_and = matches!(expr, Expr::And(_)) != negated;
+            let mut found = parts.iter().map(|part| texts(part, negated));
+            if is_and {
+                found.try_fold(Texts::ALL, |all, part| both(all, part?))
+            } else {
+                found.flatten().reduce(Texts::hull)
+            }
+        }
+    }
+}
+
+fn range(texts: Texts) -> NameRange {
+    let edge = |name, inclusive| Some(NameEdge { name, inclusive });
+    NameRange {
+        start: match texts.start {
+            Cut::Before(name) => edge(name, true),
+            Cut::After(name) => edge(name, false),
+            Cut::First | Cut::Last => None,
+        },
+        end: match texts.end {
+            Cut::Before(name) => edge(name, false),
+            Cut::After(name) => edge(name, true),
+            Cut::First | Cut::Last => None,
+        },
     }
 }
