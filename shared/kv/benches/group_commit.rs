@@ -1,1 +1,228 @@
-fn main() {}
+//! How many changes a second the engine takes when nothing is above it: the ceiling for every
+//! benchmark of a service.
+//!
+//! `cargo bench -p trestle-kv`; `BENCH_SECONDS=5` measures longer, `BENCH_DIR` chooses the disk.
+
+#![allow(
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    reason = "a benchmark prints its numbers"
+)]
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use tokio::task::JoinSet;
+use trestle_kv::{
+    Change, Engine, EngineStats, FjallEngine, FjallOptions, Keyspace, ScanLimit, Span, Write,
+};
+
+const VALUE_BYTES: usize = 1024;
+const KEYS: u64 = 20_000;
+
+/// What each task repeats.
+#[derive(Clone, Copy)]
+enum Load {
+    /// One put of a row of its own.
+    Put,
+    /// A read of one of many rows, and a put that depends on it.
+    Update,
+    /// The same on one row for everybody.
+    HotUpdate,
+    /// A hundred puts at once.
+    Batch,
+}
+
+impl Load {
+    fn rows(self) -> u64 {
+        if matches!(self, Self::Batch) { 100 } else { 1 }
+    }
+
+    fn change(self, number: u64, value: &Bytes) -> Change {
+        let value = value.clone();
+        match self {
+            Self::Put => write(
+                Vec::new(),
+                vec![Write::Put {
+                    key: key(number),
+                    value,
+                }],
+            ),
+            Self::Update => {
+                let key = key(number.wrapping_mul(0x9E37_79B9_7F4A_7C15) % KEYS);
+                write(vec![key.clone()], vec![Write::Put { key, value }])
+            }
+            Self::HotUpdate => write(vec![key(0)], vec![Write::Put { key: key(0), value }]),
+            Self::Batch => {
+                let keys = (0..self.rows()).map(|row| key(number * self.rows() + row));
+                let puts = keys.map(|key| Write::Put {
+                    key,
+                    value: value.clone(),
+                });
+                write(Vec::new(), puts.collect())
+            }
+        }
+    }
+}
+
+fn write(reads: Vec<Bytes>, writes: Vec<Write>) -> Change {
+    let mut writes = Some(writes);
+    Change {
+        reads,
+        decide: Box::new(move |_| writes.take().unwrap_or_default()),
+    }
+}
+
+/// 32 bytes, spread over the keyspace as partitions are.
+fn key(number: u64) -> Bytes {
+    let mut key = vec![1_u8; 32];
+    let spread = number.wrapping_mul(0x9E37_79B9_7F4A_7C15).to_be_bytes();
+    key.splice(1..9, spread);
+    key.splice(9..17, number.to_be_bytes());
+    key.into()
+}
+
+/// About half of it compresses.
+fn value() -> Bytes {
+    let mut state = 88_172_645_463_325_252_u64;
+    let mut value = vec![0_u8; VALUE_BYTES];
+    for byte in value.iter_mut().take(VALUE_BYTES / 2) {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        *byte = state.to_le_bytes()[0];
+    }
+    value.into()
+}
+
+struct Measured {
+    changes_per_second: f64,
+    group: f64,
+    group_micros: f64,
+    p50: Duration,
+    p99: Duration,
+}
+
+async fn measure(engine: &Arc<FjallEngine>, load: Load, tasks: u64, time: Duration) -> Measured {
+    let (stop, value) = (Arc::new(AtomicBool::new(false)), value());
+    let before = engine.stats();
+    let started = Instant::now();
+    let mut running = JoinSet::new();
+    for task in 0..tasks {
+        let (engine, stop, value) = (Arc::clone(engine), Arc::clone(&stop), value.clone());
+        running.spawn(async move {
+            let mut took = Vec::new();
+            let mut number = task;
+            while !stop.load(Ordering::Relaxed) {
+                let began = Instant::now();
+                engine.commit(load.change(number, &value)).await.unwrap();
+                took.push(began.elapsed());
+                number += tasks;
+            }
+            took
+        });
+    }
+    tokio::time::sleep(time).await;
+    stop.store(true, Ordering::Relaxed);
+    let mut took = running.join_all().await.concat();
+    let elapsed = started.elapsed().as_secs_f64();
+    took.sort_unstable();
+    let part = |percent: usize| {
+        took.get(took.len() * percent / 100)
+            .copied()
+            .unwrap_or_default()
+    };
+    let (group, group_micros) = groups(before, engine.stats());
+    Measured {
+        changes_per_second: took.len() as f64 / elapsed,
+        group,
+        group_micros,
+        p50: part(50),
+        p99: part(99),
+    }
+}
+
+/// Changes a group, and time a group, between two readings.
+fn groups(before: EngineStats, after: EngineStats) -> (f64, f64) {
+    let groups = (after.groups - before.groups).max(1) as f64;
+    let changes = (after.changes - before.changes) as f64;
+    let time = after.write_time - before.write_time;
+    (changes / groups, time.as_secs_f64() * 1e6 / groups)
+}
+
+async fn reads(engine: &FjallEngine, time: Duration) {
+    let limit = ScanLimit {
+        rows: 100,
+        bytes: usize::MAX,
+    };
+    let (mut gets, mut pages) = (0_u64, 0_u64);
+    let started = Instant::now();
+    while started.elapsed() < time {
+        let view = engine.snapshot().await.unwrap();
+        view.get(&key(gets % KEYS)).await.unwrap();
+        gets += 1;
+    }
+    println!(
+        "get            1 task  {:>9.0} /s",
+        gets as f64 / started.elapsed().as_secs_f64()
+    );
+    let started = Instant::now();
+    while started.elapsed() < time {
+        let view = engine.snapshot().await.unwrap();
+        let span = Span::new(key(pages % KEYS), vec![2]);
+        view.scan(&span, limit).await.unwrap();
+        pages += 1;
+    }
+    println!(
+        "page of 100    1 task  {:>9.0} /s",
+        pages as f64 / started.elapsed().as_secs_f64()
+    );
+}
+
+async fn run(directory: PathBuf, time: Duration) {
+    let keyspaces = vec![Keyspace {
+        name: "rows",
+        kinds: 1..=1,
+    }];
+    let engine = Arc::new(FjallEngine::open(FjallOptions::new(directory, keyspaces)).unwrap());
+    let loads = [
+        ("put", Load::Put),
+        ("update", Load::Update),
+        ("hot update", Load::HotUpdate),
+        ("batch of 100", Load::Batch),
+    ];
+    println!("load          tasks   changes/s      rows/s  group  us/group  p50 us  p99 us");
+    for (name, load) in loads {
+        for tasks in [1, 16, 64, 256] {
+            let seen = measure(&engine, load, tasks, time).await;
+            println!(
+                "{name:<13} {tasks:>5}  {:>10.0}  {:>10.0}  {:>5.1}  {:>8.0}  {:>6}  {:>6}",
+                seen.changes_per_second,
+                seen.changes_per_second * load.rows() as f64,
+                seen.group,
+                seen.group_micros,
+                seen.p50.as_micros(),
+                seen.p99.as_micros(),
+            );
+        }
+    }
+    reads(&engine, time).await;
+}
+
+fn main() {
+    let seconds = std::env::var("BENCH_SECONDS")
+        .ok()
+        .and_then(|text| text.parse().ok());
+    let time = Duration::from_secs(seconds.unwrap_or(2));
+    let parent = std::env::var_os("BENCH_DIR").map_or_else(std::env::temp_dir, PathBuf::from);
+    let directory = tempfile::tempdir_in(parent).unwrap();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .unwrap();
+    runtime.block_on(run(directory.path().to_owned(), time));
+}

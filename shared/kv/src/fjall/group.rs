@@ -172,3 +172,6 @@ fn check_homes(writes: &[Write], shared: &Shared) -> Result<(), CommitError> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;

@@ -119,7 +119,8 @@ mod tests {
 
     #[test]
     fn new_keyspaces_are_growth_and_missing_or_moved_ones_are_unfit() {
-        let (all, some) = (keyspaces(), keyspaces()[..1].to_vec());
+        let all = keyspaces();
+        let some: Vec<_> = all.iter().take(1).cloned().collect();
         let moved = vec![Keyspace {
             name: "meta",
             kinds: 0x01..=0x20,

@@ -1,0 +1,195 @@
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
+
+use super::*;
+use crate::Keyspace;
+use crate::fjall::committer::{Committer, HEARTBEAT_KEY};
+use crate::fjall::open::open;
+use crate::fjall::options::FjallOptions;
+
+type Waiter = oneshot::Receiver<Result<(), CommitError>>;
+
+fn shared(directory: &tempfile::TempDir) -> Shared {
+    let keyspaces = vec![
+        Keyspace {
+            name: "a",
+            kinds: 1..=1,
+        },
+        Keyspace {
+            name: "b",
+            kinds: 2..=2,
+        },
+    ];
+    open(&FjallOptions::new(directory.path(), keyspaces)).unwrap()
+}
+
+fn key(name: &str) -> Bytes {
+    [&[1], name.as_bytes()].concat().into()
+}
+
+fn put(name: &str, value: &'static str) -> Write {
+    Write::Put {
+        key: key(name),
+        value: value.into(),
+    }
+}
+
+fn job(reads: &[&str], writes: Vec<Write>) -> (Job, Waiter) {
+    let (answer, waiter) = oneshot::channel();
+    let reads = reads.iter().map(|name| key(name)).collect();
+    let change = Change {
+        reads,
+        decide: Box::new(move |_| writes.clone()),
+    };
+    (Job { change, answer }, waiter)
+}
+
+fn admit(group: &mut Group, shared: &Shared, reads: &[&str], writes: Vec<Write>) -> Waiter {
+    let (job, waiter) = job(reads, writes);
+    group.admit(job, shared);
+    waiter
+}
+
+#[test]
+fn a_change_that_read_a_pending_write_waits_even_if_it_writes_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let shared = shared(&directory);
+    let mut group = Group::default();
+
+    let mut writer = admit(&mut group, &shared, &[], vec![put("k", "1")]);
+    let mut depends = admit(&mut group, &shared, &["other", "k"], vec![]);
+    let mut independent = admit(&mut group, &shared, &["other"], vec![]);
+
+    assert!(writer.try_recv().is_err());
+    assert!(depends.try_recv().is_err());
+    assert!(matches!(independent.try_recv(), Ok(Ok(()))));
+    group.finish(&Outcome::Durable);
+    assert!(matches!(writer.try_recv(), Ok(Ok(()))));
+    assert!(matches!(depends.try_recv(), Ok(Ok(()))));
+}
+
+#[test]
+fn after_a_failed_write_writers_do_not_know_and_others_have_written_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let shared = shared(&directory);
+    let mut group = Group::default();
+
+    let mut writer = admit(&mut group, &shared, &[], vec![put("k", "1")]);
+    let mut depends = admit(&mut group, &shared, &["k"], vec![]);
+    group.finish(&Outcome::Unknown("broken".into()));
+
+    assert!(matches!(
+        writer.try_recv(),
+        Ok(Err(CommitError::Unknown { .. }))
+    ));
+    assert!(matches!(
+        depends.try_recv(),
+        Ok(Err(CommitError::Stopped { .. }))
+    ));
+}
+
+#[test]
+fn a_database_that_refused_before_writing_leaves_no_doubt() {
+    let directory = tempfile::tempdir().unwrap();
+    let shared = shared(&directory);
+    let mut group = Group::default();
+
+    let mut writer = admit(&mut group, &shared, &[], vec![put("k", "1")]);
+    group.finish(&Outcome::Refused("poisoned".into()));
+
+    assert!(matches!(
+        writer.try_recv(),
+        Ok(Err(CommitError::Stopped { .. }))
+    ));
+}
+
+#[test]
+fn a_change_that_fails_contributes_nothing_and_the_others_go_on() {
+    let directory = tempfile::tempdir().unwrap();
+    let shared = shared(&directory);
+    let mut group = Group::default();
+
+    let homeless = Write::Put {
+        key: Bytes::from_static(&[9]),
+        value: Bytes::new(),
+    };
+    let mut failing = admit(&mut group, &shared, &[], vec![put("k", "1"), homeless]);
+    let mut fine = admit(&mut group, &shared, &[], vec![put("l", "2")]);
+
+    assert!(matches!(
+        failing.try_recv(),
+        Ok(Err(CommitError::Refused { .. }))
+    ));
+    assert!(fine.try_recv().is_err());
+    let pending: Vec<_> = group.drain_writes().collect();
+    assert_eq!(pending, [(key("l"), Some("2".into()))]);
+}
+
+#[test]
+fn a_group_is_full_at_its_number_of_changes_or_bytes() {
+    let directory = tempfile::tempdir().unwrap();
+    let shared = shared(&directory);
+
+    let mut many = Group::default();
+    let waiters: Vec<_> = (0..CHANGES_MAX)
+        .map(|_| {
+            assert!(!many.is_full());
+            admit(&mut many, &shared, &[], vec![put("k", "")])
+        })
+        .collect();
+    let mut big = Group::default();
+    let value = Bytes::from(vec![0; BYTES_MAX - 3]);
+    let _waiter = admit(
+        &mut big,
+        &shared,
+        &[],
+        vec![Write::Put {
+            key: key("k"),
+            value,
+        }],
+    );
+
+    assert!(many.is_full());
+    assert_eq!(many.writers(), waiters.len());
+    assert!(!big.is_full());
+    let _waiter = admit(&mut big, &shared, &[], vec![Write::Delete { key: key("") }]);
+    assert!(big.is_full());
+}
+
+#[test]
+fn a_heartbeat_goes_with_the_next_group_to_every_keyspace_and_once_a_tick() {
+    let directory = tempfile::tempdir().unwrap();
+    let shared = Arc::new(shared(&directory));
+    let beats = |shared: &Shared| -> Vec<Option<u8>> {
+        let beat = |tree: &crate::fjall::shared::Tree| tree.handle.get(HEARTBEAT_KEY).unwrap();
+        shared
+            .trees
+            .iter()
+            .map(|tree| beat(tree).map(|value| value[7]))
+            .collect()
+    };
+    let commit = {
+        let (queue, jobs) = tokio::sync::mpsc::channel(8);
+        let committer = Committer::new(Arc::clone(&shared));
+        std::thread::spawn(move || committer.run(jobs));
+        move || {
+            let (job, waiter) = job(&[], vec![put("k", "1")]);
+            queue.blocking_send(job).unwrap();
+            waiter.blocking_recv().unwrap().unwrap();
+        }
+    };
+
+    assert_eq!(
+        beats(&shared),
+        [None, None],
+        "an idle engine writes nothing"
+    );
+    commit();
+    assert_eq!(beats(&shared), [Some(1), Some(1)]);
+    commit();
+    assert_eq!(beats(&shared), [Some(1), Some(1)], "once a tick is enough");
+    shared
+        .heartbeat_due
+        .store(true, std::sync::atomic::Ordering::Relaxed);
+    commit();
+    assert_eq!(beats(&shared), [Some(2), Some(2)]);
+}
