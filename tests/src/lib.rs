@@ -1,1 +1,48 @@
-//! Placeholder.
+//! What the scenarios are written with: worlds to run them in, and verbs that hide plumbing but never assert.
+//!
+//! A scenario is one async function over a [`World`]. [`scenario!`] turns it into three tests: with the server in
+//! process, behind loopback sockets, and as separate gateway and table processes.
+
+#![allow(
+    clippy::panic,
+    clippy::unwrap_used,
+    clippy::missing_errors_doc,
+    reason = "a harness stops the test it serves when its own plumbing breaks"
+)]
+
+mod entity;
+mod process;
+mod refusal;
+mod table;
+mod world;
+
+pub use crate::{
+    entity::{double, entity, key_of, prop, string, value_of},
+    process::{Server, server_binary},
+    refusal::Refusal,
+    table::{Table, Version},
+    world::{Transport, World},
+};
+
+/// Runs each scenario in every kind of world.
+#[macro_export]
+macro_rules! scenario {
+    ($($name:ident),+ $(,)?) => {$(
+        mod $name {
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn in_process() {
+                super::$name(&$crate::World::in_process().await).await;
+            }
+
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn over_loopback() {
+                super::$name(&$crate::World::over_loopback().await).await;
+            }
+
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn as_separate_processes() {
+                super::$name(&$crate::World::as_separate_processes().await).await;
+            }
+        }
+    )+};
+}

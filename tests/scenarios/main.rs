@@ -1,0 +1,12 @@
+//! The behaviour of Trestle, as its clients see it.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::cast_possible_truncation,
+    missing_docs,
+    reason = "tests"
+)]
+
+mod entities;

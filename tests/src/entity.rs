@@ -1,0 +1,45 @@
+//! Building and taking apart entities.
+
+use trestle_proto::table::v1::{Entity, Property, Value, value::Kind};
+
+/// An entity with a key and properties.
+pub fn entity<const N: usize>(partition: &str, row: &str, properties: [Property; N]) -> Entity {
+    Entity {
+        partition_key: partition.to_owned(),
+        row_key: row.to_owned(),
+        properties: properties.into(),
+        ..Default::default()
+    }
+}
+
+/// A property.
+pub fn prop(name: &str, kind: Kind) -> Property {
+    Property {
+        name: name.to_owned(),
+        value: Some(Value { kind: Some(kind) }),
+    }
+}
+
+/// A string property.
+pub fn string(name: &str, text: &str) -> Property {
+    prop(name, Kind::StringValue(text.to_owned()))
+}
+
+/// A double property.
+pub fn double(name: &str, number: f64) -> Property {
+    prop(name, Kind::DoubleValue(number))
+}
+
+/// The value of a property, if the entity has it.
+pub fn value_of<'a>(entity: &'a Entity, name: &str) -> Option<&'a Kind> {
+    let property = entity
+        .properties
+        .iter()
+        .find(|property| property.name == name)?;
+    property.value.as_ref()?.kind.as_ref()
+}
+
+/// The key of an entity.
+pub fn key_of(entity: &Entity) -> (&str, &str) {
+    (&entity.partition_key, &entity.row_key)
+}

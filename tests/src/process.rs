@@ -1,0 +1,115 @@
+//! Servers as processes of their own.
+
+use std::{
+    io::{BufRead as _, BufReader},
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    sync::OnceLock,
+};
+
+/// The path of the server binary, built if it is not up to date.
+pub fn server_binary() -> &'static Path {
+    static BINARY: OnceLock<PathBuf> = OnceLock::new();
+    BINARY.get_or_init(|| {
+        let cargo = option_env!("CARGO").unwrap_or("cargo");
+        let mut build = Command::new(cargo);
+        build.args([
+            "build",
+            "--quiet",
+            "--package",
+            "trestle",
+            "--bin",
+            "trestle",
+        ]);
+        assert!(
+            build.status().expect("cargo runs").success(),
+            "the server builds"
+        );
+        // This test runs from `target/<profile>/deps`.
+        let own = std::env::current_exe().expect("the path of this test");
+        let profile = own.parent().and_then(Path::parent).expect("two folders up");
+        profile.with_file_name("debug").join("trestle")
+    })
+}
+
+/// A running `trestle serve`, killed when dropped.
+#[derive(Debug)]
+pub struct Server {
+    child: Child,
+    ready: String,
+}
+
+impl Server {
+    /// Starts `trestle serve` with more arguments and settings, on free ports, and waits until it is ready.
+    pub fn start(args: &[&str], settings: &[(&str, &str)]) -> Self {
+        let mut command = Command::new(server_binary());
+        command
+            .args(["serve", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"])
+            .args(args);
+        command
+            .envs(settings.iter().copied())
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped());
+        let mut child = command.spawn().expect("the server starts");
+        let mut ready = String::new();
+        let stdout = child.stdout.take().expect("standard output is piped");
+        BufReader::new(stdout)
+            .read_line(&mut ready)
+            .expect("standard output is text");
+        assert!(
+            ready.starts_with("ready "),
+            "the server said `{ready}` with {args:?}"
+        );
+        Self { child, ready }
+    }
+
+    /// The address of a listener, such as `grpc`.
+    pub fn address(&self, listener: &str) -> String {
+        let named = |word: &str| {
+            word.strip_prefix(listener)?
+                .strip_prefix('=')
+                .map(str::to_owned)
+        };
+        self.ready
+            .split_whitespace()
+            .find_map(named)
+            .expect("the listener is announced")
+    }
+
+    /// The endpoint of the gRPC listener.
+    pub fn endpoint(&self) -> String {
+        format!("http://{}", self.address("grpc"))
+    }
+
+    /// The number of the process.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Kills the process at once, as a crash would.
+    pub fn kill(mut self) {
+        self.end();
+    }
+
+    /// Asks the process to stop, and waits for it; its exit code.
+    pub fn terminate(mut self) -> Option<i32> {
+        let pid = i32::try_from(self.child.id())
+            .ok()
+            .and_then(rustix::process::Pid::from_raw);
+        let pid = pid.expect("a process number");
+        rustix::process::kill_process(pid, rustix::process::Signal::TERM).expect("signal is sent");
+        self.child.wait().expect("the server ends").code()
+    }
+
+    fn end(&mut self) {
+        // Both fail only when the process has ended already, which is what is wanted.
+        drop(self.child.kill());
+        drop(self.child.wait());
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.end();
+    }
+}

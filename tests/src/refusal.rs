@@ -1,0 +1,43 @@
+//! What a failed call says.
+
+use tonic::{Code, Status};
+use tonic_types::StatusExt as _;
+
+/// A failed call, in the terms that clients decide by.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refusal {
+    /// The gRPC code.
+    pub code: Code,
+    /// `ErrorInfo.reason`; empty where there is none.
+    pub reason: String,
+    /// Position of the failing operation of a batch.
+    pub index: Option<usize>,
+    /// The fields of every violation, in their order.
+    pub fields: Vec<String>,
+    /// The text for people.
+    pub message: String,
+}
+
+impl Refusal {
+    /// What a status says.
+    pub fn of(status: &Status) -> Self {
+        let details = status.get_error_details();
+        let info = details.error_info();
+        let index = info.and_then(|info| info.metadata.get("index")?.parse().ok());
+        let violations = details
+            .bad_request()
+            .map(|bad| bad.field_violations.as_slice());
+        let fields = violations
+            .unwrap_or_default()
+            .iter()
+            .map(|v| v.field.clone())
+            .collect();
+        Self {
+            code: status.code(),
+            reason: info.map(|info| info.reason.clone()).unwrap_or_default(),
+            index,
+            fields,
+            message: status.message().to_owned(),
+        }
+    }
+}

@@ -1,0 +1,270 @@
+//! The verbs on one table.
+
+use futures::{StreamExt as _, TryStreamExt as _};
+use tonic::Status;
+use trestle_proto::table::v1::{
+    self as proto, BatchOperation, Entity, WriteMode, batch_operation::Operation, stored,
+    table_service_client::TableServiceClient,
+};
+
+use crate::{Refusal, Transport};
+
+/// A table of a world.
+#[derive(Debug, Clone)]
+pub struct Table {
+    client: TableServiceClient<Transport>,
+    name: String,
+}
+
+/// The version that a write got.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Version {
+    /// Its etag.
+    pub etag: String,
+    /// Its time.
+    pub timestamp: prost_types::Timestamp,
+}
+
+type Outcome<T> = Result<T, Refusal>;
+
+fn refused(status: Status) -> Refusal {
+    Refusal::of(&status)
+}
+
+impl Table {
+    pub(crate) fn new(client: TableServiceClient<Transport>, name: &str) -> Self {
+        Self {
+            client,
+            name: name.to_owned(),
+        }
+    }
+
+    /// The client, for calls that have no verb.
+    pub fn client(&self) -> TableServiceClient<Transport> {
+        self.client.clone()
+    }
+
+    /// Its name.
+    pub fn name(&self) -> String {
+        self.name.clone()
+    }
+
+    /// Inserts an entity.
+    pub async fn insert(&self, entity: Entity) -> Outcome<Version> {
+        let request = proto::InsertEntityRequest {
+            table: self.name(),
+            entity: Some(entity),
+        };
+        let response = self
+            .client()
+            .insert_entity(request)
+            .await
+            .map_err(refused)?
+            .into_inner();
+        Ok(version(response.etag, response.timestamp))
+    }
+
+    /// Reads an entity.
+    pub async fn get(&self, partition: &str, row: &str) -> Outcome<Entity> {
+        let request = proto::GetEntityRequest {
+            table: self.name(),
+            partition_key: partition.to_owned(),
+            row_key: row.to_owned(),
+            select: None,
+        };
+        let response = self
+            .client()
+            .get_entity(request)
+            .await
+            .map_err(refused)?
+            .into_inner();
+        Ok(prost::Message::decode(response.entity).expect("an entity"))
+    }
+
+    /// Updates an entity.
+    pub async fn update(
+        &self,
+        entity: Entity,
+        mode: WriteMode,
+        if_match: Option<&str>,
+    ) -> Outcome<Version> {
+        let request = proto::UpdateEntityRequest {
+            table: self.name(),
+            entity: Some(entity),
+            mode: mode.into(),
+            if_match: if_match.map(str::to_owned),
+        };
+        let response = self
+            .client()
+            .update_entity(request)
+            .await
+            .map_err(refused)?
+            .into_inner();
+        Ok(version(response.etag, response.timestamp))
+    }
+
+    /// Upserts an entity.
+    pub async fn upsert(&self, entity: Entity, mode: WriteMode) -> Outcome<Version> {
+        let request = proto::UpsertEntityRequest {
+            table: self.name(),
+            entity: Some(entity),
+            mode: mode.into(),
+        };
+        let response = self
+            .client()
+            .upsert_entity(request)
+            .await
+            .map_err(refused)?
+            .into_inner();
+        Ok(version(response.etag, response.timestamp))
+    }
+
+    /// Deletes an entity.
+    pub async fn delete(&self, partition: &str, row: &str, if_match: Option<&str>) -> Outcome<()> {
+        let request = proto::DeleteEntityRequest {
+            table: self.name(),
+            partition_key: partition.to_owned(),
+            row_key: row.to_owned(),
+            if_match: if_match.map(str::to_owned),
+        };
+        self.client()
+            .delete_entity(request)
+            .await
+            .map(drop)
+            .map_err(refused)
+    }
+
+    /// Executes a batch; the etags of its operations.
+    pub async fn batch(&self, operations: Vec<Operation>) -> Outcome<Vec<String>> {
+        let operations = operations
+            .into_iter()
+            .map(|op| BatchOperation {
+                operation: Some(op),
+            })
+            .collect();
+        let request = proto::ExecuteBatchRequest {
+            table: self.name(),
+            operations,
+        };
+        let response = self
+            .client()
+            .execute_batch(request)
+            .await
+            .map_err(refused)?
+            .into_inner();
+        Ok(response
+            .results
+            .into_iter()
+            .map(|result| result.etag)
+            .collect())
+    }
+
+    /// One page of a query, as asked for.
+    pub async fn page(
+        &self,
+        request: proto::QueryEntitiesRequest,
+    ) -> Outcome<(Vec<Entity>, proto::QueryEntitiesResponse)> {
+        let request = proto::QueryEntitiesRequest {
+            table: self.name(),
+            ..request
+        };
+        let response = self
+            .client()
+            .query_entities(request)
+            .await
+            .map_err(refused)?
+            .into_inner();
+        let entities = stored::decode_entities(&response.entities).expect("entities");
+        Ok((entities, response))
+    }
+
+    /// Every entity that matches a filter, page after page.
+    pub async fn query(&self, filter: &str) -> Outcome<Vec<Entity>> {
+        let mut all = Vec::new();
+        let mut page_token = String::new();
+        loop {
+            let filter = filter.to_owned();
+            let request = proto::QueryEntitiesRequest {
+                filter,
+                page_token,
+                ..Default::default()
+            };
+            let (entities, response) = self.page(request).await?;
+            all.extend(entities);
+            page_token = response.next_page_token;
+            if page_token.is_empty() {
+                return Ok(all);
+            }
+        }
+    }
+
+    /// The row keys of every entity that matches a filter.
+    pub async fn rows(&self, filter: &str) -> Outcome<Vec<String>> {
+        Ok(self
+            .query(filter)
+            .await?
+            .into_iter()
+            .map(|entity| entity.row_key)
+            .collect())
+    }
+
+    /// Every message of a stream.
+    pub async fn stream(
+        &self,
+        request: proto::StreamEntitiesRequest,
+    ) -> Outcome<Vec<proto::StreamEntitiesResponse>> {
+        let request = proto::StreamEntitiesRequest {
+            table: self.name(),
+            ..request
+        };
+        let stream = self
+            .client()
+            .stream_entities(request)
+            .await
+            .map_err(refused)?
+            .into_inner();
+        stream.map_err(refused).try_collect().await
+    }
+
+    /// Imports chunks; the failures by position.
+    pub async fn import(
+        &self,
+        mode: Option<WriteMode>,
+        chunks: Vec<Vec<Entity>>,
+    ) -> Outcome<Vec<(u64, tonic_types::Status)>> {
+        use proto::import_entities_request::{Chunk, Message, Spec};
+        let spec = Spec {
+            table: self.name(),
+            mode: mode.map(i32::from),
+        };
+        let chunks = chunks
+            .into_iter()
+            .map(|entities| Message::Chunk(Chunk { entities }));
+        let messages: Vec<_> = std::iter::once(Message::Spec(spec)).chain(chunks).collect();
+        let requests =
+            futures::stream::iter(messages).map(|message| proto::ImportEntitiesRequest {
+                message: Some(message),
+            });
+        let responses = self
+            .client()
+            .import_entities(requests)
+            .await
+            .map_err(refused)?;
+        let responses: Vec<_> = responses
+            .into_inner()
+            .map_err(refused)
+            .try_collect()
+            .await?;
+        let results = responses.into_iter().flat_map(|response| response.results);
+        Ok(results
+            .filter_map(|result| Some((result.index, result.error?)))
+            .collect())
+    }
+}
+
+fn version(etag: String, timestamp: Option<prost_types::Timestamp>) -> Version {
+    Version {
+        etag,
+        timestamp: timestamp.expect("a write has a time"),
+    }
+}

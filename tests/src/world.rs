@@ -1,0 +1,117 @@
+//! The worlds that a scenario runs in.
+
+use std::sync::Arc;
+
+use tempfile::TempDir;
+use tonic::{body::Body, transport::Endpoint};
+use tower::{BoxError, ServiceExt, util::BoxCloneSyncService};
+use trestle_kv::{FjallEngine, FjallOptions};
+use trestle_proto::table::v1::{CreateTableRequest, table_service_client::TableServiceClient};
+use trestle_service::clock::SystemClock;
+use trestle_table::{Deps, KEYSPACES, TableRole};
+
+use crate::{Server, Table};
+
+/// The way from a client to a server, whatever lies between.
+pub type Transport = BoxCloneSyncService<http::Request<Body>, http::Response<Body>, BoxError>;
+
+/// A server on a store of its own, and a client of it.
+pub struct World {
+    client: TableServiceClient<Transport>,
+    // Dropped in this order: the processes before the directory that they use.
+    _servers: Vec<Server>,
+    _data: TempDir,
+}
+
+impl World {
+    /// The server in this process, called without a socket.
+    pub async fn in_process() -> Self {
+        let data = tempfile::tempdir().expect("a directory");
+        let role = table_role(&data).server();
+        let transport = ServiceExt::<http::Request<Body>>::map_err(role, BoxError::from);
+        let client = client(BoxCloneSyncService::new(transport));
+        Self {
+            client,
+            _servers: Vec::new(),
+            _data: data,
+        }
+    }
+
+    /// The server in a process of its own, all roles in one.
+    pub async fn over_loopback() -> Self {
+        let data = tempfile::tempdir().expect("a directory");
+        let path = data.path().to_str().expect("a path in UTF-8").to_owned();
+        let server = Server::start(&["--data-dir", &path], &[]);
+        let client = client(connect(&server.endpoint()).await);
+        Self {
+            client,
+            _servers: vec![server],
+            _data: data,
+        }
+    }
+
+    /// Gateway and table service, each in a process of its own.
+    pub async fn as_separate_processes() -> Self {
+        let data = tempfile::tempdir().expect("a directory");
+        let path = data.path().to_str().expect("a path in UTF-8").to_owned();
+        let table = Server::start(&["--roles", "table", "--data-dir", &path], &[]);
+        let endpoint = table.endpoint();
+        let settings = [("TRESTLE__GATEWAY__TABLE_ENDPOINT", endpoint.as_str())];
+        let gateway = Server::start(&["--roles", "gateway"], &settings);
+        let client = client(connect(&gateway.endpoint()).await);
+        Self {
+            client,
+            _servers: vec![gateway, table],
+            _data: data,
+        }
+    }
+
+    /// A client.
+    pub fn client(&self) -> TableServiceClient<Transport> {
+        self.client.clone()
+    }
+
+    /// A new table.
+    pub async fn table(&self, name: &str) -> Table {
+        let request = CreateTableRequest {
+            table: name.to_owned(),
+        };
+        self.client()
+            .create_table(request)
+            .await
+            .expect("the table is created");
+        self.existing_table(name)
+    }
+
+    /// A table that may be there or not.
+    pub fn existing_table(&self, name: &str) -> Table {
+        Table::new(self.client(), name)
+    }
+}
+
+fn client(transport: Transport) -> TableServiceClient<Transport> {
+    TableServiceClient::new(transport)
+        .max_decoding_message_size(16 * 1024 * 1024)
+        .max_encoding_message_size(64 * 1024 * 1024)
+}
+
+async fn connect(endpoint: &str) -> Transport {
+    let endpoint = Endpoint::from_shared(endpoint.to_owned()).expect("an endpoint");
+    let channel = endpoint
+        .connect()
+        .await
+        .expect("the server accepts connections");
+    BoxCloneSyncService::new(ServiceExt::<http::Request<Body>>::map_err(
+        channel,
+        BoxError::from,
+    ))
+}
+
+fn table_role(data: &TempDir) -> TableRole {
+    let options = FjallOptions::new(data.path(), KEYSPACES.to_vec());
+    let engine = Arc::new(FjallEngine::open(options).expect("the store opens"));
+    TableRole::new(Deps {
+        engine,
+        clock: Arc::new(SystemClock),
+    })
+}
