@@ -20,7 +20,7 @@ use tokio::sync::mpsc;
 use super::group::{Group, Job, Outcome, answer};
 use super::guard::wait_for_compaction;
 use super::options::SyncPolicy;
-use super::shared::Shared;
+use super::shared::{Shared, Tree};
 use crate::CommitError;
 
 /// Changes that may wait for the committer; more are turned away.
@@ -32,16 +32,34 @@ pub(super) const HEARTBEAT_KEY: [u8; 1] = [0];
 
 pub(super) struct Committer {
     shared: Arc<Shared>,
+    /// Lets a group pass, or tells why not now.
+    gate: fn(&[Tree]) -> Result<(), CommitError>,
     beats: u64,
 }
 
 impl Committer {
     pub(super) fn new(shared: Arc<Shared>) -> Self {
-        Self { shared, beats: 0 }
+        Self {
+            shared,
+            gate: wait_for_compaction,
+            beats: 0,
+        }
+    }
+
+    #[cfg(test)]
+    pub(super) fn with_gate(
+        shared: Arc<Shared>,
+        gate: fn(&[Tree]) -> Result<(), CommitError>,
+    ) -> Self {
+        Self {
+            gate,
+            ..Self::new(shared)
+        }
     }
 
     /// Runs until every sender of the queue is gone.
     pub(super) fn run(mut self, mut queue: mpsc::Receiver<Job>) {
+        let _stop = StopOnPanic(Arc::clone(&self.shared));
         while let Some(job) = queue.blocking_recv() {
             self.take_group(job, &mut queue);
         }
@@ -52,7 +70,7 @@ impl Committer {
             answer(first.answer, Err(error));
             return;
         }
-        if let Err(error) = wait_for_compaction(&self.shared.trees) {
+        if let Err(error) = (self.gate)(&self.shared.trees) {
             self.shed(first, &error, queue);
             return;
         }
@@ -137,6 +155,17 @@ impl Committer {
         self.beats += 1;
         for tree in &self.shared.trees {
             batch.insert(&tree.handle, HEARTBEAT_KEY, self.beats.to_be_bytes());
+        }
+    }
+}
+
+/// A commit thread that is gone must not look like an idle one.
+struct StopOnPanic(Arc<Shared>);
+
+impl Drop for StopOnPanic {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.stop("the commit thread panicked".into());
         }
     }
 }

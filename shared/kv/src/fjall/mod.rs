@@ -1,4 +1,4 @@
-//! The engine on disk, on [fjall](::fjall).
+//! The engine on disk, over the database of the crate `fjall`.
 //!
 //! Reads go to snapshots on any thread; writes go through a bounded queue to one commit thread,
 //! which writes and syncs them in groups; a housekeeping thread measures space once a tick.

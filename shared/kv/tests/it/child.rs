@@ -45,6 +45,7 @@ fn plays_its_role() {
         "commit-until-killed" => crash::commit_until_killed(&directory),
         "meet-a-failing-sync" => faults::meet_a_failing_sync(&directory),
         "meet-a-full-disk" => faults::meet_a_full_disk(&directory),
+        "meet-a-failing-interval-sync" => faults::meet_a_failing_interval_sync(&directory),
         "fail-a-sync-under-load" => faults::fail_a_sync_under_load(&directory),
         "open" => opening::try_to_open(&directory),
         other => panic!("unknown role: {other}"),

@@ -4,12 +4,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
+use std::time::Duration;
 
 use tokio::task::JoinSet;
-use trestle_kv::{CommitError, Engine};
+use trestle_kv::{CommitError, Engine, FjallEngine, FjallOptions, SyncPolicy};
 
 use crate::child;
-use crate::world::{commit, everything, get, key, open, put};
+use crate::world::{commit, everything, get, key, open, options, put};
 
 /// The compiled library, or none where there is no C compiler.
 fn library() -> Option<&'static Path> {
@@ -168,6 +169,44 @@ async fn after_a_full_disk_reads_go_on_and_a_restart_shows_what_was_acknowledged
     check_after(directory.path(), &facts).await;
 }
 
+/// Commits do not wait for the sync here; the engine must still notice that it failed.
+pub(crate) fn meet_a_failing_interval_sync(directory: &Path) {
+    let durability = SyncPolicy::Interval(Duration::from_millis(5));
+    let options = FjallOptions {
+        durability,
+        ..options(&directory.join("data"))
+    };
+    block_on(async {
+        let engine = FjallEngine::open(options).unwrap();
+        commit_and_say(&engine, "before").await.unwrap();
+
+        fs::write(directory.join("triggers/sync-fails"), "").unwrap();
+        while engine.status().stopped.is_none() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+
+        let refused = commit_and_say(&engine, "after").await;
+        assert!(
+            matches!(refused, Err(CommitError::Stopped { .. })),
+            "{refused:?}"
+        );
+        assert_eq!(everything(&engine).await.len(), 1);
+    });
+}
+
+#[tokio::test]
+async fn a_failed_sync_between_commits_stops_the_engine_too() {
+    let directory = tempfile::tempdir().unwrap();
+
+    let Some(facts) = run("meet-a-failing-interval-sync", directory.path()) else {
+        return;
+    };
+
+    assert_eq!(acknowledged(&facts), ["before"]);
+    let engine = open(&directory.path().join("data"));
+    assert_eq!(get(&*engine, &key("after")).await, None);
+}
+
 /// Many writers at once, and a sync that fails under them.
 pub(crate) fn fail_a_sync_under_load(directory: &Path) {
     let trigger = directory.join("triggers/sync-fails");
@@ -188,7 +227,7 @@ pub(crate) fn fail_a_sync_under_load(directory: &Path) {
                 outcomes
             });
         }
-        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+        tokio::time::sleep(Duration::from_millis(100)).await;
         fs::write(&trigger, "").unwrap();
         let outcomes = writers.join_all().await;
 

@@ -12,6 +12,7 @@ mod child;
 mod conform;
 mod crash;
 mod faults;
+mod faulty;
 mod journal;
 mod load;
 mod model;

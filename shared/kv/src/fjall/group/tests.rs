@@ -193,3 +193,56 @@ fn a_heartbeat_goes_with_the_next_group_to_every_keyspace_and_once_a_tick() {
     commit();
     assert_eq!(beats(&shared), [Some(2), Some(2)]);
 }
+
+#[test]
+fn changes_that_do_not_pass_the_gate_are_turned_away_together_and_write_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let shared = Arc::new(shared(&directory));
+    let closed = |_: &[crate::fjall::shared::Tree]| -> Result<(), CommitError> {
+        Err(CommitError::Unavailable {
+            reason: "busy".into(),
+        })
+    };
+    let (queue, jobs) = tokio::sync::mpsc::channel(8);
+    let mut waiters = Vec::new();
+    for name in ["a", "b", "c"] {
+        let (job, waiter) = job(&[], vec![put(name, "1")]);
+        queue.blocking_send(job).unwrap();
+        waiters.push(waiter);
+    }
+    drop(queue);
+
+    Committer::with_gate(Arc::clone(&shared), closed).run(jobs);
+
+    for waiter in waiters {
+        let outcome = waiter.blocking_recv().unwrap();
+        assert!(
+            matches!(outcome, Err(CommitError::Unavailable { .. })),
+            "{outcome:?}"
+        );
+    }
+    assert_eq!(shared.counters.read(0).shed, 3);
+    assert_eq!(shared.newest(&key("a")).unwrap(), None);
+}
+
+#[test]
+fn a_commit_thread_that_panics_stops_the_engine() {
+    let directory = tempfile::tempdir().unwrap();
+    let shared = Arc::new(shared(&directory));
+    let broken = |_: &[crate::fjall::shared::Tree]| -> Result<(), CommitError> {
+        unreachable!("this panic is part of the test")
+    };
+    let (queue, jobs) = tokio::sync::mpsc::channel(8);
+    let (job, waiter) = job(&[], vec![put("a", "1")]);
+    queue.blocking_send(job).unwrap();
+
+    let committer = Committer::with_gate(Arc::clone(&shared), broken);
+    let ended = std::thread::spawn(move || committer.run(jobs)).join();
+
+    assert!(ended.is_err());
+    assert!(waiter.blocking_recv().is_err(), "nobody knows the outcome");
+    assert!(matches!(
+        shared.check_running(),
+        Err(CommitError::Stopped { .. })
+    ));
+}
