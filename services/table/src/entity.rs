@@ -7,6 +7,8 @@
 
 mod name;
 #[cfg(test)]
+pub(crate) mod samples;
+#[cfg(test)]
 mod tests;
 
 use std::{cmp::Ordering, fmt};
@@ -221,7 +223,7 @@ fn parse_properties(
             Err(Noted) => legal = false,
         }
     }
-    // Stable, so that of equal names the later one is reported. Nulls count: they are named twice all the same.
+    // Stable, so that of equal names the later one is reported. A null counts: it is named too.
     parsed.sort_by(|a, b| compare_text(&a.0, &b.0));
     for (earlier, later) in parsed.iter().zip(parsed.iter().skip(1)) {
         if earlier.0 == later.0 {

@@ -181,8 +181,9 @@ impl Keys {
         }
     }
 
-    pub(super) fn is_all(&self) -> bool {
-        self.start == KeyCut::first() && self.end.is_none()
+    /// Whether some of every partition is in it.
+    pub(super) fn has_every_partition(&self) -> bool {
+        self.start.partition.is_empty() && self.start.row != Cut::Last && self.end.is_none()
     }
 
     /// The keys whose partition key fulfils a comparison; none when they are no interval.

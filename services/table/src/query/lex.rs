@@ -43,7 +43,7 @@ pub(super) struct Token<'a> {
 pub(super) enum Kind<'a> {
     Open,
     Close,
-    /// A name, an operator, `and`, `or`, `not`, `true`, `false` or `null`: the parser tells them apart.
+    /// A name, an operator, `and`, `or`, `not`, `true`, `false` or `null`: the parser tells which.
     Word(&'a str),
     Literal(Literal),
     End,

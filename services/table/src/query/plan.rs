@@ -164,7 +164,7 @@ fn scope(keys: &Keys) -> Scope {
             (Cut::Before(first), Cut::After(last)) if first == last => Scope::Point,
             _ => Scope::RowRange,
         },
-        None if keys.is_all() => Scope::Table,
+        None if keys.has_every_partition() => Scope::Table,
         None => Scope::PartitionRange,
     }
 }

@@ -1,1 +1,19 @@
-//! Part of the filter language.
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "tests"
+)]
+
+mod grammar;
+mod names;
+mod planning;
+mod properties;
+mod semantics;
+
+use super::*;
+
+/// The condition of a filter that is not empty.
+fn parse(text: &str) -> Expr {
+    Filter::parse(text).unwrap().unwrap().expr().clone()
+}

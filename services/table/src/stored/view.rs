@@ -92,6 +92,9 @@ impl<'a> EntityView<'a> {
     }
 }
 
+/// The name and the encoded value of a property.
+type RawProperty<'a> = (&'a [u8], &'a [u8]);
+
 /// The properties of an encoded entity.
 #[derive(Debug, Clone)]
 pub struct Properties<'a> {
@@ -100,9 +103,9 @@ pub struct Properties<'a> {
 }
 
 impl<'a> Properties<'a> {
-    /// The next name and encoded value.
+    /// The next property.
     #[inline]
-    pub(crate) fn next_raw(&mut self) -> Result<Option<(&'a [u8], &'a [u8])>, Corrupt> {
+    pub(crate) fn next_raw(&mut self) -> Result<Option<RawProperty<'a>>, Corrupt> {
         if let Some(corrupt) = self.failed {
             return Err(corrupt);
         }

@@ -1,0 +1,256 @@
+//! What the language is, and how mistakes are reported.
+
+use trestle_service::{
+    clock::Ticks,
+    fault::{Fault, Reason},
+    limits,
+};
+
+use super::*;
+
+/// Position and text of the mistake.
+fn refuse(text: &str) -> (usize, String) {
+    let error = Filter::parse(text).expect_err(text);
+    (error.position, error.message)
+}
+
+#[test]
+fn filters_have_a_canonical_text() {
+    let table = [
+        ("PartitionKey eq 'a'", "PartitionKey eq 'a'"),
+        ("  a  ne\t'it''s'  ", "a ne 'it''s'"),
+        ("a eq ''", "a eq ''"),
+        ("a eq ''''", "a eq ''''"),
+        ("a gt -12", "a gt -12"),
+        ("a ge 12L", "a ge 12L"),
+        ("a lt 007", "a lt 7"),
+        ("a le 1.50", "a le 1.5"),
+        ("a eq -0.0", "a eq -0.0"),
+        ("a eq 4.0", "a eq 4.0"),
+        ("a eq 1e+16", "a eq 1e16"),
+        ("a eq 1E2", "a eq 100.0"),
+        ("a eq 1.5e-9", "a eq 1.5e-9"),
+        ("a eq true", "a eq true"),
+        ("a", "a eq true"),
+        ("not a", "not (a eq true)"),
+        ("true", "true"),
+        ("not false", "not (false)"),
+        ("5 lt a", "a gt 5"),
+        ("5 le a", "a ge 5"),
+        ("5 gt a", "a lt 5"),
+        ("5 ge a", "a le 5"),
+        ("5 eq a", "a eq 5"),
+        ("true ne a", "a ne true"),
+        ("not a eq 1", "not (a eq 1)"),
+        ("not a eq 1 and b eq 2", "not (a eq 1) and b eq 2"),
+        ("not (not (a eq 1))", "not (not (a eq 1))"),
+        ("a eq 1 or b eq 2 and c eq 3", "a eq 1 or b eq 2 and c eq 3"),
+        (
+            "(a eq 1 or b eq 2) and c eq 3",
+            "(a eq 1 or b eq 2) and c eq 3",
+        ),
+        (
+            "((a eq 1) and ((b eq 2) and c eq 3))",
+            "a eq 1 and b eq 2 and c eq 3",
+        ),
+        ("(a eq 1)and(b eq 2)", "a eq 1 and b eq 2"),
+        (
+            "t gt datetime'2026-01-31T08:00:00.1200000Z'",
+            "t gt datetime'2026-01-31T08:00:00.12Z'",
+        ),
+        (
+            "t gt datetime'2026-01-31T08:00'",
+            "t gt datetime'2026-01-31T08:00:00Z'",
+        ),
+        ("X eq X'0aFF'", "X eq X'0aff'"),
+        ("a eq binary''", "a eq X''"),
+        (
+            "g eq guid'01234567-89AB-cdef-0123-456789ABCDEF'",
+            "g eq guid'01234567-89ab-cdef-0123-456789abcdef'",
+        ),
+        ("Été_1 eq '𝄞'", "Été_1 eq '𝄞'"),
+        (
+            "datetime eq 1 and guid eq 2 and eq eq 3",
+            "datetime eq 1 and guid eq 2 and eq eq 3",
+        ),
+    ];
+
+    for (text, canonical) in table {
+        assert_eq!(parse(text).to_string(), canonical, "{text}");
+        assert_eq!(parse(canonical), parse(text), "{text}");
+    }
+}
+
+#[test]
+fn literals_keep_their_type() {
+    let literal = |text: &str| match parse(&format!("a eq {text}")) {
+        Expr::Compare(comparison) => comparison.literal,
+        other => panic!("{other}"),
+    };
+
+    assert_eq!(literal("2147483647"), Literal::Int32(i32::MAX));
+    assert_eq!(literal("-2147483648"), Literal::Int32(i32::MIN));
+    assert_eq!(literal("-9223372036854775808L"), Literal::Int64(i64::MIN));
+    assert_eq!(literal("4.0"), Literal::Double(4.0));
+    assert_eq!(literal("4e0"), Literal::Double(4.0));
+    assert_eq!(literal("'4'"), Literal::String("4".to_owned()));
+    let time = Ticks::from_unix(253_402_300_799, 999_999_900).unwrap();
+    assert_eq!(
+        literal("datetime'9999-12-31T23:59:59.9999999Z'"),
+        Literal::DateTime(time)
+    );
+}
+
+#[test]
+fn the_empty_filter_is_none() {
+    for text in ["", " ", " \t\r\n "] {
+        assert_eq!(Filter::parse(text), Ok(None));
+    }
+}
+
+#[test]
+fn mistakes_name_their_position_and_what_was_expected() {
+    let table = [
+        (
+            "a eq",
+            4,
+            "Expected a property or a literal, found the end of the filter",
+        ),
+        ("a eq b", 5, "two properties cannot be compared"),
+        ("1 eq 2", 0, "two literals cannot be compared"),
+        ("true eq false", 0, "two literals cannot be compared"),
+        (
+            "5",
+            1,
+            "Expected an operator, `eq`, `ne`, `gt`, `ge`, `lt` or `le`",
+        ),
+        ("a EQ 5", 2, "found `EQ`"),
+        (
+            "a eq 5 AND b eq 6",
+            7,
+            "Expected `and`, `or` or the end of the filter, found `AND`",
+        ),
+        (
+            "(a eq 5",
+            7,
+            "Expected `and`, `or` or `)`, found the end of the filter",
+        ),
+        ("a eq 5)", 6, "found `)`"),
+        ("()", 1, "Expected a property or a literal, found `)`"),
+        ("and", 0, "found `and`"),
+        ("not", 3, "found the end"),
+        ("not not a", 4, "found `not`"),
+        ("a eq null", 5, "`null` cannot be compared with"),
+        ("null eq a", 0, "`null` cannot be compared with"),
+        (
+            "startswith(a, 'b')",
+            0,
+            "Functions such as `startswith` are not supported",
+        ),
+        ("a eq substring (b)", 5, "Functions such as `substring`"),
+        (
+            "a add 1 eq 2",
+            2,
+            "Arithmetic such as `add` is not supported",
+        ),
+        ("a in (1)", 2, "Operator `in` is not supported"),
+        (
+            "é = 5",
+            3,
+            "Unexpected character `=`; equality is written `eq`",
+        ),
+        ("a eq \"x\"", 5, "text is written in single quotes"),
+        ("a eq 'x", 5, "Text has no closing quote"),
+        ("a eq 'x''", 5, "Text has no closing quote"),
+        ("a/b eq 1", 1, "Unexpected character `/`"),
+        ("a eq 12x", 5, "Malformed number `12x`"),
+        ("a eq 1.", 5, "Malformed number `1.`"),
+        ("a eq 1e", 5, "Malformed number `1e`"),
+        ("a eq -", 5, "Malformed number `-`"),
+        ("a eq 1-1", 6, "found `-1`"),
+        ("a eq 1.5L", 5, "Malformed number `1.5L`"),
+        ("a eq 2147483648", 5, "longer ones end in `L`"),
+        (
+            "a eq 9223372036854775808L",
+            5,
+            "out of the range of 64 bits",
+        ),
+        ("a eq 1e400", 5, "out of the range of a double"),
+        (
+            "a eq datetime'2026-13-01T00:00:00Z'",
+            5,
+            "Expected datetime'",
+        ),
+        (
+            "a eq datetime'2026-01-01T00:00:00.12345678Z'",
+            5,
+            "Expected datetime'",
+        ),
+        (
+            "a eq datetime'2026-01-01T00:00:00+01:00'",
+            5,
+            "Expected datetime'",
+        ),
+        (
+            "a eq guid'0123456789abcdef0123456789abcdef'",
+            5,
+            "Expected guid'",
+        ),
+        ("a eq X'0'", 5, "Expected X'"),
+        ("a eq X'0g'", 5, "Expected X'"),
+    ];
+
+    for (text, position, message) in table {
+        let (found_position, found) = refuse(text);
+        assert_eq!(found_position, position, "{text}: {found}");
+        assert!(found.contains(message), "{text}: {found}");
+    }
+}
+
+#[test]
+fn a_mistake_is_invalid_input_with_the_sentence_of_azure() {
+    let error = Filter::parse("a eq").unwrap_err();
+
+    let fault = Fault::from(error);
+
+    assert_eq!(fault.reason, Reason::InvalidInput);
+    assert!(
+        fault
+            .message
+            .contains("Syntax error at position 4 in 'a eq'."),
+        "{fault}"
+    );
+    assert_eq!(fault.violations[0].field, "filter");
+}
+
+#[test]
+fn nesting_is_bounded() {
+    let nested = |depth: usize| format!("{}a eq 1{}", "(".repeat(depth), ")".repeat(depth));
+    let negated = |depth: usize| format!("{}a eq 1{}", "not (".repeat(depth), ")".repeat(depth));
+    let max = limits::FILTER_DEPTH_MAX;
+
+    assert!(Filter::parse(&nested(max)).is_ok());
+    assert!(refuse(&nested(max + 1)).1.contains("nested too deeply"));
+    assert!(refuse(&nested(10_000)).1.contains("nested too deeply"));
+
+    let deepest = Filter::parse(&negated(max)).unwrap().unwrap();
+    assert_eq!(Filter::parse(&deepest.to_string()), Ok(Some(deepest)));
+    assert!(refuse(&negated(max + 1)).1.contains("nested too deeply"));
+}
+
+#[test]
+fn length_is_bounded_in_tokens_and_in_bytes() {
+    // Three tokens each, and an `or` between them.
+    let chain = |count: usize| vec!["a eq 1"; count].join(" or ");
+
+    assert!(Filter::parse(&chain(250)).is_ok());
+    assert!(refuse(&chain(251)).1.contains("too many parts"));
+
+    let long = |bytes: usize| format!("a eq '{}'", "x".repeat(bytes - 7));
+    assert!(Filter::parse(&long(limits::FILTER_BYTES_MAX)).is_ok());
+    assert!(
+        refuse(&long(limits::FILTER_BYTES_MAX + 1))
+            .1
+            .contains("too long")
+    );
+}
