@@ -108,99 +108,100 @@ fn the_empty_filter_is_none() {
     }
 }
 
+/// Filter, position, part of the message.
+const MISTAKES: &[(&str, usize, &str)] = &[
+    (
+        "a eq",
+        4,
+        "Expected a property or a literal, found the end of the filter",
+    ),
+    ("a eq b", 5, "two properties cannot be compared"),
+    ("1 eq 2", 0, "two literals cannot be compared"),
+    ("true eq false", 0, "two literals cannot be compared"),
+    (
+        "5",
+        1,
+        "Expected an operator, `eq`, `ne`, `gt`, `ge`, `lt` or `le`",
+    ),
+    ("a EQ 5", 2, "found `EQ`"),
+    (
+        "a eq 5 AND b eq 6",
+        7,
+        "Expected `and`, `or` or the end of the filter, found `AND`",
+    ),
+    (
+        "(a eq 5",
+        7,
+        "Expected `and`, `or` or `)`, found the end of the filter",
+    ),
+    ("a eq 5)", 6, "found `)`"),
+    ("()", 1, "Expected a property or a literal, found `)`"),
+    ("and", 0, "found `and`"),
+    ("not", 3, "found the end"),
+    ("not not a", 4, "found `not`"),
+    ("a eq null", 5, "`null` cannot be compared with"),
+    ("null eq a", 0, "`null` cannot be compared with"),
+    (
+        "startswith(a, 'b')",
+        0,
+        "Functions such as `startswith` are not supported",
+    ),
+    ("a eq substring (b)", 5, "Functions such as `substring`"),
+    (
+        "a add 1 eq 2",
+        2,
+        "Arithmetic such as `add` is not supported",
+    ),
+    ("a in (1)", 2, "Operator `in` is not supported"),
+    (
+        "é = 5",
+        3,
+        "Unexpected character `=`; equality is written `eq`",
+    ),
+    ("a eq \"x\"", 5, "text is written in single quotes"),
+    ("a eq 'x", 5, "Text has no closing quote"),
+    ("a eq 'x''", 5, "Text has no closing quote"),
+    ("a/b eq 1", 1, "Unexpected character `/`"),
+    ("a eq 12x", 5, "Malformed number `12x`"),
+    ("a eq 1.", 5, "Malformed number `1.`"),
+    ("a eq 1e", 5, "Malformed number `1e`"),
+    ("a eq -", 5, "Malformed number `-`"),
+    ("a eq 1-1", 6, "found `-1`"),
+    ("a eq 1.5L", 5, "Malformed number `1.5L`"),
+    ("a eq 2147483648", 5, "longer ones end in `L`"),
+    (
+        "a eq 9223372036854775808L",
+        5,
+        "out of the range of 64 bits",
+    ),
+    ("a eq 1e400", 5, "out of the range of a double"),
+    (
+        "a eq datetime'2026-13-01T00:00:00Z'",
+        5,
+        "Expected datetime'",
+    ),
+    (
+        "a eq datetime'2026-01-01T00:00:00.12345678Z'",
+        5,
+        "Expected datetime'",
+    ),
+    (
+        "a eq datetime'2026-01-01T00:00:00+01:00'",
+        5,
+        "Expected datetime'",
+    ),
+    (
+        "a eq guid'0123456789abcdef0123456789abcdef'",
+        5,
+        "Expected guid'",
+    ),
+    ("a eq X'0'", 5, "Expected X'"),
+    ("a eq X'0g'", 5, "Expected X'"),
+];
+
 #[test]
 fn mistakes_name_their_position_and_what_was_expected() {
-    let table = [
-        (
-            "a eq",
-            4,
-            "Expected a property or a literal, found the end of the filter",
-        ),
-        ("a eq b", 5, "two properties cannot be compared"),
-        ("1 eq 2", 0, "two literals cannot be compared"),
-        ("true eq false", 0, "two literals cannot be compared"),
-        (
-            "5",
-            1,
-            "Expected an operator, `eq`, `ne`, `gt`, `ge`, `lt` or `le`",
-        ),
-        ("a EQ 5", 2, "found `EQ`"),
-        (
-            "a eq 5 AND b eq 6",
-            7,
-            "Expected `and`, `or` or the end of the filter, found `AND`",
-        ),
-        (
-            "(a eq 5",
-            7,
-            "Expected `and`, `or` or `)`, found the end of the filter",
-        ),
-        ("a eq 5)", 6, "found `)`"),
-        ("()", 1, "Expected a property or a literal, found `)`"),
-        ("and", 0, "found `and`"),
-        ("not", 3, "found the end"),
-        ("not not a", 4, "found `not`"),
-        ("a eq null", 5, "`null` cannot be compared with"),
-        ("null eq a", 0, "`null` cannot be compared with"),
-        (
-            "startswith(a, 'b')",
-            0,
-            "Functions such as `startswith` are not supported",
-        ),
-        ("a eq substring (b)", 5, "Functions such as `substring`"),
-        (
-            "a add 1 eq 2",
-            2,
-            "Arithmetic such as `add` is not supported",
-        ),
-        ("a in (1)", 2, "Operator `in` is not supported"),
-        (
-            "é = 5",
-            3,
-            "Unexpected character `=`; equality is written `eq`",
-        ),
-        ("a eq \"x\"", 5, "text is written in single quotes"),
-        ("a eq 'x", 5, "Text has no closing quote"),
-        ("a eq 'x''", 5, "Text has no closing quote"),
-        ("a/b eq 1", 1, "Unexpected character `/`"),
-        ("a eq 12x", 5, "Malformed number `12x`"),
-        ("a eq 1.", 5, "Malformed number `1.`"),
-        ("a eq 1e", 5, "Malformed number `1e`"),
-        ("a eq -", 5, "Malformed number `-`"),
-        ("a eq 1-1", 6, "found `-1`"),
-        ("a eq 1.5L", 5, "Malformed number `1.5L`"),
-        ("a eq 2147483648", 5, "longer ones end in `L`"),
-        (
-            "a eq 9223372036854775808L",
-            5,
-            "out of the range of 64 bits",
-        ),
-        ("a eq 1e400", 5, "out of the range of a double"),
-        (
-            "a eq datetime'2026-13-01T00:00:00Z'",
-            5,
-            "Expected datetime'",
-        ),
-        (
-            "a eq datetime'2026-01-01T00:00:00.12345678Z'",
-            5,
-            "Expected datetime'",
-        ),
-        (
-            "a eq datetime'2026-01-01T00:00:00+01:00'",
-            5,
-            "Expected datetime'",
-        ),
-        (
-            "a eq guid'0123456789abcdef0123456789abcdef'",
-            5,
-            "Expected guid'",
-        ),
-        ("a eq X'0'", 5, "Expected X'"),
-        ("a eq X'0g'", 5, "Expected X'"),
-    ];
-
-    for (text, position, message) in table {
+    for &(text, position, message) in MISTAKES {
         let (found_position, found) = refuse(text);
         assert_eq!(found_position, position, "{text}: {found}");
         assert!(found.contains(message), "{text}: {found}");
