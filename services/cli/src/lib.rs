@@ -1,1 +1,54 @@
-//! Placeholder.
+//! The client commands of the `trestle` binary: tables, entities, files of entities, load.
+//!
+//! Each command is one call, or one stream, against the gRPC contract; the crate knows nothing of the server.
+//! Standard output holds the answer only; progress, costs and errors go to standard error.
+
+mod args;
+mod bench;
+mod client;
+mod datetime;
+mod edm;
+mod entity_json;
+mod errors;
+mod output;
+mod raw;
+mod rows;
+mod table;
+
+use std::process::ExitCode;
+
+pub use args::{
+    ClientArgs, DeleteArgs, EntityArgs, ExportArgs, ImportArgs, ImportMode, QueryArgs,
+    TableCommand, UpsertMode,
+};
+pub use bench::{BenchCommand, BenchOp, TableBenchArgs};
+pub use rows::Format;
+
+use crate::errors::CliError;
+
+/// Runs a command on tables and prints its answer; errors go to standard error.
+///
+/// Must be called on a Tokio runtime. The exit codes are those in the command's help.
+pub async fn run_table(command: TableCommand, client: ClientArgs) -> ExitCode {
+    let json = client.json;
+    finish(Box::pin(table::run(command, &client)).await, json)
+}
+
+/// Puts load on a server and prints what it bore; errors go to standard error.
+///
+/// Must be called on a Tokio runtime. The exit codes are those in the command's help.
+pub async fn run_bench(command: BenchCommand, client: ClientArgs) -> ExitCode {
+    let json = client.json;
+    finish(Box::pin(bench::run(command, &client)).await, json)
+}
+
+fn finish(result: Result<(), CliError>, json: bool) -> ExitCode {
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) if error.is_broken_pipe() => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{}", error.render(json));
+            error.exit_code()
+        }
+    }
+}

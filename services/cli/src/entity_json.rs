@@ -1,0 +1,288 @@
+//! Entities as JSON: Azure's typed form at minimal metadata, one object for an entity.
+//!
+//! A type that JSON cannot show stands in a member `name@odata.type`; strings, booleans, Int32 (a number without
+//! point or exponent) and finite doubles (a number with one) need none. Reading and writing lose nothing but null
+//! members, `Timestamp` and members that begin with `odata.`, none of which a client can store.
+
+use std::{borrow::Cow, fmt};
+
+use serde::{
+    Deserialize, Deserializer,
+    de::{MapAccess, Visitor},
+};
+use serde_json::value::RawValue;
+use trestle_proto::table::v1::{Entity, Property, Value, value::Kind};
+
+use crate::{
+    datetime,
+    edm::{self, EdmType},
+    rows::FieldError,
+};
+
+const ANNOTATION: &str = "@odata.type";
+
+/// What a written entity shows besides its keys and properties.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Meta {
+    /// Nothing: the text is the same for the same content.
+    None,
+    /// The time of the last write.
+    Timestamp,
+    /// The time of the last write and the etag.
+    All,
+}
+
+/// Appends an entity as one JSON object, without a line end.
+///
+/// # Errors
+/// When a value has no text form; servers do not send such values.
+pub(crate) fn write(out: &mut Vec<u8>, entity: &Entity, meta: Meta) -> Result<(), String> {
+    out.push(b'{');
+    if meta == Meta::All {
+        member(out, "odata.etag");
+        string(out, &entity.etag);
+        out.push(b',');
+    }
+    member(out, "PartitionKey");
+    string(out, &entity.partition_key);
+    out.push(b',');
+    member(out, "RowKey");
+    string(out, &entity.row_key);
+    if let (Meta::Timestamp | Meta::All, Some(at)) = (meta, &entity.timestamp) {
+        out.push(b',');
+        member(out, "Timestamp");
+        string(out, &datetime::format(at).ok_or("timestamp out of range")?);
+    }
+    for property in &entity.properties {
+        if let Some(kind) = property
+            .value
+            .as_ref()
+            .and_then(|value| value.kind.as_ref())
+        {
+            out.push(b',');
+            write_property(out, &property.name, kind)?;
+        }
+    }
+    out.push(b'}');
+    Ok(())
+}
+
+/// The entity as text; see [`write`].
+///
+/// # Errors
+/// As [`write`].
+pub(crate) fn to_string(entity: &Entity, meta: Meta) -> Result<String, String> {
+    let mut out = Vec::new();
+    write(&mut out, entity, meta)?;
+    String::from_utf8(out).map_err(|error| error.to_string())
+}
+
+fn write_property(out: &mut Vec<u8>, name: &str, kind: &Kind) -> Result<(), String> {
+    let special = matches!(kind, Kind::DoubleValue(number) if !number.is_finite());
+    let annotated = special
+        || matches!(
+            kind,
+            Kind::Int64Value(_)
+                | Kind::DatetimeValue(_)
+                | Kind::GuidValue(_)
+                | Kind::BinaryValue(_)
+        );
+    if annotated {
+        string(out, &format!("{name}{ANNOTATION}"));
+        out.push(b':');
+        string(out, EdmType::of(kind).name());
+        out.push(b',');
+    }
+    member(out, name);
+    let text = edm::format_value(kind)?;
+    if annotated || matches!(kind, Kind::StringValue(_)) {
+        string(out, &text);
+    } else {
+        out.extend_from_slice(text.as_bytes());
+    }
+    Ok(())
+}
+
+fn member(out: &mut Vec<u8>, name: &str) {
+    string(out, name);
+    out.push(b':');
+}
+
+fn string(out: &mut Vec<u8>, text: &str) {
+    serde_json::to_writer(out, text).expect("writing a string to memory cannot fail");
+}
+
+/// Reads an entity from one JSON object. Properties are sorted by name.
+///
+/// # Errors
+/// The first member that breaks a rule, with its value and the rule.
+pub(crate) fn parse(text: &[u8]) -> Result<Entity, FieldError> {
+    let members: Members<'_> =
+        serde_json::from_slice(text).map_err(|error| malformed(text, &error))?;
+    let mut entity = Entity::default();
+    let (mut partition, mut row) = (None, None);
+    let mut annotations = Vec::new();
+    let mut seen: Vec<(&str, &RawValue)> = Vec::new();
+    for (name, raw) in &members.0 {
+        if let Some(property) = name.strip_suffix(ANNOTATION) {
+            annotations.push((property, annotation(name, raw)?));
+        } else if !name.starts_with("odata.") {
+            seen.push((name, raw));
+        }
+    }
+    reject_repeats(seen.iter().map(|(name, _)| *name))?;
+    reject_repeats(annotations.iter().map(|(name, _)| *name))?;
+    annotations.sort_unstable();
+    for (name, _) in &annotations {
+        if !seen.iter().any(|(other, _)| other == name) {
+            return Err(FieldError::new(*name, "", "has a type but no value"));
+        }
+    }
+    for (name, raw) in seen {
+        let declared = annotations
+            .binary_search_by_key(&name, |(annotated, _)| annotated)
+            .ok()
+            .and_then(|at| annotations.get(at))
+            .map(|(_, edm)| *edm);
+        match name {
+            "PartitionKey" => partition = Some(key(name, raw, declared)?),
+            "RowKey" => row = Some(key(name, raw, declared)?),
+            "Timestamp" => {}
+            _ => {
+                if let Some(kind) = value(name, raw, declared)? {
+                    let value = Some(Value { kind: Some(kind) });
+                    entity.properties.push(Property {
+                        name: name.to_owned(),
+                        value,
+                    });
+                }
+            }
+        }
+    }
+    entity.partition_key = partition.ok_or_else(|| missing("PartitionKey"))?;
+    entity.row_key = row.ok_or_else(|| missing("RowKey"))?;
+    entity.properties.sort_by(|a, b| a.name.cmp(&b.name));
+    Ok(entity)
+}
+
+fn missing(key: &str) -> FieldError {
+    FieldError::new(key, "", "is required; it may be the empty string")
+}
+
+fn malformed(text: &[u8], error: &serde_json::Error) -> FieldError {
+    FieldError::new(
+        "",
+        String::from_utf8_lossy(text),
+        format!("must be one JSON object: {error}"),
+    )
+}
+
+fn reject_repeats<'a>(names: impl Iterator<Item = &'a str>) -> Result<(), FieldError> {
+    let mut names: Vec<_> = names.collect();
+    names.sort_unstable();
+    match names.windows(2).find(|pair| pair.first() == pair.last()) {
+        Some([name, _]) => Err(FieldError::new(*name, "", "must not occur twice")),
+        _ => Ok(()),
+    }
+}
+
+fn annotation(name: &str, raw: &RawValue) -> Result<EdmType, FieldError> {
+    let text: String = serde_json::from_str(raw.get())
+        .map_err(|_| FieldError::new(name, raw.get(), "must be a string with a type name"))?;
+    EdmType::parse(&text).map_err(|rule| FieldError::new(name, text, rule))
+}
+
+fn key(name: &str, raw: &RawValue, declared: Option<EdmType>) -> Result<String, FieldError> {
+    match value(name, raw, declared)? {
+        Some(Kind::StringValue(text)) => Ok(text),
+        _ => Err(FieldError::new(name, raw.get(), "must be a string")),
+    }
+}
+
+/// The value of a member; `None` for null.
+fn value(
+    name: &str,
+    raw: &RawValue,
+    declared: Option<EdmType>,
+) -> Result<Option<Kind>, FieldError> {
+    let text = raw.get();
+    let fail = |rule: String| FieldError::new(name, text, rule);
+    let quoted: Cow<'_, str> = match text.as_bytes().first() {
+        Some(b'n') => return Ok(None),
+        Some(b'{' | b'[') => {
+            return Err(fail(
+                "must be a string, a number, true, false or null".to_owned(),
+            ));
+        }
+        Some(b'"') => {
+            let text: String =
+                serde_json::from_str(text).map_err(|error| fail(error.to_string()))?;
+            let edm = declared.unwrap_or(EdmType::String);
+            let wants_literal = matches!(edm, EdmType::Int32 | EdmType::Boolean)
+                || (edm == EdmType::Double
+                    && !matches!(text.as_str(), "NaN" | "Infinity" | "-Infinity"));
+            if wants_literal {
+                return Err(fail(format!("{}: must not be quoted", edm.name())));
+            }
+            return edm::parse_value(edm, &text).map(Some).map_err(fail);
+        }
+        _ => Cow::Borrowed(text),
+    };
+    let natural = match quoted.as_ref() {
+        "true" | "false" => EdmType::Boolean,
+        number if number.contains(['.', 'e', 'E']) => EdmType::Double,
+        _ => EdmType::Int32,
+    };
+    let edm = declared.unwrap_or(natural);
+    let fits = edm == natural
+        || matches!(
+            (edm, natural),
+            (EdmType::Double | EdmType::Int64, EdmType::Int32)
+        );
+    if !fits {
+        return Err(fail(format!("{}: does not fit the JSON value", edm.name())));
+    }
+    edm::parse_value(edm, &quoted)
+        .map(Some)
+        .map_err(|rule| match declared {
+            None if natural == EdmType::Int32 => fail(format!(
+                "{rule}; declare larger ones with `{name}{ANNOTATION}`:`Edm.Int64`"
+            )),
+            _ => fail(rule),
+        })
+}
+
+/// The members of an object in their order, repeats included.
+struct Members<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Collect;
+
+        impl<'de> Visitor<'de> for Collect {
+            type Value = Vec<(Cow<'de, str>, &'de RawValue)>;
+
+            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                formatter.write_str("an entity")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut members = Vec::with_capacity(map.size_hint().unwrap_or(16));
+                while let Some((Name(name), raw)) = map.next_entry::<Name<'de>, &'de RawValue>()? {
+                    members.push((name, raw));
+                }
+                Ok(members)
+            }
+        }
+
+        deserializer.deserialize_map(Collect).map(Members)
+    }
+}
+
+/// A member name, borrowed where it has no escapes.
+#[derive(Deserialize)]
+#[serde(transparent)]
+struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,124 @@
+//! Calls on encoded messages: what is sent was encoded before, and what comes is decoded by who wants it.
+
+use bytes::{Buf as _, BufMut as _, Bytes};
+use futures::Stream;
+use tonic::{
+    Request, Status, Streaming,
+    client::Grpc,
+    codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder},
+    transport::Channel,
+};
+
+/// Largest answer that is taken.
+const ANSWER_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// Passes messages through as they are.
+#[derive(Debug, Clone, Copy, Default)]
+struct Raw;
+
+impl Codec for Raw {
+    type Encode = Bytes;
+    type Decode = Bytes;
+    type Encoder = Self;
+    type Decoder = Self;
+
+    fn encoder(&mut self) -> Self {
+        Self
+    }
+
+    fn decoder(&mut self) -> Self {
+        Self
+    }
+}
+
+impl Encoder for Raw {
+    type Item = Bytes;
+    type Error = Status;
+
+    fn encode(&mut self, item: Bytes, buffer: &mut EncodeBuf<'_>) -> Result<(), Status> {
+        buffer.put(item);
+        Ok(())
+    }
+}
+
+impl Decoder for Raw {
+    type Item = Bytes;
+    type Error = Status;
+
+    fn decode(&mut self, buffer: &mut DecodeBuf<'_>) -> Result<Option<Bytes>, Status> {
+        Ok(Some(buffer.copy_to_bytes(buffer.remaining())))
+    }
+}
+
+/// A method of the table service.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Method(&'static str);
+
+impl Method {
+    pub(crate) const GET_ENTITY: Self = Self("/trestle.table.v1.TableService/GetEntity");
+    pub(crate) const INSERT_ENTITY: Self = Self("/trestle.table.v1.TableService/InsertEntity");
+    pub(crate) const UPSERT_ENTITY: Self = Self("/trestle.table.v1.TableService/UpsertEntity");
+    pub(crate) const EXECUTE_BATCH: Self = Self("/trestle.table.v1.TableService/ExecuteBatch");
+    pub(crate) const QUERY_ENTITIES: Self = Self("/trestle.table.v1.TableService/QueryEntities");
+    pub(crate) const STREAM_ENTITIES: Self = Self("/trestle.table.v1.TableService/StreamEntities");
+    pub(crate) const IMPORT_ENTITIES: Self = Self("/trestle.table.v1.TableService/ImportEntities");
+}
+
+/// A client of encoded messages over one connection.
+#[derive(Debug, Clone)]
+pub(crate) struct RawClient(Grpc<Channel>);
+
+impl RawClient {
+    pub(crate) fn new(channel: Channel) -> Self {
+        Self(Grpc::new(channel).max_decoding_message_size(ANSWER_BYTES_MAX))
+    }
+
+    /// One request, one answer.
+    pub(crate) async fn unary(
+        &mut self,
+        method: Method,
+        request: Request<Bytes>,
+    ) -> Result<Bytes, Status> {
+        self.ready().await?;
+        let path = http::uri::PathAndQuery::from_static(method.0);
+        Ok(self.0.unary(request, path, Raw).await?.into_inner())
+    }
+
+    /// One request, a stream of answers.
+    pub(crate) async fn server_stream(
+        &mut self,
+        method: Method,
+        request: Bytes,
+    ) -> Result<Streaming<Bytes>, Status> {
+        self.ready().await?;
+        let path = http::uri::PathAndQuery::from_static(method.0);
+        Ok(self
+            .0
+            .server_streaming(Request::new(request), path, Raw)
+            .await?
+            .into_inner())
+    }
+
+    /// A stream of requests, a stream of answers.
+    pub(crate) async fn both_stream(
+        &mut self,
+        method: Method,
+        requests: impl Stream<Item = Bytes> + Send + 'static,
+    ) -> Result<Streaming<Bytes>, Status> {
+        self.ready().await?;
+        let path = http::uri::PathAndQuery::from_static(method.0);
+        Ok(self
+            .0
+            .streaming(Request::new(requests), path, Raw)
+            .await?
+            .into_inner())
+    }
+
+    async fn ready(&mut self) -> Result<(), Status> {
+        // The channel itself is always ready unless its connection cannot be made.
+        self.0
+            .ready()
+            .await
+            .map_err(|error| Status::from_error(Box::new(error)))
+    }
+}

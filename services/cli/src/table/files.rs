@@ -1,0 +1,89 @@
+//! Small files beside a data file: progress notes, and files that take their name when they are complete.
+
+use std::{
+    fs::{self, File},
+    io::{self, Write as _},
+    path::{Path, PathBuf},
+};
+
+use serde::{Serialize, de::DeserializeOwned};
+
+use crate::errors::CliError;
+
+/// The path with a suffix after its whole name.
+pub(super) fn beside(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    PathBuf::from(name)
+}
+
+/// Reads notes; `None` when there are none.
+///
+/// # Errors
+/// When they cannot be read, or are damaged.
+pub(super) fn load<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, CliError> {
+    let text = match fs::read(path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => {
+            return Err(CliError::file(format!("cannot read `{}`", path.display()))(
+                error,
+            ));
+        }
+    };
+    serde_json::from_slice(&text).map(Some).map_err(|error| {
+        CliError::Usage(format!(
+            "progress notes are damaged, start again without --resume: `{}`: {error}",
+            path.display()
+        ))
+    })
+}
+
+/// Replaces notes; after a crash either the old or the new ones are there.
+///
+/// # Errors
+/// When the file cannot be written.
+pub(super) fn save<T: Serialize>(path: &Path, notes: &T) -> Result<(), CliError> {
+    let part = beside(path, "~");
+    let write = || -> io::Result<()> {
+        let mut file = File::create(&part)?;
+        file.write_all(&serde_json::to_vec(notes)?)?;
+        file.sync_data()?;
+        fs::rename(&part, path)
+    };
+    write().map_err(CliError::file(format!("cannot write `{}`", path.display())))
+}
+
+/// Removes a file that may be there.
+///
+/// # Errors
+/// When it is there and stays.
+pub(super) fn remove(path: &Path) -> Result<(), CliError> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(CliError::file(format!(
+            "cannot remove `{}`",
+            path.display()
+        ))(error)),
+        _ => Ok(()),
+    }
+}
+
+/// Gives a complete file its name, on stable storage.
+///
+/// # Errors
+/// When the file cannot be synced or renamed.
+pub(super) fn publish(part: &Path, file: &File, path: &Path) -> Result<(), CliError> {
+    let publish = || -> io::Result<()> {
+        file.sync_all()?;
+        fs::rename(part, path)?;
+        let folder = match path.parent() {
+            Some(folder) if !folder.as_os_str().is_empty() => folder,
+            _ => Path::new("."),
+        };
+        File::open(folder)?.sync_all()
+    };
+    publish().map_err(CliError::file(format!(
+        "cannot complete `{}`",
+        path.display()
+    )))
+}

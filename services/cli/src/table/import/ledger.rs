@@ -1,0 +1,208 @@
+//! What became of each row, and the notes from which an interrupted import goes on.
+
+use std::{path::PathBuf, time::Duration};
+
+use indicatif::ProgressBar;
+use serde::{Deserialize, Serialize};
+use tokio::time::Instant;
+
+use super::{super::files, chunk::Chunk};
+use crate::{
+    errors::CliError,
+    output::thousands,
+    rows::{Format, Position},
+};
+
+/// Most failures that are shown one by one.
+const SHOWN_MAX: usize = 20;
+/// How often the notes are brought up to date.
+const NOTES_EVERY: Duration = Duration::from_millis(500);
+
+/// What is imported, and how: an import can go on only where these are the same.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Job {
+    pub(super) endpoint: String,
+    pub(super) table: String,
+    /// A table that was created again is another table.
+    pub(super) table_created: Option<String>,
+    pub(super) mode: String,
+    pub(super) format: Format,
+    pub(super) types: Vec<String>,
+    pub(super) size: Option<u64>,
+}
+
+/// How far an import is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Notes {
+    pub(super) job: Job,
+    /// Every row before this place is answered.
+    pub(super) done: Position,
+    pub(super) written: u64,
+    /// Rows sent again that turned out to be written before.
+    pub(super) present: u64,
+    pub(super) failed: u64,
+}
+
+impl Notes {
+    pub(super) fn new(job: Job) -> Self {
+        Self {
+            job,
+            done: Position::default(),
+            written: 0,
+            present: 0,
+            failed: 0,
+        }
+    }
+}
+
+/// What became of a row.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Outcome {
+    Written,
+    Present,
+    Failed(String),
+}
+
+/// Counts rows, keeps failures to show, and the notes.
+pub(super) struct Ledger {
+    pub(super) notes: Notes,
+    /// Name of the file, for messages.
+    pub(super) file: String,
+    notes_path: Option<PathBuf>,
+    saved: Instant,
+    progress: ProgressBar,
+    keep_going: bool,
+    failures: Vec<(u64, String)>,
+    failed_now: u64,
+    last: Position,
+}
+
+impl Ledger {
+    pub(super) fn new(
+        notes: Notes,
+        notes_path: Option<PathBuf>,
+        progress: ProgressBar,
+        keep_going: bool,
+    ) -> Self {
+        let last = notes.done;
+        Self {
+            notes,
+            file: String::new(),
+            notes_path,
+            saved: Instant::now(),
+            progress,
+            keep_going,
+            failures: Vec::new(),
+            failed_now: 0,
+            last,
+        }
+    }
+
+    /// Whether no more rows are to be sent.
+    pub(super) fn is_halted(&self) -> bool {
+        self.failed_now > 0 && !self.keep_going
+    }
+
+    /// Rows that were answered in this run or before, failed ones included.
+    pub(super) fn rows_seen(&self) -> u64 {
+        self.last.row
+    }
+
+    /// Books an answered chunk. The notes stop before the first failure, unless failures are passed over.
+    pub(super) fn book(&mut self, chunk: &Chunk, outcomes: Vec<Outcome>) {
+        for (line, outcome) in chunk.lines.iter().zip(outcomes) {
+            match outcome {
+                Outcome::Written => self.notes.written = self.notes.written.saturating_add(1),
+                Outcome::Present => self.notes.present = self.notes.present.saturating_add(1),
+                Outcome::Failed(why) => self.fail(*line, why),
+            }
+        }
+        for (line, error) in &chunk.malformed {
+            self.fail(*line, error.to_string());
+        }
+        self.last = chunk.end;
+        self.progress.set_position(chunk.end.byte);
+        self.progress
+            .set_message(format!("{} rows", thousands(chunk.end.row)));
+        if !self.is_halted() {
+            self.notes.done = chunk.end;
+            if self.saved.elapsed() >= NOTES_EVERY {
+                self.save();
+            }
+        }
+    }
+
+    /// Books a row that was not sent.
+    pub(super) fn fail(&mut self, line: u64, why: String) {
+        self.notes.failed = self.notes.failed.saturating_add(1);
+        self.failed_now = self.failed_now.saturating_add(1);
+        // Chunks are answered in order, but malformed rows of a chunk are booked after its others.
+        self.failures.push((line, why));
+        self.failures.sort_by_key(|(line, _)| *line);
+        self.failures.truncate(SHOWN_MAX);
+    }
+
+    /// Writes the notes. An import whose notes cannot be written goes on, but cannot be resumed.
+    pub(super) fn save(&mut self) {
+        let Some(path) = &self.notes_path else { return };
+        // Counts of rows that will be sent again are not carried over.
+        let mut notes = self.notes.clone();
+        if self.is_halted() {
+            notes.failed = notes.failed.saturating_sub(self.failed_now);
+        }
+        if let Err(error) = files::save(path, &notes) {
+            self.progress
+                .suspend(|| eprintln!("warning: cannot be resumed: {error}"));
+            self.notes_path = None;
+        }
+        self.saved = Instant::now();
+    }
+
+    pub(super) fn finish_progress(&self) {
+        self.progress.finish_and_clear();
+    }
+
+    /// Shows the first failures and how many more there were.
+    pub(super) fn show_failures(&self, json: bool) {
+        for (line, why) in &self.failures {
+            if json {
+                let object = serde_json::json!({ "file": self.file, "line": line, "error": why });
+                eprintln!("{object}");
+            } else {
+                eprintln!("{}:{line}: {why}", self.file);
+            }
+        }
+        let shown = u64::try_from(self.failures.len()).unwrap_or_default();
+        if self.failed_now > shown && !json {
+            let more = self.failed_now.saturating_sub(shown);
+            eprintln!("… and {} more failed rows", thousands(more));
+        }
+    }
+
+    /// Removes the notes of an import that ran to its end, or fails with what is left to do.
+    pub(super) fn close(mut self) -> Result<(), CliError> {
+        if self.is_halted() {
+            self.save();
+            let again = if self.notes_path.is_some() {
+                "; mend the cause and go on with --resume, or skip such rows with --keep-going"
+            } else {
+                "; rows before it are written; skip such rows with --keep-going"
+            };
+            return Err(CliError::Rows(format!(
+                "import stopped at the first failed row: table=`{}`{again}",
+                self.notes.job.table
+            )));
+        }
+        if let Some(path) = &self.notes_path {
+            files::remove(path)?;
+        }
+        match self.notes.failed {
+            0 => Ok(()),
+            failed => Err(CliError::Rows(format!(
+                "{} rows were not imported: table=`{}`",
+                thousands(failed),
+                self.notes.job.table
+            ))),
+        }
+    }
+}
