@@ -48,8 +48,8 @@ pub enum TableCommand {
     },
     /// Delete an entity, or a whole table
     ///
-    /// Deleting a table takes `--yes`, or its name typed at the prompt on a terminal. Without a terminal
-    /// and without `--yes` nothing is deleted and the exit code is 2.
+    /// Deleting a table takes `--yes`, or its name typed at the prompt on a terminal. Without a
+    /// terminal and without `--yes` nothing is deleted and the exit code is 2.
     #[command(after_help = EXIT_CODES)]
     Delete(DeleteArgs),
     /// Insert a new entity
@@ -164,7 +164,8 @@ pub struct EntityArgs {
     /// Boolean, DateTime, Guid, Binary)
     #[arg(long = "set", short = 's', value_name = "NAME[:TYPE]=VALUE")]
     pub(crate) set: Vec<String>,
-    /// The entity as JSON, such as '{"PartitionKey":"p","RowKey":"r","age":39}'; `-` reads standard input
+    /// The entity as JSON, such as '{"PartitionKey":"p","RowKey":"r","age":39}'; `-` reads standard
+    /// input
     #[arg(
         long,
         value_name = "JSON|-",
@@ -264,26 +265,31 @@ pub struct ExportArgs {
 }
 
 const IMPORT_HELP: &str = "\
-JSONL: one entity a line, {\"PartitionKey\":\"p\",\"RowKey\":\"r\",\"size@odata.type\":\"Edm.Int64\",\"size\":\"5\"}.
-Types that need no annotation: text, true/false, whole numbers (Int32), numbers with a point (Double).
+JSONL: one entity a line, such as
+  {\"PartitionKey\":\"p\",\"RowKey\":\"r\",\"size@odata.type\":\"Edm.Int64\",\"size\":\"5\",\"new\":true}
+Types that need no annotation: text, true and false, whole numbers (Int32), numbers with a point
+(Double).
 
-CSV: a header with PartitionKey, RowKey and the properties. A column NAME@type holds the type of NAME in
-each row; an empty type cell means that the row has no such property. Columns without a type column are
-text, or what --types says; an empty cell that is not text means that the row has no such property.
+CSV: a header with PartitionKey, RowKey and the properties. A column NAME@type holds the type of
+NAME in each row; an empty type cell means that the row has no such property. Columns without a
+type column are text, or what --types says; there an empty cell that is not text means that the
+row has no such property.
 
-Timestamp and odata.* are not imported. An entity is written on its own: an import is not atomic.
-Progress is kept in FILE.trestle-import until the import succeeds; --resume goes on from there. Rows that
-were sent but not yet answered are sent again, and count as written when the stored entity is the same.";
+Timestamp and odata.* are not imported. Each entity is written on its own: an import is not atomic.
+Progress is kept in FILE.trestle-import until the import succeeds; --resume goes on from there.
+Rows that were sent but not yet answered are sent again, and count as written when the stored
+entity is the same.";
 
 const EXPORT_HELP: &str = "\
-The file is written as FILE.trestle-part and takes its name when it is complete and on stable storage.
-The same content gives the same bytes, so export, import and export again ends in an equal file.
+The file is written as FILE.trestle-part and takes its name when it is complete and on stable
+storage. The same content gives the same bytes, so that export, import and export again ends in an
+equal file.
 
-CSV needs to know every property first: the table is read twice, unless --columns names them. A property
-that appears between the two passes is an error, never left out.
+CSV needs to know every property first: the table is read twice, unless --columns names them. A
+property that appears between the two passes is an error, never left out.
 
-Progress is kept in FILE.trestle-export; --resume goes on from there. An export is no snapshot: writes
-that happen meanwhile may or may not be in it.";
+Progress is kept in FILE.trestle-export; --resume goes on from there. An export is no snapshot:
+writes that happen meanwhile may or may not be in it.";
 
 /// Reads a time such as `500ms`, `10s`, `2m`, `1h`; a bare number is in seconds.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {

@@ -131,7 +131,8 @@ impl Retries {
     }
 }
 
-/// Whether repeating may help. Only for work that is safe to repeat even when its outcome is unknown.
+/// Whether repeating may help. Only for work that is safe to repeat even when its outcome is
+/// unknown.
 pub(crate) fn is_retryable(status: &Status) -> bool {
     matches!(status.code(), Code::Unavailable | Code::ResourceExhausted)
         || errors::is_transport(status)
@@ -185,7 +186,8 @@ mod tests {
 
         assert_eq!(waits.len(), 12);
         assert!(waits.iter().all(|wait| *wait <= WAIT_MAX));
-        assert!(waits[0] >= WAIT_FIRST / 2 && waits[0] <= WAIT_FIRST);
+        let first = *waits.first().unwrap();
+        assert!(first >= WAIT_FIRST / 2 && first <= WAIT_FIRST);
         retries.progress();
         assert!(retries.next(&down).is_some());
     }

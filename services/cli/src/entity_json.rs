@@ -1,8 +1,9 @@
 //! Entities as JSON: Azure's typed form at minimal metadata, one object for an entity.
 //!
-//! A type that JSON cannot show stands in a member `name@odata.type`; strings, booleans, Int32 (a number without
-//! point or exponent) and finite doubles (a number with one) need none. Reading and writing lose nothing but null
-//! members, `Timestamp` and members that begin with `odata.`, none of which a client can store.
+//! A type that JSON cannot show stands in a member `name@odata.type`; strings, booleans, Int32 (a
+//! number without point or exponent) and finite doubles (a number with one) need none. Reading and
+//! writing lose nothing but null members, `Timestamp` and members that begin with `odata.`, none of
+//! which a client can store.
 
 use std::{borrow::Cow, fmt};
 

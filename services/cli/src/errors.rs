@@ -1,8 +1,9 @@
 //! What can go wrong in a command, how it is shown, and the exit code it ends with.
 //!
-//! Errors of the server are shown with everything it said: reason, message, each violation, retry advice.
+//! Errors of the server are shown with everything it said: reason, message, each violation, retry
+//! advice.
 
-use std::{fmt::Write as _, io, process::ExitCode, time::Duration};
+use std::{collections::BTreeMap, fmt::Write as _, io, process::ExitCode, time::Duration};
 
 use serde_json::json;
 use tonic::{Code, Status};
@@ -13,7 +14,7 @@ pub(crate) const EXIT_CODES: &str = "\
 Exit codes:
   0  done
   1  failed; for import: some rows were not written
-  2  usage: a flag, a value or a file that is malformed, or a request the server refuses as malformed
+  2  usage: a malformed flag, value or file, or a request the server refuses as malformed
   3  not found: no such table or entity
   4  already exists, or a condition (--if-match) does not hold
   5  unavailable: the server cannot be reached, is busy, or did not answer in time; try again";
@@ -183,11 +184,12 @@ fn call_json(status: &Status) -> serde_json::Value {
         .map(|violation| json!({ "field": violation.field, "rule": violation.description }))
         .collect();
     let info = details.error_info();
+    let metadata = info.map(|info| info.metadata.iter().collect::<BTreeMap<_, _>>());
     json!({ "error": {
         "message": status.message(),
         "code": code_name(status.code()),
         "reason": info.map(|info| &info.reason),
-        "metadata": info.map(|info| info.metadata.iter().collect::<std::collections::BTreeMap<_, _>>()),
+        "metadata": metadata,
         "violations": violations,
         "retry": advice(status, retry_after(&details)),
         "retry_after_ms": retry_after(&details).map(|delay| delay.as_millis()),

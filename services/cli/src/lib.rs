@@ -1,7 +1,8 @@
 //! The client commands of the `trestle` binary: tables, entities, files of entities, load.
 //!
-//! Each command is one call, or one stream, against the gRPC contract; the crate knows nothing of the server.
-//! Standard output holds the answer only; progress, costs and errors go to standard error.
+//! Each command is one call, or one stream, against the gRPC contract; the crate knows nothing of
+//! the server. Standard output holds the answer only; progress, costs and errors go to standard
+//! error.
 
 mod args;
 mod bench;

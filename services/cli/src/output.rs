@@ -1,4 +1,5 @@
-//! What a command prints: tables for people, one JSON object a line for programs, progress on standard error.
+//! What a command prints: tables for people, one JSON object a line for programs, progress on
+//! standard error.
 
 use std::io::{self, BufWriter, IsTerminal as _, Write};
 
@@ -75,7 +76,6 @@ impl Output {
     }
 
     /// Prints what a read cost on standard error.
-    #[expect(clippy::unused_self, reason = "the form depends on it")]
     pub(crate) fn cost(&self, cost: &QueryCost) {
         let scope = scope_name(cost.scope);
         if self.json {
@@ -96,7 +96,8 @@ impl Output {
         self.out.flush().map_err(broken)
     }
 
-    /// A progress bar over `bytes`, or a counter when their number is not known. Shown on a terminal only.
+    /// A progress bar over `bytes`, or a counter when their number is not known. Shown on a
+    /// terminal only.
     pub(crate) fn progress(&self, bytes: Option<u64>) -> ProgressBar {
         if self.json || !io::stderr().is_terminal() {
             return ProgressBar::hidden();
@@ -200,9 +201,9 @@ fn shorten(cell: &str) -> String {
     let mut text = String::new();
     for c in chars.by_ref().take(CELL_CHARS_MAX) {
         if c.is_control() {
-            text.extend(c.escape_debug())
+            text.extend(c.escape_debug());
         } else {
-            text.push(c)
+            text.push(c);
         }
     }
     if chars.next().is_some() {

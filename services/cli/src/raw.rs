@@ -1,4 +1,5 @@
-//! Calls on encoded messages: what is sent was encoded before, and what comes is decoded by who wants it.
+//! Calls on encoded messages: what is sent was encoded before, and what comes is decoded by who
+//! wants it.
 
 use bytes::{Buf as _, BufMut as _, Bytes};
 use futures::Stream;

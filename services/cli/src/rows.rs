@@ -1,4 +1,5 @@
-//! Rows of a file: where a row stands, what is wrong with it, and readers and writers of both formats.
+//! Rows of a file: where a row stands, what is wrong with it, and readers and writers of both
+//! formats.
 
 use std::{
     fmt,
@@ -15,7 +16,8 @@ use crate::{edm::EdmType, entity_json::Meta};
 pub(crate) mod csv;
 pub(crate) mod jsonl;
 
-/// Longest row that is read, in bytes. An entity of 1 MiB takes at most about 6 MiB of escaped JSON.
+/// Longest row that is read, in bytes. An entity of 1 MiB takes at most about 6 MiB of escaped
+/// JSON.
 pub(crate) const ROW_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 /// Longest part of a value that an error repeats, in characters.
@@ -113,7 +115,8 @@ impl RowReader {
     /// The next row; `None` at the end.
     ///
     /// # Errors
-    /// When the file cannot be read on. A bad row is not such an error: the next call goes on after it.
+    /// When the file cannot be read on. A bad row is not such an error: the next call goes on after
+    /// it.
     pub(crate) fn next(&mut self) -> io::Result<Option<Row>> {
         match self {
             Self::Jsonl(reader) => reader.next(),
@@ -138,7 +141,7 @@ pub(crate) enum RowWriter<W: Write> {
     /// As JSONL.
     Jsonl { out: W, line: Vec<u8>, meta: Meta },
     /// As CSV.
-    Csv(csv::Writer<W>),
+    Csv(Box<csv::Writer<W>>),
 }
 
 impl<W: Write> RowWriter<W> {

@@ -156,7 +156,7 @@ async fn send_chunk(
     let _ = sender.send(request).await;
     let answer = answers.message().await?;
     let answer = answer.ok_or_else(|| Status::unavailable("stream ended early"))?;
-    let answer = ImportEntitiesResponse::decode(answer).map_err(malformed)?;
+    let answer = ImportEntitiesResponse::decode(answer).map_err(|error| malformed(&error))?;
     match answer
         .results
         .iter()
@@ -242,7 +242,8 @@ impl Worker {
         let answer = client.unary(method, request).await?;
         match load.op {
             BenchOp::Query => {
-                let page = QueryEntitiesResponse::decode(answer).map_err(malformed)?;
+                let page =
+                    QueryEntitiesResponse::decode(answer).map_err(|error| malformed(&error))?;
                 Ok(page.entities.len())
             }
             BenchOp::Batch => Ok(GROUP),
@@ -250,14 +251,16 @@ impl Worker {
         }
     }
 
-    /// Reads the whole table; entities are booked as they come, as one stream may outlast the bench.
+    /// Reads the whole table; entities are booked as they come, as one stream may outlast the
+    /// bench.
     async fn stream(&self, client: &mut RawClient, tally: &mut Tally) -> Result<(), Status> {
         let request = self.load.template.fill(0, 0);
         let mut answers = client
             .server_stream(Method::STREAM_ENTITIES, request)
             .await?;
         while let Some(answer) = answers.message().await? {
-            let message = StreamEntitiesResponse::decode(answer).map_err(malformed)?;
+            let message =
+                StreamEntitiesResponse::decode(answer).map_err(|error| malformed(&error))?;
             let now = Instant::now();
             if now >= self.end {
                 return Ok(());
@@ -287,7 +290,7 @@ impl Worker {
     }
 }
 
-fn malformed(error: prost::DecodeError) -> Status {
+fn malformed(error: &prost::DecodeError) -> Status {
     Status::internal(error.to_string())
 }
 

@@ -1,8 +1,9 @@
 //! Rows of a CSV file in the shape of Storage Explorer: `PartitionKey,RowKey,Name,Name@type,…`.
 //!
-//! The type cell says whether a property is there: empty means absent, so an absent property and an empty string
-//! differ. A column without a type column holds strings, or the type given for it; there an empty cell of another
-//! type than string means absent. `Timestamp` and columns that begin with `odata.` are not read.
+//! The type cell says whether a property is there: empty means absent, so an absent property and an
+//! empty string differ. A column without a type column holds strings, or the type given for it;
+//! there an empty cell of another type than string means absent. `Timestamp` and columns that begin
+//! with `odata.` are not read.
 
 use std::{
     borrow::Cow,

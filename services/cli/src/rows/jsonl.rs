@@ -1,4 +1,5 @@
-//! Rows of a JSONL file: one object a line; blank lines and a byte order mark at the start are skipped.
+//! Rows of a JSONL file: one object a line; blank lines and a byte order mark at the start are
+//! skipped.
 
 use std::io::{self, BufRead, BufReader, Read};
 

@@ -1,4 +1,5 @@
-//! Both file formats: arbitrary entities survive them, rows know their lines, reading goes on anywhere.
+//! Both file formats: arbitrary entities survive them, rows know their lines, reading goes on
+//! anywhere.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
 
@@ -117,7 +118,7 @@ fn write(format: Format, entities: &[Entity]) -> Vec<u8> {
             let names: BTreeSet<_> = names.map(|property| property.name.clone()).collect();
             let mut writer = csv::Writer::new(&mut out, names.into_iter().collect(), false);
             writer.header().unwrap();
-            RowWriter::Csv(writer)
+            RowWriter::Csv(Box::new(writer))
         }
     };
     for entity in entities {
@@ -233,8 +234,7 @@ fn plain_csv_is_text_unless_types_are_given() {
 
     let rows = csv_rows(text, &types);
 
-    let first =
-        concat!(r#"{"PartitionKey":"p","RowKey":"r","n@odata.type":"Edm.Int64","n":"5","s":""}"#);
+    let first = r#"{"PartitionKey":"p","RowKey":"r","n@odata.type":"Edm.Int64","n":"5","s":""}"#;
     assert_eq!(rows[0], (2, Ok(first.to_owned())));
     assert_eq!(
         rows[1],
@@ -269,7 +269,8 @@ fn csv_errors_name_line_field_value_and_rule() {
     assert_eq!(
         errors[..3],
         [
-            "field=`a`, value=`x`: Edm.Int32: must be a whole number from -2147483648 to 2147483647",
+            "field=`a`, value=`x`: Edm.Int32: must be a whole number from -2147483648 to \
+             2147483647",
             "row has 2 cells, the header has 4",
             "field=`a`, value=`x`: has a value, but its cell in `a@type` is empty",
         ]

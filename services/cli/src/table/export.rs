@@ -1,6 +1,7 @@
 //! `export`: the entities of a table as a file, in memory that does not grow with the table.
 //!
-//! A file is written under another name, with notes beside it of how far it is, and takes its name when complete.
+//! A file is written under another name, with notes beside it of how far it is, and takes its name
+//! when complete.
 
 use std::{
     collections::BTreeSet,
@@ -109,10 +110,10 @@ pub(super) async fn run(
         part: None,
     };
     let entities = if standard {
-        export.to_standard_output(context, job).await?
+        export.write_standard_output(context, job).await?
     } else {
         export
-            .to_file(context, job, &args.file, args.resume)
+            .write_file(context, job, &args.file, args.resume)
             .await?
     };
     export.progress.finish_and_clear();
@@ -139,14 +140,18 @@ struct Export {
 }
 
 impl Export {
-    async fn to_standard_output(&mut self, context: &Context, job: Job) -> Result<u64, CliError> {
+    async fn write_standard_output(
+        &mut self,
+        context: &Context,
+        job: Job,
+    ) -> Result<u64, CliError> {
         let mut notes = self.begin(context, job).await?;
         let out = BufWriter::with_capacity(BUFFER_BYTES, io::stdout());
         self.copy(context, &mut notes, out).await?;
         Ok(notes.entities)
     }
 
-    async fn to_file(
+    async fn write_file(
         &mut self,
         context: &Context,
         job: Job,
@@ -220,7 +225,7 @@ impl Export {
         let mut columns = BTreeSet::new();
         let mut read = 0_u64;
         while let Some(message) = scan.next().await? {
-            let entities = decode_entities(&message.entities).map_err(protocol)?;
+            let entities = decode_entities(&message.entities).map_err(|error| protocol(&error))?;
             read = read.saturating_add(u64::try_from(entities.len()).unwrap_or_default());
             for property in entities.into_iter().flat_map(|entity| entity.properties) {
                 if !columns.contains(&property.name) {
@@ -230,7 +235,8 @@ impl Export {
             if columns.len() > COLUMNS_MAX {
                 let rule = "has more properties than a CSV file may have columns";
                 return Err(CliError::Usage(format!(
-                    "table {rule}: name them with --columns, or use JSONL: columns_max=`{COLUMNS_MAX}`"
+                    "table {rule}: name them with --columns, or use JSONL: \
+                     columns_max=`{COLUMNS_MAX}`"
                 )));
             }
             self.progress.tick();
@@ -257,7 +263,7 @@ impl Export {
         );
         let mut writer = writer(notes, &mut counted)?;
         while let Some(message) = scan.next().await? {
-            for entity in decode_entities(&message.entities).map_err(protocol)? {
+            for entity in decode_entities(&message.entities).map_err(|error| protocol(&error))? {
                 writer.write(&entity).map_err(write_failed)?;
                 notes.entities = notes.entities.saturating_add(1);
             }
@@ -312,7 +318,7 @@ fn writer<'a, W: Write>(
             if notes.byte == 0 {
                 writer.header().map_err(write_failed)?;
             }
-            Ok(RowWriter::Csv(writer))
+            Ok(RowWriter::Csv(Box::new(writer)))
         }
     }
 }
@@ -354,7 +360,7 @@ fn open_part(path: &Path, byte: u64) -> Result<File, CliError> {
     open().map_err(CliError::file(format!("cannot open `{}`", path.display())))
 }
 
-fn protocol(error: prost::DecodeError) -> CliError {
+fn protocol(error: &prost::DecodeError) -> CliError {
     CliError::Protocol(error.to_string())
 }
 

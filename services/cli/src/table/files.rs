@@ -1,4 +1,5 @@
-//! Small files beside a data file: progress notes, and files that take their name when they are complete.
+//! Small files beside a data file: progress notes, and files that take their name when they are
+//! complete.
 
 use std::{
     fs::{self, File},

@@ -1,7 +1,7 @@
 //! `import`: a file of entities into a table, in memory that does not grow with the file.
 //!
-//! A thread reads rows into chunks, a bounded number of chunks is under way, and notes beside the file say up to
-//! where every row is answered, so that an import that was killed can go on.
+//! A thread reads rows into chunks, a bounded number of chunks is under way, and notes beside the
+//! file say up to where every row is answered, so that an import that was killed can go on.
 
 use std::{
     fs::File,
@@ -197,8 +197,8 @@ fn begin(args: &ImportArgs, job: Job, notes_path: Option<&Path>) -> Result<Notes
     };
     match found {
         Some(notes) if notes.job != job => Err(CliError::Usage(format!(
-            "the interrupted import was another one (file size, table, endpoint, mode, format or types \
-             differ), start again without --resume: `{}`",
+            "the interrupted import was another one (file size, table, endpoint, mode, \
+             format or types differ), start again without --resume: `{}`",
             args.file.display()
         ))),
         Some(notes) => Ok(notes),

@@ -83,7 +83,8 @@ struct Partition {
 }
 
 impl Summary {
-    /// Counts an entity. Entities come in key order, so a partition is complete when its key changes.
+    /// Counts an entity. Entities come in key order, so a partition is complete when its key
+    /// changes.
     fn add(&mut self, entity: &Entity, size: usize) {
         if self.entities == 0 || self.current.key != entity.partition_key {
             self.partitions = self.partitions.saturating_add(1);

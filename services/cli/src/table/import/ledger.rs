@@ -108,7 +108,8 @@ impl Ledger {
         self.last.row
     }
 
-    /// Books an answered chunk. The notes stop before the first failure, unless failures are passed over.
+    /// Books an answered chunk. The notes stop before the first failure, unless failures are passed
+    /// over.
     pub(super) fn book(&mut self, chunk: &Chunk, outcomes: Vec<Outcome>) {
         for (line, outcome) in chunk.lines.iter().zip(outcomes) {
             match outcome {

@@ -1,7 +1,8 @@
 //! The import stream: chunks out, answers in, and both again after a lost connection.
 //!
-//! Chunks are kept until they are answered, and sent again over a new stream when one breaks. A row that was sent
-//! before may have been written, so an insert that finds its entity there compares the two: equal means written.
+//! Chunks are kept until they are answered, and sent again over a new stream when one breaks. A row
+//! that was sent before may have been written, so an insert that finds its entity there compares
+//! the two: equal means written.
 
 use std::collections::VecDeque;
 
