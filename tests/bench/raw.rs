@@ -1,0 +1,104 @@
+//! The ceiling of a write: group commits of the engine with nothing above it.
+
+use std::{
+    io::{BufRead as _, Write as _, stdin},
+    path::Path,
+    process::Command,
+    sync::Arc,
+    time::Duration,
+};
+
+use bytes::Bytes;
+use trestle_kv::{Change, Engine, FjallEngine, FjallOptions, Write};
+use trestle_table::{KEYSPACES, keys};
+
+use crate::{drive, drive::Done, server::Process};
+
+/// The engine in a process of its own.
+pub(crate) struct RawEngine(Process);
+
+impl RawEngine {
+    /// Opens an engine on a directory; `prepare` may change the command.
+    pub(crate) fn start(directory: &Path, prepare: impl Fn(&mut Command)) -> Self {
+        let mut command = Process::own("engine");
+        command.env("TRESTLE_BENCH_DIR", directory);
+        prepare(&mut command);
+        Self(Process::start(&mut command))
+    }
+
+    /// Commits changes of `rows` new rows of 1 KiB from `tasks` tasks for a time; counts rows.
+    pub(crate) fn commit(&mut self, tasks: usize, rows: usize, time: Duration) -> Done {
+        let input = self.0.child.stdin.as_mut().unwrap();
+        writeln!(input, "{tasks} {rows} {}", time.as_millis()).unwrap();
+        input.flush().unwrap();
+        let mut line = String::new();
+        self.0.stdout.read_line(&mut line).unwrap();
+        let mut words = line.split_whitespace();
+        Done {
+            operations: words.next().unwrap().parse().unwrap(),
+            seconds: words.next().unwrap().parse().unwrap(),
+        }
+    }
+}
+
+/// Carries out the commands on standard input.
+pub(crate) fn serve() {
+    let directory = std::env::var("TRESTLE_BENCH_DIR").unwrap();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        let options = FjallOptions::new(directory, KEYSPACES.to_vec());
+        let engine = Arc::new(FjallEngine::open(options).unwrap());
+        println!("ready");
+        for line in stdin().lock().lines() {
+            let line = line.unwrap();
+            let numbers: Vec<usize> = line.split(' ').map(|word| word.parse().unwrap()).collect();
+            let [tasks, rows, millis] = numbers.as_slice() else {
+                panic!("unknown command")
+            };
+            let done = run(
+                &engine,
+                *tasks,
+                *rows,
+                Duration::from_millis(*millis as u64),
+            )
+            .await;
+            println!("{} {}", done.operations, done.seconds);
+        }
+    });
+}
+
+async fn run(engine: &Arc<FjallEngine>, tasks: usize, rows: usize, time: Duration) -> Done {
+    let engine = Arc::clone(engine);
+    let value = Bytes::from(crate::paths::payload());
+    drive::drive(tasks, time, move |number| {
+        let (engine, value) = (Arc::clone(&engine), value.clone());
+        async move {
+            let row = |row: usize| {
+                let partition = format!("p{:05}", number % 1000);
+                let key = keys::row(
+                    keys::TableId(1),
+                    &partition,
+                    &format!("{number:012}-{row:03}"),
+                );
+                Write::Put {
+                    key,
+                    value: value.clone(),
+                }
+            };
+            let mut writes = Some((0..rows).map(row).collect::<Vec<_>>());
+            let decide = Box::new(move |_: &[Option<Bytes>]| writes.take().unwrap_or_default());
+            engine
+                .commit(Change {
+                    reads: Vec::new(),
+                    decide,
+                })
+                .await
+                .unwrap();
+            rows as u64
+        }
+    })
+    .await
+}
