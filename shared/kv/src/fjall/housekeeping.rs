@@ -15,11 +15,13 @@ pub(super) struct Housekeeper {
     pub(super) shared: Arc<Shared>,
     pub(super) probe: SpaceProbe,
     pub(super) tick: Duration,
+    /// Whether the last probe failed, to tell it once and not once a tick.
+    pub(super) is_blind: bool,
 }
 
 impl Housekeeper {
     /// Runs until the sender of `stop` is gone.
-    pub(super) fn run(self, stop: &Receiver<()>) {
+    pub(super) fn run(mut self, stop: &Receiver<()>) {
         let wait = match self.shared.durability {
             SyncPolicy::Interval(interval) => interval.min(self.tick),
             SyncPolicy::Always | SyncPolicy::Os => self.tick,
@@ -33,10 +35,17 @@ impl Housekeeper {
     }
 
     /// Measures space and asks for heartbeats.
-    pub(super) fn look_around(&self) {
+    pub(super) fn look_around(&mut self) {
         match (self.probe)(&self.shared.path) {
-            Ok(free_bytes) => self.shared.space.measured(free_bytes),
-            Err(error) => tracing::warn!(%error, "free disk space cannot be measured"),
+            Ok(free_bytes) => {
+                self.is_blind = false;
+                self.shared.space.measured(free_bytes);
+            }
+            Err(error) => {
+                if !std::mem::replace(&mut self.is_blind, true) {
+                    tracing::warn!(%error, "free disk space cannot be measured");
+                }
+            }
         }
         if let Ok(used_bytes) = self.shared.database.disk_space() {
             self.shared.space.measured_used(used_bytes);

@@ -54,10 +54,11 @@ impl FjallEngine {
     /// Every kind of [`OpenError`].
     pub fn open(options: FjallOptions) -> Result<Self, OpenError> {
         let shared = Arc::new(open::open(&options)?);
-        let housekeeper = Housekeeper {
+        let mut housekeeper = Housekeeper {
             shared: Arc::clone(&shared),
             probe: options.space_probe,
             tick: options.tick,
+            is_blind: false,
         };
         housekeeper.look_around();
         let (jobs, queue) = mpsc::channel(QUEUE_MAX);

@@ -92,8 +92,12 @@ impl Shared {
 
     /// Takes no write any more. The first reason stays.
     pub(super) fn stop(&self, reason: Arc<str>) {
-        tracing::error!(%reason, path = %self.path.display(), "storage stops taking writes");
-        let _ = self.stopped.set(reason);
+        if self.stopped.set(reason).is_err() {
+            return;
+        }
+        if let Some(reason) = self.stopped.get() {
+            tracing::error!(%reason, path = %self.path.display(), "storage stops taking writes");
+        }
     }
 
     pub(super) fn check_running(&self) -> Result<(), CommitError> {

@@ -205,3 +205,57 @@ fn wrong_keyspaces_are_refused_before_anything_is_made() {
         assert!(!path.exists());
     }
 }
+
+/// Three rows, the last in a change of its own, and the place of a value in the journal.
+async fn journal_with_three_rows(directory: &Path) -> (std::path::PathBuf, Vec<u8>) {
+    let engine = open(directory);
+    for row in ["first", "second", "third"] {
+        commit(&*engine, vec![put(key(row), format!("value of {row}"))])
+            .await
+            .unwrap();
+    }
+    drop(engine);
+    let journal = directory.join("db/0.jnl");
+    let bytes = fs::read(&journal).unwrap();
+    (journal, bytes)
+}
+
+fn place_of(bytes: &[u8], text: &str) -> usize {
+    bytes
+        .windows(text.len())
+        .position(|window| window == text.as_bytes())
+        .unwrap()
+}
+
+#[tokio::test]
+async fn a_journal_cut_inside_its_last_change_opens_without_that_change() {
+    let directory = tempfile::tempdir().unwrap();
+    let (journal, mut bytes) = journal_with_three_rows(directory.path()).await;
+
+    let end = place_of(&bytes, "value of third") + 3;
+    bytes[end..].fill(0);
+    fs::write(&journal, bytes).unwrap();
+
+    let engine = open(directory.path());
+    assert_eq!(
+        get(&*engine, &key("second")).await,
+        Some("value of second".into())
+    );
+    assert_eq!(get(&*engine, &key("third")).await, None);
+    commit(&*engine, vec![put(key("third"), "again")])
+        .await
+        .unwrap();
+}
+
+#[tokio::test]
+async fn a_journal_with_a_flipped_bit_is_refused_rather_than_read_wrong() {
+    let directory = tempfile::tempdir().unwrap();
+    let (journal, mut bytes) = journal_with_three_rows(directory.path()).await;
+
+    let place = place_of(&bytes, "value of second");
+    bytes[place] ^= 1;
+    fs::write(&journal, bytes).unwrap();
+
+    let error = refusal(FjallEngine::open(options(directory.path())));
+    assert!(matches!(error, OpenError::Recovery { .. }), "{error}");
+}
