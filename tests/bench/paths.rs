@@ -114,7 +114,7 @@ impl Bench {
         let bench = Self {
             server,
             connections,
-            data,
+            _data: data,
         };
         let request = proto::CreateTableRequest {
             table: TABLE.to_owned(),
@@ -259,7 +259,7 @@ async fn separate_gateway(plan: Plan) {
     let direct = Bench {
         server: table,
         connections: direct,
-        data,
+        _data: data,
     };
     let request = proto::CreateTableRequest {
         table: TABLE.to_owned(),
@@ -270,7 +270,7 @@ async fn separate_gateway(plan: Plan) {
     let through = Bench {
         server: gateway,
         connections: through,
-        data: unused,
+        _data: unused,
     };
     let (mut measured, mut ceiling) = (Side::default(), Side::default());
     for _ in 0..plan.rounds {
