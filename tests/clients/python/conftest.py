@@ -1,0 +1,82 @@
+"""What every test of the suite starts from: a server, a channel, stubs made from the protos at hand, a fresh table."""
+
+import importlib
+import itertools
+import pathlib
+import sys
+import tempfile
+import types
+
+import grpc
+import pytest
+from grpc_tools import protoc
+
+from server import Server
+
+PROTO = pathlib.Path(__file__).resolve().parents[3] / "proto"
+SOURCES = [
+    "trestle/table/v1/entity.proto",
+    "trestle/table/v1/table_service.proto",
+    "trestle/errors/v1/error_reason.proto",
+]
+
+_names = itertools.count(1)
+
+
+def _generate(out):
+    """Compiles the contract as a user of it would."""
+    well_known = pathlib.Path(importlib.import_module("grpc_tools").__file__).parent / "_proto"
+    arguments = [
+        "protoc",
+        f"-I{PROTO}",
+        f"-I{well_known}",
+        f"--python_out={out}",
+        f"--grpc_python_out={out}",
+    ]
+    code = protoc.main(arguments + [str(PROTO / source) for source in SOURCES])
+    assert code == 0, f"protoc ended with code {code}"
+    # The google.api and google.rpc modules come from googleapis-common-protos, as for any Python user.
+    sys.path.insert(0, out)
+
+
+@pytest.fixture(scope="session")
+def api():
+    """The generated modules: `api.pb` with the messages, `api.rpc` with the stubs, `api.errors` with the reasons."""
+    with tempfile.TemporaryDirectory() as out:
+        _generate(out)
+        yield types.SimpleNamespace(
+            pb=importlib.import_module("trestle.table.v1.table_service_pb2"),
+            entity=importlib.import_module("trestle.table.v1.entity_pb2"),
+            rpc=importlib.import_module("trestle.table.v1.table_service_pb2_grpc"),
+            errors=importlib.import_module("trestle.errors.v1.error_reason_pb2"),
+        )
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory):
+    """One server for the whole run; it must also end well."""
+    server = Server(tmp_path_factory.mktemp("data"))
+    yield server
+    assert server.terminate() == 0, "the server drains and ends with code 0"
+
+
+@pytest.fixture(scope="session")
+def channel(server):
+    """A channel to the server."""
+    with grpc.insecure_channel(server.grpc) as channel:
+        yield channel
+
+
+@pytest.fixture(scope="session")
+def stub(api, channel):
+    """A generated stub of the table service."""
+    return api.rpc.TableServiceStub(channel)
+
+
+@pytest.fixture
+def table(api, stub):
+    """The name of an empty table, deleted after the test."""
+    name = f"Table{next(_names)}"
+    stub.CreateTable(api.pb.CreateTableRequest(table=name))
+    yield name
+    stub.DeleteTable(api.pb.DeleteTableRequest(table=name))

@@ -1,0 +1,39 @@
+"""Entities of generated messages from plain values, and back."""
+
+from google.protobuf.timestamp_pb2 import Timestamp
+
+
+def entity(api, partition_key, row_key, **values):
+    """An entity; each value is a pair of the field of `Value` and what to set, or a str or an int32."""
+    made = api.entity.Entity(partition_key=partition_key, row_key=row_key)
+    for name, value in values.items():
+        if isinstance(value, str):
+            value = ("string_value", value)
+        elif isinstance(value, int) and not isinstance(value, bool):
+            value = ("int32_value", value)
+        kind, content = value
+        made.properties.append(
+            api.entity.Property(name=name, value=api.entity.Value(**{kind: content}))
+        )
+    return made
+
+
+def values(stored):
+    """The properties of an entity: name to the pair of field and value."""
+    pairs = {}
+    for prop in stored.properties:
+        kind = prop.value.WhichOneof("kind")
+        pairs[prop.name] = (kind, getattr(prop.value, kind))
+    return pairs
+
+
+def keys(stored):
+    """The keys of entities, in their order."""
+    return [(one.partition_key, one.row_key) for one in stored]
+
+
+def timestamp(text):
+    """A protobuf timestamp from RFC 3339 text."""
+    made = Timestamp()
+    made.FromJsonString(text)
+    return made

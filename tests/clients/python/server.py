@@ -1,0 +1,61 @@
+"""A `trestle serve` process of a test: started on free ports, stopped at the end, killed when a test wants a crash."""
+
+import os
+import select
+import signal
+import subprocess
+
+READY_SECONDS = 30
+DRAIN_SECONDS = 30
+
+
+class Server:
+    """A running server and the addresses it announced."""
+
+    def __init__(self, data_dir):
+        command = [os.environ["TRESTLE_BIN"], "serve", "--data-dir", str(data_dir)]
+        command += ["--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"]
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True
+        )
+        try:
+            self._addresses = self._await_ready()
+        except BaseException:
+            self.kill()
+            raise
+
+    def _await_ready(self):
+        readable, _, _ = select.select([self._process.stdout], [], [], READY_SECONDS)
+        assert readable, f"the server is not ready after {READY_SECONDS} s"
+        word, *addresses = self._process.stdout.readline().split() or [""]
+        assert word == "ready", (
+            f"the server ended with code {self._process.wait(timeout=READY_SECONDS)}"
+        )
+        return dict(address.split("=", 1) for address in addresses)
+
+    @property
+    def grpc(self):
+        """The address of the gRPC listener, as `host:port`."""
+        return self._addresses["grpc"]
+
+    @property
+    def admin(self):
+        """The address of the admin listener, as `host:port`."""
+        return self._addresses["admin"]
+
+    def kill(self):
+        """Ends the process at once, as a crash would."""
+        self._process.kill()
+        self._process.wait()
+        self._process.stdout.close()
+
+    def terminate(self):
+        """Asks the process to drain and end; its exit code."""
+        self._process.send_signal(signal.SIGTERM)
+        try:
+            code = self._process.wait(timeout=DRAIN_SECONDS)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            raise
+        self._process.stdout.close()
+        return code

@@ -1,0 +1,133 @@
+"""Exploration without any proto at hand: list, describe, and every RPC, by both versions of reflection."""
+
+import grpc
+import pytest
+
+from explorer import Explorer, code_of
+
+TABLE_SERVICE = "trestle.table.v1.TableService"
+VERSIONS = ["v1", "v1alpha"]
+
+
+@pytest.fixture(params=VERSIONS)
+def explorer(request, channel):
+    return Explorer(channel, request.param)
+
+
+def test_the_services_are_listed(explorer):
+    assert set(explorer.services()) >= {
+        TABLE_SERVICE,
+        "grpc.health.v1.Health",
+        "grpc.reflection.v1.ServerReflection",
+        "grpc.reflection.v1alpha.ServerReflection",
+    }
+
+
+def test_every_method_of_the_contract_is_described_with_its_comment(explorer):
+    methods = explorer.service(TABLE_SERVICE).methods
+    assert len(methods) == 19
+
+    file = explorer.file(file_containing_symbol=TABLE_SERVICE)
+    comments = {
+        tuple(place.path): place.leading_comments for place in file.source_code_info.location
+    }
+    for number, method in enumerate(methods):
+        assert comments.get((6, 0, 2, number), "").strip(), f"{method.name} has a comment"
+
+
+def test_every_listed_service_can_be_described(explorer):
+    for name in explorer.services():
+        assert explorer.service(name).full_name == name
+
+
+def test_an_unknown_symbol_is_an_error_of_its_own(explorer):
+    try:
+        answer = explorer.ask(file_containing_symbol="trestle.nothing.v1.Here")
+    except grpc.RpcError as error:
+        assert code_of(error) == "NOT_FOUND"
+    else:
+        assert answer.error_response.error_code == grpc.StatusCode.NOT_FOUND.value[0]
+
+
+def test_a_table_is_made_filled_and_queried_without_protos(explorer):
+    def call(method, **request):
+        return explorer.call(TABLE_SERVICE, method, request)
+
+    entity = {
+        "partition_key": "c42",
+        "row_key": "o1",
+        "properties": [
+            {"name": "text", "value": {"string_value": "snow ☃"}},
+            {"name": "small", "value": {"int32_value": -7}},
+            {"name": "big", "value": {"int64_value": "9007199254740993"}},
+            {"name": "ratio", "value": {"double_value": 1.5}},
+            {"name": "flag", "value": {"boolean_value": True}},
+            {"name": "at", "value": {"datetime_value": "2026-01-31T08:00:00.123456700Z"}},
+            {"name": "id", "value": {"guid_value": "c9da6455-213d-42c9-9a79-3e9149a57833"}},
+            {"name": "raw", "value": {"binary_value": "AAH/"}},
+        ],
+    }
+    assert call("CreateTable", table="Explored")["table"]["name"] == "Explored"
+    etag = call("InsertEntity", table="Explored", entity=entity)["etag"]
+
+    page = call(
+        "QueryEntities",
+        table="Explored",
+        filter="PartitionKey eq 'c42' and big gt 9007199254740992L",
+    )
+    (found,) = page["entities"]
+    assert found["etag"] == etag
+    in_order = sorted(entity["properties"], key=lambda prop: prop["name"])
+    assert sorted(found["properties"], key=lambda prop: prop["name"]) == in_order
+    assert page["cost"] == {
+        "scope": "QUERY_SCOPE_PARTITION",
+        "scanned": "1",
+        "returned": "1",
+        "bytes": page["cost"]["bytes"],
+    }
+
+    assert call("DeleteTable", table="Explored") == {}
+
+
+def test_every_rpc_can_be_called_without_protos(explorer):
+    calls = 0
+
+    def call(method, request=None, **fields):
+        nonlocal calls
+        calls += 1
+        return explorer.call(TABLE_SERVICE, method, fields if request is None else request)
+
+    table, keys = {"table": "Every"}, {"partition_key": "p", "row_key": "r"}
+    call("CreateTable", **table)
+    assert call("GetTable", **table)["table"]["name"] == "Every"
+    assert {"Every"} <= {one["name"] for one in call("ListTables")["tables"]}
+    call("SetTableAccessPolicies", **table, policies=[{"id": "one", "permissions": "r"}])
+    assert call("GetTableAccessPolicies", **table)["policies"] == [
+        {"id": "one", "permissions": "r"}
+    ]
+
+    call("InsertEntity", **table, entity=keys)
+    call("UpdateEntity", **table, entity=keys, mode="WRITE_MODE_MERGE")
+    call("UpsertEntity", **table, entity=keys, mode="WRITE_MODE_REPLACE")
+    assert call("GetEntity", **table, **keys)["entity"]["row_key"] == "r"
+    call("DeleteEntity", **table, **keys)
+    operations = [
+        {"insert": {"entity": {"partition_key": "p", "row_key": str(n)}}} for n in range(3)
+    ]
+    assert len(call("ExecuteBatch", **table, operations=operations)["results"]) == 3
+
+    assert len(call("QueryEntities", **table)["entities"]) == 3
+    streamed = call("StreamEntities", **table)
+    assert sum(len(message.get("entities", [])) for message in streamed) == 3
+    chunk = {"chunk": {"entities": [{"partition_key": "q", "row_key": "1"}]}}
+    assert len(call("ImportEntities", [{"spec": table}, chunk, chunk])) == 2
+    assert (
+        call("ExplainQuery", **table, filter="PartitionKey eq 'p'")["scope"]
+        == "QUERY_SCOPE_PARTITION"
+    )
+
+    properties = call("GetServiceProperties")["properties"]
+    call("SetServiceProperties", properties=properties)
+    assert call("GetServiceStats")["engine"] == "fjall"
+    call("DeleteTable", **table)
+    assert calls == len(explorer.service(TABLE_SERVICE).methods)

@@ -1,0 +1,129 @@
+"""The service around the tables: settings, state, health, deadlines, request ids, the admin port."""
+
+import threading
+import urllib.request
+
+import grpc
+import pytest
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+
+from entities import entity
+from failures import refused
+from server import Server
+
+SERVING = health_pb2.HealthCheckResponse.SERVING
+
+
+def test_settings_keep_the_parts_that_are_left_out(api, stub):
+    pb = api.pb
+    before = stub.GetServiceProperties(pb.GetServicePropertiesRequest()).properties
+    change = pb.ServiceProperties(
+        cors=pb.Cors(
+            rules=[
+                pb.CorsRule(allowed_origins=["*"], allowed_methods=["GET"], max_age={"seconds": 60})
+            ]
+        )
+    )
+
+    stub.SetServiceProperties(pb.SetServicePropertiesRequest(properties=change))
+
+    after = stub.GetServiceProperties(pb.GetServicePropertiesRequest()).properties
+    assert after.cors == change.cors
+    assert (after.logging, after.hour_metrics) == (before.logging, before.hour_metrics)
+    stub.SetServiceProperties(pb.SetServicePropertiesRequest(properties=before))
+
+
+def test_the_state_names_the_durability_and_the_engine(api, stub):
+    stats = stub.GetServiceStats(api.pb.GetServiceStatsRequest())
+
+    assert stats.durability == api.pb.DURABILITY_ALWAYS
+    assert stats.engine == "fjall"
+    assert stats.server_version and stats.start_time.seconds > 0 and stats.free_bytes > 0
+
+
+@pytest.mark.parametrize("service", ["", "trestle.table.v1.TableService"])
+def test_health_is_serving(channel, service):
+    health = health_pb2_grpc.HealthStub(channel)
+    assert health.Check(health_pb2.HealthCheckRequest(service=service)).status == SERVING
+
+
+def test_the_health_of_an_unknown_service_is_not_found(channel):
+    with pytest.raises(grpc.RpcError) as caught:
+        health_pb2_grpc.HealthStub(channel).Check(health_pb2.HealthCheckRequest(service="nothing"))
+    assert caught.value.code() == grpc.StatusCode.NOT_FOUND
+
+
+def test_watched_health_turns_before_the_server_ends(tmp_path):
+    server = Server(tmp_path)
+    try:
+        with grpc.insecure_channel(server.grpc) as channel:
+            watch = health_pb2_grpc.HealthStub(channel).Watch(
+                health_pb2.HealthCheckRequest(service="")
+            )
+            assert next(watch).status == SERVING
+
+            codes = []
+            ending = threading.Thread(target=lambda: codes.append(server.terminate()))
+            ending.start()
+            assert next(watch).status == health_pb2.HealthCheckResponse.NOT_SERVING
+            watch.cancel()
+        ending.join()
+        assert codes == [0]
+    finally:
+        server.kill()
+
+
+def test_a_deadline_that_has_passed_ends_the_call(api, stub, table):
+    with pytest.raises(grpc.RpcError) as caught:
+        stub.CreateTable(api.pb.CreateTableRequest(table="TooLate"), timeout=0.000001)
+    assert caught.value.code() == grpc.StatusCode.DEADLINE_EXCEEDED
+
+    request = api.pb.InsertEntityRequest(table=table, entity=entity(api, "p", "r"))
+    assert stub.InsertEntity(request, timeout=20).etag
+
+
+def test_an_import_that_goes_silent_ends_at_its_deadline(api, stub, table):
+    message = api.pb.ImportEntitiesRequest
+    release = threading.Event()
+
+    def requests():
+        yield message(spec=message.Spec(table=table))
+        release.wait()
+
+    call = stub.ImportEntities(requests(), timeout=0.5)
+    with pytest.raises(grpc.RpcError) as caught:
+        next(call)
+    release.set()
+    assert caught.value.code() == grpc.StatusCode.DEADLINE_EXCEEDED
+
+
+def test_an_unknown_method_is_unimplemented(channel):
+    for path in ("/trestle.table.v1.TableService/Nothing", "/no.such.Service/Method"):
+        with pytest.raises(grpc.RpcError) as caught:
+            channel.unary_unary(path)(b"")
+        assert caught.value.code() == grpc.StatusCode.UNIMPLEMENTED
+
+
+def test_a_message_over_the_limit_is_refused_and_the_connection_goes_on(api, stub, table):
+    big = entity(api, "p", "r", **{f"b{n}": ("binary_value", bytes(65_536)) for n in range(130)})
+    with pytest.raises(grpc.RpcError) as caught:
+        stub.InsertEntity(api.pb.InsertEntityRequest(table=table, entity=big))
+    assert caught.value.code() in (grpc.StatusCode.RESOURCE_EXHAUSTED, grpc.StatusCode.OUT_OF_RANGE)
+
+    big = entity(api, "p", "r", **{f"b{n}": ("binary_value", bytes(65_536)) for n in range(16)})
+    with refused(grpc.StatusCode.INVALID_ARGUMENT, "ENTITY_TOO_LARGE"):
+        stub.InsertEntity(api.pb.InsertEntityRequest(table=table, entity=big))
+
+
+def test_a_request_id_is_returned(api, channel, stub):
+    _, call = stub.GetServiceStats.with_call(
+        api.pb.GetServiceStatsRequest(), metadata=[("x-request-id", "from-the-client")]
+    )
+    sent_back = dict(call.initial_metadata()) | dict(call.trailing_metadata())
+    assert sent_back.get("x-request-id") == "from-the-client"
+
+
+@pytest.mark.parametrize("path", ["livez", "readyz", "metrics"])
+def test_the_admin_port_answers(server, path):
+    with urllib.request.urlopen(f"http://{server.admin}/{path}", timeout=10) as answer:
+        assert answer.status == 200
