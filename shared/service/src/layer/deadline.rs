@@ -1,0 +1,205 @@
+//! Ends calls that take too long, and with them the work that nobody waits for.
+//!
+//! tonic looks at `grpc-timeout` in its own transport only, so a call inside the process would never end; here it
+//! holds everywhere. Two limits: the client's own, which counts until the end of the answer, and ours, which counts
+//! until the answer begins, so that long streams may run while no single call hangs for ever. The header stays on
+//! the request, so the next process knows the deadline too.
+
+use std::{
+    convert::Infallible,
+    future::Future as _,
+    pin::Pin,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use http::HeaderMap;
+use http_body::{Frame, SizeHint};
+use tokio::time::{Instant, Sleep, sleep_until, timeout_at};
+use tonic::{Status, body::Body};
+use tower::{Layer, Service};
+
+use super::{Answer, Request, Response, refusal, trailers};
+use crate::fault::{Fault, Reason, quoted};
+
+/// The header of a client's time limit: up to eight digits and a unit.
+const HEADER: &str = "grpc-timeout";
+/// Most digits that the protocol allows.
+const DIGITS_MAX: usize = 8;
+
+/// Holds calls to their deadlines.
+#[derive(Debug, Clone, Copy)]
+pub struct DeadlineLayer {
+    answer_within_max: Duration,
+}
+
+impl DeadlineLayer {
+    /// Lets a call take `answer_within_max` until its answer begins, less where the client says so.
+    #[must_use]
+    pub fn new(answer_within_max: Duration) -> Self {
+        Self { answer_within_max }
+    }
+}
+
+impl<S> Layer<S> for DeadlineLayer {
+    type Service = Deadline<S>;
+
+    fn layer(&self, inner: S) -> Deadline<S> {
+        let limit = *self;
+        Deadline { inner, limit }
+    }
+}
+
+/// See the module.
+#[derive(Debug, Clone)]
+pub struct Deadline<S> {
+    inner: S,
+    limit: DeadlineLayer,
+}
+
+impl<S> Service<Request> for Deadline<S>
+where
+    S: Service<Request, Response = Response, Error = Infallible>,
+    S::Future: Send + 'static,
+{
+    type Response = Response;
+    type Error = Infallible;
+    type Future = Answer;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        self.inner.poll_ready(cx)
+    }
+
+    fn call(&mut self, request: Request) -> Answer {
+        let asked = match client_limit(request.headers()) {
+            Ok(asked) => asked,
+            Err(fault) => return Box::pin(async move { Ok(refusal(fault)) }),
+        };
+        let cap = self.limit.answer_within_max;
+        let within = asked.map_or(cap, |asked| asked.min(cap));
+        let started = Instant::now();
+        let answer = self.inner.call(request);
+        Box::pin(async move {
+            let Ok(answer) = timeout_at(started + within, answer).await else {
+                return Ok(refusal(too_late(within)));
+            };
+            let answer = answer?;
+            // Most answers of one message are complete by now, but their trailers are not: the clock runs on.
+            let Some(asked) = asked else {
+                return Ok(answer);
+            };
+            let limited = |body| {
+                let clock = Box::pin(sleep_until(started + asked));
+                Body::new(Limited {
+                    body: Some(body),
+                    clock,
+                    limit: asked,
+                })
+            };
+            Ok(answer.map(limited))
+        })
+    }
+}
+
+fn too_late(limit: Duration) -> Fault {
+    let limit_ms = limit.as_millis();
+    let message = format!("the call took too long and was stopped: limit_ms=`{limit_ms}`");
+    Fault::new(Reason::OperationTimedOut, message)
+}
+
+/// The client's time limit, where it gave one.
+fn client_limit(headers: &HeaderMap) -> Result<Option<Duration>, Fault> {
+    let Some(value) = headers.get(HEADER) else {
+        return Ok(None);
+    };
+    let limit = value.to_str().ok().and_then(parse);
+    limit.map(Some).ok_or_else(|| {
+        let value = String::from_utf8_lossy(value.as_bytes());
+        let rule = "must be up to 8 digits and one of H, M, S, m, u, n";
+        let rule = format!("{rule}: value=`{}`", quoted(&value));
+        Fault::violation(Reason::InvalidInput, HEADER, rule)
+    })
+}
+
+fn parse(text: &str) -> Option<Duration> {
+    let (digits, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
+    let well_formed = digits.len() <= DIGITS_MAX && digits.bytes().all(|b| b.is_ascii_digit());
+    let number: u64 = digits.parse().ok().filter(|_| well_formed)?;
+    Some(match unit {
+        "H" => Duration::from_secs(number * 3600),
+        "M" => Duration::from_secs(number * 60),
+        "S" => Duration::from_secs(number),
+        "m" => Duration::from_millis(number),
+        "u" => Duration::from_micros(number),
+        "n" => Duration::from_nanos(number),
+        _ => return None,
+    })
+}
+
+/// A body that ends with a failure when its time is over.
+struct Limited {
+    /// Gone once the time is over: dropping it stops the work.
+    body: Option<Body>,
+    clock: Pin<Box<Sleep>>,
+    limit: Duration,
+}
+
+impl http_body::Body for Limited {
+    type Data = Bytes;
+    type Error = Status;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
+        let this = &mut *self;
+        let Some(body) = &mut this.body else {
+            return Poll::Ready(None);
+        };
+        // Looked at first: a stream that is always ready must end too. The timer is armed only to wait.
+        if this.clock.deadline() > Instant::now() {
+            if let Poll::Ready(frame) = Pin::new(body).poll_frame(cx) {
+                return Poll::Ready(frame);
+            }
+            if this.clock.as_mut().poll(cx).is_pending() {
+                return Poll::Pending;
+            }
+        }
+        this.body = None;
+        Poll::Ready(Some(Ok(Frame::trailers(trailers(too_late(this.limit))))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.as_ref().is_none_or(Body::is_end_stream)
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.as_ref().map(Body::size_hint).unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_unit_is_read_and_everything_else_refused() {
+        let read = [
+            ("1H", 3_600_000),
+            ("2M", 120_000),
+            ("3S", 3000),
+            ("4m", 4),
+            ("5000u", 5),
+            ("6000000n", 6),
+            ("99999999S", 99_999_999_000),
+            ("0S", 0),
+        ];
+        for (text, millis) in read {
+            assert_eq!(parse(text), Some(Duration::from_millis(millis)), "{text}");
+        }
+        for text in ["", "S", "1", "1s", "-1S", "+1S", "1.5S", "100000000S", "1Sé", "é"] {
+            assert_eq!(parse(text), None, "{text}");
+        }
+    }
+}

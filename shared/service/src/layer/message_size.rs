@@ -1,0 +1,125 @@
+//! Says that a message is too large the way the error table says it.
+//!
+//! tonic refuses such a message itself, before it is read, but with `OUT_OF_RANGE` and a text. It offers no hook, so
+//! its answer is recognised by that text; a test with a real server holds the two together.
+
+use std::{
+    convert::Infallible,
+    pin::Pin,
+    task::{Context, Poll},
+};
+
+use bytes::Bytes;
+use http::HeaderMap;
+use http_body::{Frame, SizeHint};
+use tonic::{Code, Status, body::Body};
+use tower::{Layer, Service};
+
+use super::{Answer, Request, Response, code_of, refusal, trailers};
+use crate::fault::{Fault, Reason};
+
+/// How tonic's text begins, as it travels in a header.
+const TEXT: &[u8] = b"Error, decoded message length too large";
+/// The same with blanks encoded.
+const TEXT_ENCODED: &[u8] = b"Error,%20decoded%20message%20length%20too%20large";
+
+/// Translates tonic's refusal of large messages.
+#[derive(Debug, Clone, Copy)]
+pub struct MessageSizeLayer {
+    bytes_max: usize,
+}
+
+impl MessageSizeLayer {
+    /// For services that decode messages of up to `bytes_max`.
+    #[must_use]
+    pub fn new(bytes_max: usize) -> Self {
+        Self { bytes_max }
+    }
+
+    fn fault(self) -> Fault {
+        let rule = format!("must be at most {} bytes", self.bytes_max);
+        Fault::violation(Reason::RequestBodyTooLarge, "message", rule)
+    }
+}
+
+fn is_too_large(headers: &HeaderMap) -> bool {
+    code_of(headers) == Some(Code::OutOfRange)
+        && headers.get(Status::GRPC_MESSAGE).is_some_and(|text| {
+            let text = text.as_bytes();
+            text.starts_with(TEXT) || text.starts_with(TEXT_ENCODED)
+        })
+}
+
+impl<S> Layer<S> for MessageSizeLayer {
+    type Service = MessageSize<S>;
+
+    fn layer(&self, inner: S) -> MessageSize<S> {
+        let limit = *self;
+        MessageSize { inner, limit }
+    }
+}
+
+/// See the module.
+#[derive(Debug, Clone)]
+pub struct MessageSize<S> {
+    inner: S,
+    limit: MessageSizeLayer,
+}
+
+impl<S> Service<Request> for MessageSize<S>
+where
+    S: Service<Request, Response = Response, Error = Infallible>,
+    S::Future: Send + 'static,
+{
+    type Response = Response;
+    type Error = Infallible;
+    type Future = Answer;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        self.inner.poll_ready(cx)
+    }
+
+    fn call(&mut self, request: Request) -> Answer {
+        let limit = self.limit;
+        let answer = self.inner.call(request);
+        Box::pin(async move {
+            let answer = answer.await?;
+            if is_too_large(answer.headers()) {
+                return Ok(refusal(limit.fault()));
+            }
+            Ok(answer.map(|body| Body::new(Translated { body, limit })))
+        })
+    }
+}
+
+/// A body whose trailers are translated: a stream of requests is refused after the answer began.
+struct Translated {
+    body: Body,
+    limit: MessageSizeLayer,
+}
+
+impl http_body::Body for Translated {
+    type Data = Bytes;
+    type Error = Status;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
+        let frame = std::task::ready!(Pin::new(&mut self.body).poll_frame(cx));
+        Poll::Ready(match frame {
+            Some(Ok(frame)) if frame.trailers_ref().is_some_and(is_too_large) => {
+                Some(Ok(Frame::trailers(trailers(self.limit.fault()))))
+            }
+            other => other,
+        })
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
