@@ -9,4 +9,7 @@
     reason = "tests"
 )]
 
+mod batches;
+mod conditions;
 mod entities;
+mod tables;

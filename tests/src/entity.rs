@@ -12,6 +12,14 @@ pub fn entity<const N: usize>(partition: &str, row: &str, properties: [Property;
     }
 }
 
+/// An entity with a key and any number of properties.
+pub fn entity_of(partition: &str, row: &str, properties: Vec<Property>) -> Entity {
+    Entity {
+        properties,
+        ..entity(partition, row, [])
+    }
+}
+
 /// A property.
 pub fn prop(name: &str, kind: Kind) -> Property {
     Property {
@@ -23,6 +31,19 @@ pub fn prop(name: &str, kind: Kind) -> Property {
 /// A string property.
 pub fn string(name: &str, text: &str) -> Property {
     prop(name, Kind::StringValue(text.to_owned()))
+}
+
+/// An Int32 property.
+pub fn int(name: &str, number: i32) -> Property {
+    prop(name, Kind::Int32Value(number))
+}
+
+/// A property without a value.
+pub fn null(name: &str) -> Property {
+    Property {
+        name: name.to_owned(),
+        value: None,
+    }
 }
 
 /// A double property.
@@ -42,4 +63,9 @@ pub fn value_of<'a>(entity: &'a Entity, name: &str) -> Option<&'a Kind> {
 /// The key of an entity.
 pub fn key_of(entity: &Entity) -> (&str, &str) {
     (&entity.partition_key, &entity.row_key)
+}
+
+/// A text in the order in which keys and names are sorted.
+pub fn utf16(text: &str) -> Vec<u16> {
+    text.encode_utf16().collect()
 }

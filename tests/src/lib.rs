@@ -11,16 +11,21 @@
 )]
 
 mod entity;
+mod operation;
+mod policies;
 mod process;
+mod raw;
 mod refusal;
 mod table;
+mod tables;
 mod world;
 
 pub use crate::{
-    entity::{double, entity, key_of, prop, string, value_of},
+    entity::{double, entity, entity_of, int, key_of, null, prop, string, utf16, value_of},
+    operation::{delete_op, insert_op, update_op, upsert_op},
     process::{Server, server_binary},
     refusal::Refusal,
-    table::{Table, Version},
+    table::{Imported, Table, Version},
     world::{Transport, World},
 };
 

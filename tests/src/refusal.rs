@@ -19,6 +19,11 @@ pub struct Refusal {
 }
 
 impl Refusal {
+    /// The code and the reason, to compare both at once.
+    pub fn kind(&self) -> (Code, &str) {
+        (self.code, &self.reason)
+    }
+
     /// What a status says.
     pub fn of(status: &Status) -> Self {
         let details = status.get_error_details();

@@ -1,13 +1,22 @@
 //! The verbs on one table.
 
-use futures::{StreamExt as _, TryStreamExt as _};
+use futures::TryStreamExt as _;
 use tonic::Status;
 use trestle_proto::table::v1::{
-    self as proto, BatchOperation, Entity, WriteMode, batch_operation::Operation, stored,
+    self as proto, BatchOperation, Entity, WriteMode,
+    batch_operation::Operation,
+    import_entities_request::{Chunk, Message, Spec},
+    stored,
     table_service_client::TableServiceClient,
 };
 
 use crate::{Refusal, Transport};
+
+/// A choice of properties.
+fn mask(names: &[&str]) -> proto::PropertyMask {
+    let paths = names.iter().map(|name| (*name).to_owned()).collect();
+    proto::PropertyMask { paths }
+}
 
 /// A table of a world.
 #[derive(Debug, Clone)]
@@ -159,6 +168,42 @@ impl Table {
             .collect())
     }
 
+    /// Reads some properties of an entity; also what that cost.
+    pub async fn get_selected(
+        &self,
+        partition: &str,
+        row: &str,
+        names: &[&str],
+    ) -> Outcome<(Entity, proto::QueryCost)> {
+        let request = proto::GetEntityRequest {
+            table: self.name(),
+            partition_key: partition.to_owned(),
+            row_key: row.to_owned(),
+            select: Some(mask(names)),
+        };
+        let response = self.client().get_entity(request).await;
+        let response = response.map_err(refused)?.into_inner();
+        let entity = prost::Message::decode(response.entity).expect("an entity");
+        Ok((entity, response.cost.expect("a read has a cost")))
+    }
+
+    /// The plan of a query.
+    pub async fn explain(
+        &self,
+        filter: &str,
+        select: &[&str],
+        analyze: bool,
+    ) -> Outcome<proto::ExplainQueryResponse> {
+        let request = proto::ExplainQueryRequest {
+            table: self.name(),
+            filter: filter.to_owned(),
+            select: Some(mask(select)),
+            analyze,
+        };
+        let response = self.client().explain_query(request).await;
+        response.map(tonic::Response::into_inner).map_err(refused)
+    }
+
     /// One page of a query, as asked for.
     pub async fn page(
         &self,
@@ -226,39 +271,87 @@ impl Table {
         stream.map_err(refused).try_collect().await
     }
 
+    /// A stream, to be read at the pace of the test.
+    pub async fn open_stream(
+        &self,
+        request: proto::StreamEntitiesRequest,
+    ) -> Outcome<tonic::Streaming<proto::StreamEntitiesResponse>> {
+        let request = proto::StreamEntitiesRequest {
+            table: self.name(),
+            ..request
+        };
+        let response = self.client().stream_entities(request).await;
+        response.map(tonic::Response::into_inner).map_err(refused)
+    }
+
     /// Imports chunks; the failures by position.
     pub async fn import(
         &self,
         mode: Option<WriteMode>,
         chunks: Vec<Vec<Entity>>,
     ) -> Outcome<Vec<(u64, tonic_types::Status)>> {
-        use proto::import_entities_request::{Chunk, Message, Spec};
-        let spec = Spec {
-            table: self.name(),
-            mode: mode.map(i32::from),
-        };
         let chunks = chunks
             .into_iter()
             .map(|entities| Message::Chunk(Chunk { entities }));
-        let messages: Vec<_> = std::iter::once(Message::Spec(spec)).chain(chunks).collect();
-        let requests =
-            futures::stream::iter(messages).map(|message| proto::ImportEntitiesRequest {
-                message: Some(message),
-            });
-        let responses = self
-            .client()
-            .import_entities(requests)
-            .await
-            .map_err(refused)?;
-        let responses: Vec<_> = responses
-            .into_inner()
-            .map_err(refused)
-            .try_collect()
-            .await?;
-        let results = responses.into_iter().flat_map(|response| response.results);
-        Ok(results
-            .filter_map(|result| Some((result.index, result.error?)))
-            .collect())
+        let messages = std::iter::once(Message::Spec(self.spec(mode))).chain(chunks);
+        let imported = self.import_messages(messages.map(Some).collect()).await;
+        match imported.failure {
+            Some(refusal) => Err(refusal),
+            None => Ok(imported.failures()),
+        }
+    }
+
+    /// The first message of an import.
+    pub fn spec(&self, mode: Option<WriteMode>) -> Spec {
+        Spec {
+            table: self.name(),
+            mode: mode.map(i32::from),
+        }
+    }
+
+    /// Imports with messages of any kind, in any order.
+    pub async fn import_messages(&self, messages: Vec<Option<Message>>) -> Imported {
+        let messages = messages
+            .into_iter()
+            .map(|message| proto::ImportEntitiesRequest { message });
+        let mut imported = Imported::default();
+        let requests = futures::stream::iter(messages.collect::<Vec<_>>());
+        let mut responses = match self.client().import_entities(requests).await {
+            Ok(response) => response.into_inner(),
+            Err(status) => {
+                imported.failure = Some(refused(status));
+                return imported;
+            }
+        };
+        loop {
+            match responses.message().await {
+                Ok(Some(response)) => imported.responses.push(response),
+                Ok(None) => return imported,
+                Err(status) => {
+                    imported.failure = Some(refused(status));
+                    return imported;
+                }
+            }
+        }
+    }
+}
+
+/// What an import answered.
+#[derive(Debug, Default)]
+pub struct Imported {
+    /// One for each chunk.
+    pub responses: Vec<proto::ImportEntitiesResponse>,
+    /// What ended it before its end.
+    pub failure: Option<Refusal>,
+}
+
+impl Imported {
+    /// The entities that were not written, by position.
+    pub fn failures(&self) -> Vec<(u64, tonic_types::Status)> {
+        let results = self.responses.iter().flat_map(|response| &response.results);
+        results
+            .filter_map(|result| Some((result.index, result.error.clone()?)))
+            .collect()
     }
 }
 

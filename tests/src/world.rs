@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tempfile::TempDir;
 use tonic::{body::Body, transport::Endpoint};
 use tower::{BoxError, ServiceExt, util::BoxCloneSyncService};
-use trestle_kv::{FjallEngine, FjallOptions};
+use trestle_kv::{Engine, FjallEngine, FjallOptions};
 use trestle_proto::table::v1::{CreateTableRequest, table_service_client::TableServiceClient};
 use trestle_service::clock::SystemClock;
 use trestle_table::{Deps, KEYSPACES, TableRole};
@@ -17,24 +17,31 @@ pub type Transport = BoxCloneSyncService<http::Request<Body>, http::Response<Bod
 
 /// A server on a store of its own, and a client of it.
 pub struct World {
+    transport: Transport,
     client: TableServiceClient<Transport>,
     // Dropped in this order: the processes before the directory that they use.
     _servers: Vec<Server>,
-    _data: TempDir,
+    _data: Option<TempDir>,
 }
 
 impl World {
     /// The server in this process, called without a socket.
     pub async fn in_process() -> Self {
         let data = tempfile::tempdir().expect("a directory");
-        let role = table_role(&data).server();
-        let transport = ServiceExt::<http::Request<Body>>::map_err(role, BoxError::from);
-        let client = client(BoxCloneSyncService::new(transport));
+        let options = FjallOptions::new(data.path(), KEYSPACES.to_vec());
+        let engine = FjallEngine::open(options).expect("the store opens");
         Self {
-            client,
-            _servers: Vec::new(),
-            _data: data,
+            _data: Some(data),
+            ..Self::on_engine(Arc::new(engine))
         }
+    }
+
+    /// The server in this process, on a store of the test's choice.
+    pub fn on_engine(engine: Arc<dyn Engine>) -> Self {
+        let clock = Arc::new(SystemClock);
+        let role = TableRole::new(Deps { engine, clock }).server();
+        let transport = ServiceExt::<http::Request<Body>>::map_err(role, BoxError::from);
+        Self::new(BoxCloneSyncService::new(transport), Vec::new(), None)
     }
 
     /// The server in a process of its own, all roles in one.
@@ -42,12 +49,8 @@ impl World {
         let data = tempfile::tempdir().expect("a directory");
         let path = data.path().to_str().expect("a path in UTF-8").to_owned();
         let server = Server::start(&["--data-dir", &path], &[]);
-        let client = client(connect(&server.endpoint()).await);
-        Self {
-            client,
-            _servers: vec![server],
-            _data: data,
-        }
+        let transport = connect(&server.endpoint()).await;
+        Self::new(transport, vec![server], Some(data))
     }
 
     /// Gateway and table service, each in a process of its own.
@@ -58,12 +61,22 @@ impl World {
         let endpoint = table.endpoint();
         let settings = [("TRESTLE__GATEWAY__TABLE_ENDPOINT", endpoint.as_str())];
         let gateway = Server::start(&["--roles", "gateway"], &settings);
-        let client = client(connect(&gateway.endpoint()).await);
+        let transport = connect(&gateway.endpoint()).await;
+        Self::new(transport, vec![gateway, table], Some(data))
+    }
+
+    fn new(transport: Transport, servers: Vec<Server>, data: Option<TempDir>) -> Self {
         Self {
-            client,
-            _servers: vec![gateway, table],
+            client: client(transport.clone()),
+            transport,
+            _servers: servers,
             _data: data,
         }
+    }
+
+    /// What the client sends its calls through.
+    pub(crate) fn transport(&self) -> Transport {
+        self.transport.clone()
     }
 
     /// A client.
@@ -105,13 +118,4 @@ async fn connect(endpoint: &str) -> Transport {
         channel,
         BoxError::from,
     ))
-}
-
-fn table_role(data: &TempDir) -> TableRole {
-    let options = FjallOptions::new(data.path(), KEYSPACES.to_vec());
-    let engine = Arc::new(FjallEngine::open(options).expect("the store opens"));
-    TableRole::new(Deps {
-        engine,
-        clock: Arc::new(SystemClock),
-    })
 }

@@ -1,4 +1,4 @@
-"""What every test of the suite starts from: a server, a channel, stubs made from the protos at hand, a fresh table."""
+"""What every test starts from: a server, a channel, stubs made from the protos, an empty table."""
 
 import importlib
 import itertools
@@ -35,13 +35,13 @@ def _generate(out):
     ]
     code = protoc.main(arguments + [str(PROTO / source) for source in SOURCES])
     assert code == 0, f"protoc ended with code {code}"
-    # The google.api and google.rpc modules come from googleapis-common-protos, as for any Python user.
+    # The google.* modules come from googleapis-common-protos, as for any Python user.
     sys.path.insert(0, out)
 
 
 @pytest.fixture(scope="session")
 def api():
-    """The generated modules: `api.pb` with the messages, `api.rpc` with the stubs, `api.errors` with the reasons."""
+    """The generated modules: messages (`pb`, `entity`), stubs (`rpc`), error reasons (`errors`)."""
     with tempfile.TemporaryDirectory() as out:
         _generate(out)
         yield types.SimpleNamespace(

@@ -4,7 +4,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 
 def entity(api, partition_key, row_key, **values):
-    """An entity; each value is a pair of the field of `Value` and what to set, or a str or an int32."""
+    """An entity; a value is a pair of a field of `Value` and its content, or a str or an int32."""
     made = api.entity.Entity(partition_key=partition_key, row_key=row_key)
     for name, value in values.items():
         if isinstance(value, str):

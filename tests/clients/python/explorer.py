@@ -1,4 +1,4 @@
-"""A client that knows nothing of the contract: it asks the server by reflection, as grpcurl does."""
+"""A client that knows nothing of the contract and asks by reflection, as grpcurl does."""
 
 import grpc
 from google.protobuf import descriptor_pb2, descriptor_pool, json_format, message_factory
@@ -31,7 +31,7 @@ class Explorer:
         ]
 
     def file(self, **question):
-        """The descriptor of a file, asked for by `file_by_filename` or `file_containing_symbol`; loads what it imports."""
+        """The descriptor of a file, found by name or by symbol; loads what it imports."""
         answer = self.ask(**question)
         assert not answer.HasField("error_response"), answer.error_response.error_message
         wanted = None
@@ -58,7 +58,7 @@ class Explorer:
     def call(self, service, method, request, **more):
         """Calls a method with a request as JSON would give it; the answer in the same form.
 
-        The request of a client stream is a list of requests; the answer of a server stream is a list of answers.
+        A client stream takes a list of requests, a server stream gives a list of answers.
         """
         found = self.service(service).methods_by_name[method]
         request_class = message_factory.GetMessageClass(found.input_type)

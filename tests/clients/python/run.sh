@@ -3,9 +3,9 @@
 #
 #   tests/clients/python/run.sh [pytest arguments]
 #
-# Makes its own virtual environment in target/clients. TRESTLE_BIN names another binary than the debug build.
-# Ends with code 0 and a line that begins with SKIPPED where there is no python3; every other failure to set
-# itself up is a failure.
+# Makes its own virtual environment in target/clients. TRESTLE_BIN names another binary than the
+# debug build. Ends with code 0 and a line that begins with SKIPPED where there is no python3;
+# every other failure to set itself up is a failure.
 set -euo pipefail
 
 if ! command -v python3 >/dev/null; then

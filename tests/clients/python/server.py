@@ -1,4 +1,4 @@
-"""A `trestle serve` process of a test: started on free ports, stopped at the end, killed when a test wants a crash."""
+"""A `trestle serve` process on free ports, which a test stops, or kills as a crash would."""
 
 import os
 import select

@@ -1,4 +1,4 @@
-"""Exploration without any proto at hand: list, describe, and every RPC, by both versions of reflection."""
+"""Exploration without protos: list, describe, and every RPC, by both versions of reflection."""
 
 import grpc
 import pytest

@@ -1,4 +1,4 @@
-"""The service around the tables: settings, state, health, deadlines, request ids, the admin port."""
+"""Around the tables: settings, state, health, deadlines, request ids, the admin port."""
 
 import threading
 import urllib.request

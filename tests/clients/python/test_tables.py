@@ -1,10 +1,10 @@
 """Tables and their access policies, through generated stubs."""
 
+import grpc
 import pytest
 
 from entities import timestamp
 from failures import refused
-import grpc
 
 
 def test_a_table_is_found_in_any_case_and_keeps_the_case_it_was_created_with(api, stub):

@@ -1,0 +1,193 @@
+//! What each write does where the entity exists, exists in another version, or is absent.
+
+use tonic::Code;
+use trestle_proto::table::v1::WriteMode::{self, Merge, Replace};
+use trestle_tests::{Refusal, Table, World, entity, int, scenario, value_of};
+
+scenario!(
+    a_write_succeeds_where_the_stored_version_fits_its_condition,
+    a_write_with_a_stale_etag_is_aborted_and_changes_nothing,
+    a_write_that_needs_an_entity_says_not_found_whatever_its_condition,
+    an_upsert_inserts_what_is_absent_and_writes_over_what_is_there,
+    an_insert_of_an_existing_entity_is_refused_and_changes_nothing,
+    a_malformed_etag_is_refused_before_anything_is_looked_up,
+    an_etag_is_understood_however_its_colons_are_escaped,
+);
+
+const STALE: (Code, &str) = (Code::Aborted, "UPDATE_CONDITION_NOT_SATISFIED");
+const ABSENT: (Code, &str) = (Code::NotFound, "RESOURCE_NOT_FOUND");
+
+/// An entity with the properties `a` and `b` at `row`, and the etags of its first and second version.
+async fn two_versions(table: &Table, row: &str) -> (String, String) {
+    let first = entity("p", row, [int("a", 1), int("b", 1)]);
+    let first = table.upsert(first, Replace).await.unwrap();
+    let second = entity("p", row, [int("a", 2), int("b", 2)]);
+    let second = table.upsert(second, Replace).await.unwrap();
+    (first.etag, second.etag)
+}
+
+async fn numbers(table: &Table, row: &str) -> (Option<i32>, Option<i32>) {
+    use trestle_proto::table::v1::value::Kind;
+    let stored = table.get("p", row).await.unwrap();
+    let number = |name| match value_of(&stored, name) {
+        Some(Kind::Int32Value(number)) => Some(*number),
+        _ => None,
+    };
+    (number("a"), number("b"))
+}
+
+fn change(row: &str) -> trestle_proto::table::v1::Entity {
+    entity("p", row, [int("a", 3)])
+}
+
+async fn a_write_succeeds_where_the_stored_version_fits_its_condition(world: &World) {
+    let table = world.table("matching").await;
+
+    for (place, condition) in ["etag", "*", "absent"].into_iter().enumerate() {
+        let row = |kind: &str| format!("{kind}{place}");
+        for (mode, left) in [(Replace, None), (Merge, Some(2))] {
+            let row = row(mode.as_str_name());
+            let (_, current) = two_versions(&table, &row).await;
+            let if_match = match condition {
+                "etag" => Some(current.as_str()),
+                "*" => Some("*"),
+                _ => None,
+            };
+            let written = table.update(change(&row), mode, if_match).await.unwrap();
+            assert_ne!(written.etag, current);
+            assert_eq!(numbers(&table, &row).await, (Some(3), left), "{condition}");
+        }
+        let row = row("delete");
+        let (_, current) = two_versions(&table, &row).await;
+        let if_match = match condition {
+            "etag" => Some(current.as_str()),
+            "*" => Some("*"),
+            _ => None,
+        };
+        table.delete("p", &row, if_match).await.unwrap();
+        assert_eq!(table.get("p", &row).await.unwrap_err().kind(), ABSENT);
+    }
+}
+
+async fn a_write_with_a_stale_etag_is_aborted_and_changes_nothing(world: &World) {
+    let table = world.table("stale").await;
+    let (first, second) = two_versions(&table, "r").await;
+    let stale = Some(first.as_str());
+
+    let refusals = [
+        table.update(change("r"), Replace, stale).await.unwrap_err(),
+        table.update(change("r"), Merge, stale).await.unwrap_err(),
+        table.delete("p", "r", stale).await.unwrap_err(),
+    ];
+
+    assert!(refusals.iter().all(|r| r.kind() == STALE), "{refusals:?}");
+    assert_eq!(table.get("p", "r").await.unwrap().etag, second);
+    assert_eq!(numbers(&table, "r").await, (Some(2), Some(2)));
+}
+
+async fn a_write_that_needs_an_entity_says_not_found_whatever_its_condition(world: &World) {
+    let table = world.table("absent").await;
+    let (_, etag) = two_versions(&table, "other").await;
+
+    for if_match in [Some(etag.as_str()), Some("*"), None] {
+        let refusals = [
+            table
+                .update(change("r"), Replace, if_match)
+                .await
+                .unwrap_err(),
+            table
+                .update(change("r"), Merge, if_match)
+                .await
+                .unwrap_err(),
+            table.delete("p", "r", if_match).await.unwrap_err(),
+        ];
+        assert!(refusals.iter().all(|r| r.kind() == ABSENT), "{refusals:?}");
+    }
+    assert_eq!(table.rows("").await.unwrap(), ["other"]);
+}
+
+async fn an_upsert_inserts_what_is_absent_and_writes_over_what_is_there(world: &World) {
+    let table = world.table("upserts").await;
+
+    for (mode, kept) in [(Replace, None), (Merge, Some(2))] {
+        let row = mode.as_str_name();
+        table.upsert(change(row), mode).await.unwrap();
+        assert_eq!(numbers(&table, row).await, (Some(3), None), "inserted");
+
+        two_versions(&table, row).await;
+        table.upsert(change(row), mode).await.unwrap();
+        assert_eq!(numbers(&table, row).await, (Some(3), kept), "written over");
+    }
+}
+
+async fn an_insert_of_an_existing_entity_is_refused_and_changes_nothing(world: &World) {
+    let table = world.table("inserts").await;
+    let (_, second) = two_versions(&table, "r").await;
+
+    let refused = table.insert(change("r")).await.unwrap_err();
+
+    let wanted = (Code::AlreadyExists, "ENTITY_ALREADY_EXISTS");
+    assert_eq!(refused.kind(), wanted);
+    assert_eq!(table.get("p", "r").await.unwrap().etag, second);
+    assert_eq!(numbers(&table, "r").await, (Some(2), Some(2)));
+}
+
+async fn a_malformed_etag_is_refused_before_anything_is_looked_up(world: &World) {
+    let table = world.table("malformed").await;
+    let (_, etag) = two_versions(&table, "r").await;
+    let bare_time = etag.replace("W/\"datetime'", "").replace("'\"", "");
+    let attempts = [
+        "",
+        "**",
+        "nonsense",
+        "\"strong\"",
+        "W/\"datetime''\"",
+        "W/\"datetime'yesterday'\"",
+        "W/\"datetime'2020-13-40T99%3A00%3A00Z'\"",
+        "W/\"0x5B168C7B6E589D2\"",
+        &bare_time,
+        &etag[..etag.len() - 1],
+    ];
+
+    for malformed in attempts {
+        for row in ["r", "absent"] {
+            let refusals: [Refusal; 3] = [
+                update(&table, row, Replace, malformed).await,
+                update(&table, row, Merge, malformed).await,
+                table.delete("p", row, Some(malformed)).await.unwrap_err(),
+            ];
+            for refusal in refusals {
+                let wanted = (Code::InvalidArgument, "INVALID_INPUT");
+                assert_eq!(refusal.kind(), wanted, "{malformed}");
+                assert_eq!(refusal.fields, ["if_match"]);
+            }
+        }
+    }
+    assert_eq!(table.get("p", "r").await.unwrap().etag, etag);
+}
+
+async fn update(table: &Table, row: &str, mode: WriteMode, etag: &str) -> Refusal {
+    table
+        .update(change(row), mode, Some(etag))
+        .await
+        .unwrap_err()
+}
+
+async fn an_etag_is_understood_however_its_colons_are_escaped(world: &World) {
+    let table = world.table("escapes").await;
+    let respellings: [fn(&str) -> String; 3] = [
+        |etag| etag.to_owned(),
+        |etag| etag.replace("%3A", ":"),
+        |etag| etag.replace("%3A", "%3a"),
+    ];
+
+    for respell in respellings {
+        let (first, second) = two_versions(&table, "r").await;
+        assert!(second.contains("%3A"), "{second}");
+        let stale = update(&table, "r", Merge, &respell(&first)).await;
+        assert_eq!(stale.kind(), STALE);
+        let current = respell(&second);
+        let written = table.update(change("r"), Merge, Some(&current)).await;
+        assert!(written.is_ok(), "{current}: {written:?}");
+    }
+}
