@@ -1,0 +1,135 @@
+//! What a process says about itself: to gRPC clients per service, to an orchestrator with reasons.
+//!
+//! The process as a whole, the service with the empty name, serves while each of its parts does and it is not
+//! shutting down.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use tonic_health::{
+    ServingStatus,
+    server::{HealthReporter, HealthService},
+};
+use trestle_service::layer::CallService;
+
+/// The name of the process as a whole.
+const WHOLE: &str = "";
+
+/// The health of a process. Clones share it.
+#[derive(Clone)]
+pub struct Health {
+    reporter: HealthReporter,
+    state: Arc<Mutex<State>>,
+}
+
+#[derive(Default)]
+struct State {
+    /// Services, and what is the matter with each.
+    parts: BTreeMap<&'static str, Option<String>>,
+    draining: bool,
+}
+
+impl State {
+    fn problems(&self) -> Vec<String> {
+        let draining = self.draining.then(|| "shutting down".to_owned());
+        let broken = |(name, problem): (&&str, &Option<String>)| {
+            problem.as_ref().map(|problem| format!("{name}: {problem}"))
+        };
+        draining
+            .into_iter()
+            .chain(self.parts.iter().filter_map(broken))
+            .collect()
+    }
+
+    fn status(&self, name: &str) -> ServingStatus {
+        let serving = if name == WHOLE {
+            self.problems().is_empty()
+        } else {
+            !self.draining && self.parts.get(name).is_some_and(Option::is_none)
+        };
+        if serving {
+            ServingStatus::Serving
+        } else {
+            ServingStatus::NotServing
+        }
+    }
+}
+
+impl Health {
+    /// Of a process with these services, all of which serve.
+    pub async fn of(services: &[&'static str]) -> Self {
+        let parts = services.iter().map(|name| (*name, None)).collect();
+        let state = State {
+            parts,
+            draining: false,
+        };
+        let health = Self {
+            reporter: HealthReporter::new(),
+            state: Arc::new(Mutex::new(state)),
+        };
+        for service in services {
+            health.publish(service).await;
+        }
+        health
+    }
+
+    /// Says what is the matter with a service; nothing, if it serves.
+    pub async fn report(&self, service: &'static str, problem: Option<String>) {
+        let changed = {
+            let mut state = self.lock();
+            let known = state.parts.entry(service).or_default();
+            let changed = known.is_some() != problem.is_some();
+            *known = problem;
+            changed
+        };
+        if changed {
+            self.publish(service).await;
+            self.publish(WHOLE).await;
+        }
+    }
+
+    /// Says that the process shuts down.
+    pub async fn drain(&self) {
+        self.lock().draining = true;
+        for name in self.names() {
+            self.publish(name).await;
+        }
+    }
+
+    /// Ends every watch, after the last status was sent: a watch would otherwise never end, nor its connection.
+    pub async fn end_watches(&self) {
+        let mut reporter = self.reporter.clone();
+        for name in self.names() {
+            reporter.clear_service_status(name).await;
+        }
+    }
+
+    /// What is the matter, a line each; nothing, if the process is ready for calls.
+    #[must_use]
+    pub fn problems(&self) -> Vec<String> {
+        self.lock().problems()
+    }
+
+    /// The gRPC health service.
+    #[must_use]
+    pub fn service(&self) -> CallService {
+        let service = HealthService::from_health_reporter(self.reporter.clone());
+        CallService::new(tonic_health::pb::health_server::HealthServer::new(service))
+    }
+
+    fn names(&self) -> Vec<&'static str> {
+        let state = self.lock();
+        std::iter::once(WHOLE).chain(state.parts.keys().copied()).collect()
+    }
+
+    async fn publish(&self, name: &'static str) {
+        let status = self.lock().status(name);
+        self.reporter.set_service_status(name, status).await;
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,72 @@
+//! A named loop in the background: one shape for all such work.
+//!
+//! Each tick does one bounded step and says whether there is more. Between ticks the loop waits, with jitter so that
+//! many processes do not act in step, or until it is woken. A failed tick is logged and tried again after the wait.
+
+use std::{error::Error, future::Future, pin::Pin, sync::Arc, time::Duration};
+
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+use tracing::{debug, warn};
+
+/// Why a tick failed.
+pub type TickError = Box<dyn Error + Send + Sync>;
+
+type Tick = Box<dyn FnMut() -> Pin<Box<dyn Future<Output = Result<bool, TickError>> + Send>> + Send>;
+
+/// A loop that was not started yet.
+pub struct Task {
+    name: &'static str,
+    every: Duration,
+    wake: Arc<Notify>,
+    tick: Tick,
+}
+
+impl Task {
+    /// Calls `tick` about `every` so often. Its answer: whether the next step should follow at once.
+    pub fn new<F, A>(name: &'static str, every: Duration, mut tick: F) -> Self
+    where
+        F: FnMut() -> A + Send + 'static,
+        A: Future<Output = Result<bool, TickError>> + Send + 'static,
+    {
+        Self {
+            name,
+            every,
+            wake: Arc::new(Notify::new()),
+            tick: Box::new(move || Box::pin(tick())),
+        }
+    }
+
+    /// The name, for logs.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// Ends the current wait, or skips the next one.
+    #[must_use]
+    pub fn waker(&self) -> Arc<Notify> {
+        Arc::clone(&self.wake)
+    }
+
+    /// Runs until `stop`, at the latest to the end of a tick. `random` yields numbers from 0 up to 1 for the jitter.
+    pub async fn run(mut self, stop: CancellationToken, random: fn() -> f64) {
+        while !stop.is_cancelled() {
+            match (self.tick)().await {
+                Ok(true) => {
+                    tokio::task::yield_now().await;
+                    continue;
+                }
+                Ok(false) => {}
+                Err(error) => warn!(task = self.name, %error, "background step failed"),
+            }
+            let wait = self.every.mul_f64(0.75 + 0.5 * random().clamp(0.0, 1.0));
+            tokio::select! {
+                () = stop.cancelled() => {}
+                () = self.wake.notified() => {}
+                () = tokio::time::sleep(wait) => {}
+            }
+        }
+        debug!(task = self.name, "background loop ended");
+    }
+}
