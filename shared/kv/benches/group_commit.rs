@@ -229,16 +229,11 @@ async fn run(directory: PathBuf, time: Duration) {
     for (name, load) in loads {
         for tasks in [1, 16, 64, 256] {
             let seen = measure(&engine, load, tasks, time).await;
-            println!(
-                "{name:<13} {tasks:>5}  {:>10.0}  {:>10.0}  {:>5.1}  {:>8.0}  {:>6.1}  {:>6}  {:>6}",
-                seen.changes_per_second,
-                seen.changes_per_second * load.rows() as f64,
-                seen.group,
-                seen.group_micros,
-                seen.commit_micros,
-                seen.p50.as_micros(),
-                seen.p99.as_micros(),
-            );
+            print!("{name:<13} {tasks:>5}  {:>10.0}", seen.changes_per_second);
+            print!("  {:>10.0}", seen.changes_per_second * load.rows() as f64);
+            print!("  {:>5.1}  {:>8.0}", seen.group, seen.group_micros);
+            print!("  {:>6.1}  {:>6}", seen.commit_micros, seen.p50.as_micros());
+            println!("  {:>6}", seen.p99.as_micros());
         }
     }
     reads(&engine, time).await;

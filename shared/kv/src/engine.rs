@@ -16,9 +16,10 @@ pub trait Engine: Send + Sync + 'static {
     /// [`EngineError::Unavailable`].
     async fn snapshot(&self) -> Result<Box<dyn Snapshot>, EngineError>;
 
-    /// Reads the keys of the change, lets it decide, and writes what it decided, all in one step: no other commit
-    /// comes between. Returns once the writes are durable, as the engine is configured. A change that decides to
-    /// write nothing succeeds without a sync. `decide` may run more than once; the last run counts.
+    /// Reads the keys of the change, lets it decide, and writes what it decided, all in one step:
+    /// no other commit comes between. Returns once the writes are durable, as the engine is
+    /// configured. A change that decides to write nothing succeeds without a sync. `decide` may
+    /// run more than once; the last run counts.
     ///
     /// # Errors
     /// Every kind of [`CommitError`]. A caller that drops the future does not undo the commit.
@@ -28,7 +29,8 @@ pub trait Engine: Send + Sync + 'static {
     fn status(&self) -> EngineStatus;
 }
 
-/// A consistent view of the map; later commits do not change it. Hold it for a page, not for a client's pace.
+/// A consistent view of the map; later commits do not change it. Hold it for a page, not for a
+/// client's pace.
 #[async_trait]
 pub trait Snapshot: Send + Sync {
     /// The value of a key.
@@ -51,8 +53,9 @@ pub type Decide = Box<dyn FnMut(&[Option<Bytes>]) -> Vec<Write> + Send>;
 pub struct Change {
     /// The keys whose values `decide` is given, in this order.
     pub reads: Vec<Bytes>,
-    /// From the newest values of `reads` to the writes. Must be pure, fast and free of I/O: an engine may run it on
-    /// its one commit thread, or again after a conflict. No writes means that nothing is committed.
+    /// From the newest values of `reads` to the writes. Must be pure, fast and free of I/O: an
+    /// engine may run it on its one commit thread, or again after a conflict. No writes means that
+    /// nothing is committed.
     pub decide: Decide,
 }
 
@@ -128,7 +131,8 @@ pub struct EngineStatus {
     pub free_bytes: Option<u64>,
 }
 
-/// Commits a typed decision: what `decide` returned last is what the caller gets, once it is durable.
+/// Commits a typed decision: what `decide` returned last is what the caller gets, once it is
+/// durable.
 ///
 /// An `Err` of `decide` writes nothing and comes back as `Ok(Err(_))`.
 ///

@@ -1,4 +1,5 @@
-//! What an engine can fail with, from the caller's point of view: each kind asks for a different reaction.
+//! What an engine can fail with, from the caller's point of view: each kind asks for a different
+//! reaction.
 
 use std::sync::Arc;
 
@@ -24,13 +25,15 @@ pub enum EngineError {
 /// Except after [`CommitError::Unknown`], nothing of the change was written.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum CommitError {
-    /// The engine cannot take writes just now, or its queue is full. Nothing was written; repeat as is.
+    /// The engine cannot take writes just now, or its queue is full. Nothing was written; repeat
+    /// as is.
     #[error("storage unavailable: {reason}")]
     Unavailable {
         /// What is the matter.
         reason: Arc<str>,
     },
-    /// Free disk space is below the reserve. Nothing was written. Changes that only remove keys are still taken.
+    /// Free disk space is below the reserve. Nothing was written. Changes that only remove keys
+    /// are still taken.
     #[error("disk space short: free_bytes=`{free_bytes}`, reserve_bytes=`{reserve_bytes}`")]
     Full {
         /// Free space, in bytes.
@@ -38,19 +41,22 @@ pub enum CommitError {
         /// The configured reserve, in bytes.
         reserve_bytes: u64,
     },
-    /// A sync or a write failed before, so the engine takes no write ever again in this process. Nothing was written.
+    /// A sync or a write failed before, so the engine takes no write ever again in this process.
+    /// Nothing was written.
     #[error("storage stopped after a failed write: {reason}")]
     Stopped {
         /// The first failure.
         reason: Arc<str>,
     },
-    /// The write or the sync of this very change failed: it may or may not be there after a restart.
+    /// The write or the sync of this very change failed: it may or may not be there after a
+    /// restart.
     #[error("outcome of the write unknown: {reason}")]
     Unknown {
         /// What failed.
         reason: Arc<str>,
     },
-    /// The change breaks a limit of the engine (see [`crate::limits`]). Nothing was written. A defect in the caller.
+    /// The change breaks a limit of the engine (see [`crate::limits`]). Nothing was written. A
+    /// defect in the caller.
     #[error("change refused: {reason}")]
     Refused {
         /// Which limit, and the value.

@@ -3,8 +3,8 @@
 //! A service asks for three things only: a consistent view ([`Engine::snapshot`]), an ordered
 //! page of it ([`Snapshot::scan`]), and an atomic change that depends on what is there
 //! ([`Engine::commit`]). [`FjallEngine`] keeps the map on disk, [`MemoryEngine`] in memory.
-//! The module [`conformance`](#testing) states the contract as functions; an engine is accepted when all of
-//! them pass.
+//! The module [`conformance`](#testing) states the contract as functions; an engine is accepted
+//! when all of them pass.
 //!
 //! # The contract
 //!

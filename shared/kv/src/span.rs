@@ -2,7 +2,8 @@
 
 use bytes::Bytes;
 
-/// A range of keys of one kind: from `start`, inclusive, to `end`, exclusive, read in one direction.
+/// A range of keys of one kind: from `start`, inclusive, to `end`, exclusive, read in one
+/// direction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Span {
     /// First key of the range.
@@ -56,8 +57,8 @@ impl Span {
 
 /// The smallest key greater than every key that starts with `prefix`.
 ///
-/// A prefix of 0xFF bytes alone has no such key; the kinds of this project never get there, and the answer is then
-/// a key longer than any of them.
+/// A prefix of 0xFF bytes alone has no such key; the kinds of this project never get there, and
+/// the answer is then a key longer than any of them.
 #[must_use]
 pub fn after_prefix(prefix: &[u8]) -> Vec<u8> {
     let mut end = prefix.to_vec();
