@@ -122,11 +122,11 @@ impl Filter {
         }
         let mut missing = self.names.len();
         while missing > 0 {
-            let Some((name, value)) = properties.next_raw()? else {
+            let Some(property) = properties.next_raw()? else {
                 break;
             };
-            if let Some(index) = self.index_of(name) {
-                keep(SYSTEM_PLACES + index, ValueRef::read(value)?);
+            if let Some(index) = self.index_of(property.name) {
+                keep(SYSTEM_PLACES + index, property.value()?);
                 missing -= 1;
             }
         }

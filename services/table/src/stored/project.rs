@@ -46,11 +46,11 @@ impl Projection {
         let mut out = Vec::with_capacity(wire.len().min(1024));
         let mut from = properties.offset(wire)?;
         out.extend_from_slice(wire.get(..from).unwrap_or_default());
-        while let Some((name, _)) = properties.next_raw()? {
+        while let Some(property) = properties.next_raw()? {
             let to = properties.offset(wire)?;
             if self
                 .names
-                .binary_search_by(|own| own.as_bytes().cmp(name))
+                .binary_search_by(|own| own.as_bytes().cmp(property.name))
                 .is_ok()
             {
                 out.extend_from_slice(wire.get(from..to).unwrap_or_default());

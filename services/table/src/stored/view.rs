@@ -60,9 +60,9 @@ impl<'a> EntityView<'a> {
     /// When the entity cannot be read up to there.
     pub fn property(&self, name: &str) -> Result<Option<ValueRef<'a>>, Corrupt> {
         let mut properties = self.properties();
-        while let Some((found, value)) = properties.next_raw()? {
-            if found == name.as_bytes() {
-                return ValueRef::read(value).map(Some);
+        while let Some(property) = properties.next_raw()? {
+            if property.name == name.as_bytes() {
+                return property.value().map(Some);
             }
         }
         Ok(None)
@@ -92,8 +92,27 @@ impl<'a> EntityView<'a> {
     }
 }
 
-/// The name and the encoded value of a property.
-type RawProperty<'a> = (&'a [u8], &'a [u8]);
+/// A property whose value is not read yet.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct RawProperty<'a> {
+    /// Bytes of the name.
+    pub(crate) name: &'a [u8],
+    rest: Reader<'a>,
+}
+
+impl<'a> RawProperty<'a> {
+    #[inline]
+    pub(crate) fn value(mut self) -> Result<ValueRef<'a>, Corrupt> {
+        if !self.rest.take_tag(property::VALUE) {
+            return Err(Corrupt("property has no value"));
+        }
+        let value = self.rest.chunk()?;
+        if !self.rest.is_empty() {
+            return Err(Corrupt("property has unknown fields"));
+        }
+        ValueRef::read(value)
+    }
+}
 
 /// The properties of an encoded entity.
 #[derive(Debug, Clone)]
@@ -103,7 +122,7 @@ pub struct Properties<'a> {
 }
 
 impl<'a> Properties<'a> {
-    /// The next property.
+    /// The next property. Its value is not looked at: most are passed over for their name.
     #[inline]
     pub(crate) fn next_raw(&mut self) -> Result<Option<RawProperty<'a>>, Corrupt> {
         if let Some(corrupt) = self.failed {
@@ -112,19 +131,12 @@ impl<'a> Properties<'a> {
         if !self.rest.take_tag(entity::PROPERTY) {
             return Ok(None);
         }
-        let mut message = Reader(self.rest.chunk()?);
-        if !message.take_tag(property::NAME) {
+        let mut rest = Reader(self.rest.chunk()?);
+        if !rest.take_tag(property::NAME) {
             return Err(Corrupt("property has no name"));
         }
-        let name = message.chunk()?;
-        if !message.take_tag(property::VALUE) {
-            return Err(Corrupt("property has no value"));
-        }
-        let value = message.chunk()?;
-        if !message.is_empty() {
-            return Err(Corrupt("property has unknown fields"));
-        }
-        Ok(Some((name, value)))
+        let name = rest.chunk()?;
+        Ok(Some(RawProperty { name, rest }))
     }
 
     /// Bytes of `wire` that are read so far; `wire` is what the entity was opened over.
@@ -161,7 +173,7 @@ impl<'a> Iterator for Properties<'a> {
     fn next(&mut self) -> Option<Self::Item> {
         let item = self.next_raw().and_then(|raw| match raw {
             None => Ok(None),
-            Some((name, value)) => Ok(Some((text(name)?, ValueRef::read(value)?))),
+            Some(property) => Ok(Some((text(property.name)?, property.value()?))),
         });
         if item.is_err() {
             // One error ends the walk.
@@ -201,7 +213,7 @@ impl<'a> ValueRef<'a> {
     /// # Errors
     /// When it is not one canonical value.
     #[inline]
-    pub(crate) fn read(message: &'a [u8]) -> Result<Self, Corrupt> {
+    fn read(message: &'a [u8]) -> Result<Self, Corrupt> {
         let mut reader = Reader(message);
         let value = match reader.byte()? {
             value::STRING => Self::String(text(reader.chunk()?)?),

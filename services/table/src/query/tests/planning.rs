@@ -212,6 +212,13 @@ fn conditions_joined_by_or_contribute_their_hull() {
             "",
         ),
         ("PartitionKey eq 'a' or true", S::Table, ".. ..", ""),
+        // One branch is part of the other and adds nothing to it.
+        (
+            "PartitionKey eq 'a' and (RowKey ge 'b' or PartitionKey eq 'a' and RowKey gt 'c')",
+            S::RowRange,
+            "[a,b a,*]",
+            "",
+        ),
         (
             "PartitionKey eq 'a' and (x eq 1 or RowKey eq 'b')",
             S::Partition,
@@ -299,6 +306,12 @@ fn keys_are_ordered_by_utf16_code_unit() {
             "PartitionKey ge '\u{10000}' and PartitionKey le '\u{FFFF}'",
             Scope::PartitionRange,
             "[\u{10000},* \u{FFFF},*]",
+            "",
+        ),
+        (
+            "PartitionKey eq 'a' and RowKey ge '\u{10000}' and RowKey le '\u{FFFF}'",
+            Scope::RowRange,
+            "[a,\u{10000} a,\u{FFFF}]",
             "",
         ),
         (
