@@ -1,5 +1,5 @@
 'use strict';
-// The generated-at-run-time client: protos as they lie in the repository, promises instead of callbacks.
+// A client made at run time from the protos of the repository, with promises for callbacks.
 
 const path = require('node:path');
 const { promisify } = require('node:util');
@@ -40,9 +40,4 @@ async function collect(stream) {
   return messages;
 }
 
-/** A message of its type from bytes. */
-function decode(Message, bytes) {
-  return Message.deserialize ? Message.deserialize(bytes) : undefined;
-}
-
-module.exports = { CONTRACT, Status, TableService, collect, connect, decode, details, load };
+module.exports = { OPTIONS, Status, TableService, collect, connect, details, load };

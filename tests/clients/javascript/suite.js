@@ -1,0 +1,36 @@
+'use strict';
+// What a test file starts from: a server of its own, a client, and empty tables.
+
+const assert = require('node:assert/strict');
+const { after, before } = require('node:test');
+const { connect } = require('./client');
+const { start, temporaryDirectory } = require('./server');
+
+/** Starts a server before the tests of a file, and stops it after them; it must end well. */
+function suite() {
+  const world = { server: undefined, client: undefined };
+  const data = temporaryDirectory();
+  let tables = 0;
+
+  before(async () => {
+    world.server = await start(data.directory);
+    world.client = connect(world.server.grpc);
+  });
+  after(async () => {
+    world.client?.close();
+    const code = await world.server?.terminate();
+    data.remove();
+    assert.equal(code, 0, 'the server drains and ends with code 0');
+  });
+
+  /** Creates an empty table; its name. */
+  world.table = async () => {
+    tables += 1;
+    const table = `Table${tables}`;
+    await world.client.CreateTable({ table });
+    return table;
+  };
+  return world;
+}
+
+module.exports = { suite };
