@@ -22,7 +22,7 @@ const { TableService } = contract.trestle.table.v1;
 const details = load('google/rpc/error_details.proto', path.join(__dirname, 'protos')).google.rpc;
 const { Status } = load('google/rpc/status.proto', CONTRACT).google.rpc;
 
-/** A client whose unary methods return promises; the streaming ones are as the library makes them. */
+/** A client whose unary methods return promises; streams are as the library makes them. */
 function connect(address, Service = TableService) {
   const client = new Service(address, grpc.credentials.createInsecure());
   for (const [name, method] of Object.entries(Service.service)) {

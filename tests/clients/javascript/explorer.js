@@ -2,11 +2,15 @@
 // A client that knows nothing of the contract and asks by reflection, as grpcurl does.
 
 const assert = require('node:assert/strict');
+const path = require('node:path');
 const grpc = require('@grpc/grpc-js');
 const loader = require('@grpc/proto-loader');
 const { OPTIONS, collect, connect, load } = require('./client');
 
-const { FileDescriptorProto } = load('google/protobuf/descriptor.proto').google.protobuf;
+const { FileDescriptorProto } = load(
+  'google/protobuf/descriptor.proto',
+  path.dirname(require.resolve('protobufjs/package.json')),
+).google.protobuf;
 
 /** Services of a server, by one version of the reflection protocol. */
 class Explorer {

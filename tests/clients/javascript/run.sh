@@ -3,9 +3,9 @@
 #
 #   tests/clients/javascript/run.sh [arguments for node]
 #
-# Installs what the lock file names. TRESTLE_BIN names another binary than the debug build. Ends with
-# code 0 and a line that begins with SKIPPED where there is no node; every other failure to set itself
-# up is a failure.
+# Installs what the lock file names. TRESTLE_BIN names another binary than the debug build. Ends
+# with code 0 and a line that begins with SKIPPED where there is no node; every other failure to
+# set itself up is a failure.
 set -euo pipefail
 
 if ! command -v node >/dev/null; then
