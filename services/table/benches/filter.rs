@@ -84,14 +84,14 @@ fn all(criterion: &mut Criterion) {
     let mask = Some(PropertyMask { paths });
     let select = Projection::parse(mask, "select", &mut Violations::default()).expect("not empty");
     criterion.bench_function("project/3_of_20", |b| {
-        b.iter(|| select.project(black_box(&wire)))
+        b.iter(|| select.project(black_box(&wire)));
     });
 
     criterion.bench_function("stored/wire", |b| {
-        b.iter(|| stored::wire(black_box(&sealed)))
+        b.iter(|| stored::wire(black_box(&sealed)));
     });
     criterion.bench_function("stored/decode", |b| {
-        b.iter(|| stored::decode(black_box(&sealed)))
+        b.iter(|| stored::decode(black_box(&sealed)));
     });
     criterion.bench_function("stored/encode_body", |b| {
         b.iter(|| stored::encode_body(black_box(&entity)));

@@ -220,6 +220,12 @@ fn conditions_joined_by_or_contribute_their_hull() {
             "",
         ),
         (
+            "PartitionKey eq 'a' and (PartitionKey eq '' and RowKey ge 'b' or RowKey ge 'b')",
+            S::RowRange,
+            "[a,b a,*]",
+            "",
+        ),
+        (
             "PartitionKey eq 'a' and (x eq 1 or RowKey eq 'b')",
             S::Partition,
             "[a,* a,*]",
