@@ -9,7 +9,13 @@
     reason = "tests"
 )]
 
+mod bad_input;
 mod batches;
 mod conditions;
 mod entities;
+mod imports;
+mod limits;
+mod paging;
+mod queries;
+mod streams;
 mod tables;

@@ -4,8 +4,8 @@
 #
 #   tests/walkthrough/check.sh
 #
-# TRESTLE_BIN names another binary than the debug build. Ends with code 0 and a line that begins with
-# SKIPPED where there is no apt.
+# TRESTLE_BIN names another binary than the debug build. Ends with code 0 and a line that begins
+# with SKIPPED where there is no apt.
 set -euo pipefail
 export LC_ALL=C
 

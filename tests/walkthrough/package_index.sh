@@ -3,9 +3,9 @@
 #
 #   tests/walkthrough/package_index.sh FILE
 #
-# Takes the index that apt has; where it has none, fetches it into a directory of its own, which needs
-# no rights. Ends with code 0 and a line that begins with SKIPPED, without writing FILE, where there
-# is no apt.
+# Takes the index that apt has; where it has none, fetches it into a directory of its own, which
+# needs no rights. Ends with code 0 and a line that begins with SKIPPED, without writing FILE, where
+# there is no apt.
 set -euo pipefail
 
 file=${1:?usage: package_index.sh FILE}
@@ -23,7 +23,8 @@ if [ "$packages" -lt 50000 ]; then
   own=$(dirname "$file")/apt
   mkdir -p "$own/lists/partial" "$own/cache/archives/partial"
   own=$(cd "$own" && pwd)
-  options=(-o "Dir::State::Lists=$own/lists" -o "Dir::Cache=$own/cache" -o "APT::Sandbox::User=$(id -un)")
+  options=(-o "Dir::State::Lists=$own/lists" -o "Dir::Cache=$own/cache")
+  options+=(-o "APT::Sandbox::User=$(id -un)")
   apt-get "${options[@]}" --quiet=2 update
 fi
 

@@ -1,0 +1,251 @@
+//! Requests that are wrong: every mistake is named, and the server goes on.
+
+use bytes::Bytes;
+use prost::Message as _;
+use tonic::Code;
+use trestle_proto::table::v1::{
+    self as proto, BatchOperation, Entity, ExecuteBatchRequest, InsertEntityRequest,
+    UpdateEntityRequest, UpsertEntityRequest,
+};
+use trestle_tests::{Refusal, World, delete_op, entity, int, scenario, string, update_op};
+
+scenario!(
+    every_violation_of_a_request_is_listed_with_its_path,
+    violations_of_batch_operations_are_listed_with_their_paths,
+    an_unknown_or_unset_mode_is_refused,
+    absent_fields_that_are_required_are_named,
+    bytes_that_are_no_message_are_the_callers_mistake,
+    a_message_that_is_too_large_is_refused,
+    an_unknown_method_is_not_implemented,
+);
+
+/// The server answers, and has the one entity that it had.
+async fn goes_on(world: &World) {
+    let table = world.existing_table("witness");
+    if world.describe("witness").await.is_err() {
+        world.create("witness").await.unwrap();
+        table.insert(entity("p", "r", [])).await.unwrap();
+    }
+    assert_eq!(table.rows("").await.unwrap(), ["r"]);
+}
+
+async fn every_violation_of_a_request_is_listed_with_its_path(world: &World) {
+    goes_on(world).await;
+    let properties = [
+        int("ok", 1),
+        int("not ok", 1),
+        string("long", &"x".repeat(32_769)),
+        int("ok", 2),
+    ];
+    let request = UpdateEntityRequest {
+        table: "1".to_owned(),
+        entity: Some(entity("a/b", "c#d", properties)),
+        mode: 9,
+        if_match: Some("nonsense".to_owned()),
+    };
+
+    let refused = world.client().update_entity(request).await.unwrap_err();
+
+    let refused = Refusal::of(&refused);
+    assert_eq!(refused.code, Code::InvalidArgument);
+    let mut fields = refused.fields.clone();
+    fields.sort();
+    let wanted = [
+        "entity.partition_key",
+        "entity.properties[1].name",
+        "entity.properties[2].value",
+        "entity.properties[3].name",
+        "entity.row_key",
+        "if_match",
+        "mode",
+        "table",
+    ];
+    assert_eq!(fields, wanted);
+    // The reason and the text are those of the first.
+    assert_eq!(refused.reason, "INVALID_RESOURCE_NAME");
+    assert!(
+        refused.message.starts_with("table: "),
+        "{}",
+        refused.message
+    );
+    goes_on(world).await;
+
+    let query = proto::QueryEntitiesRequest {
+        table: "x".to_owned(),
+        filter: "a eq".to_owned(),
+        page_size: Some(-5),
+        ..Default::default()
+    };
+    let refused = world.client().query_entities(query).await.unwrap_err();
+    let mut fields = Refusal::of(&refused).fields;
+    fields.sort();
+    assert_eq!(fields, ["filter", "page_size", "table"]);
+}
+
+async fn violations_of_batch_operations_are_listed_with_their_paths(world: &World) {
+    let table = world.table("batches").await;
+    let operation = |operation| BatchOperation { operation };
+    let mut unmoded = update_op(entity("p", "c", []), proto::WriteMode::Merge, Some("x"));
+    if let proto::batch_operation::Operation::Update(update) = &mut unmoded {
+        update.mode = 0;
+    }
+    let request = ExecuteBatchRequest {
+        table: table.name(),
+        operations: vec![
+            operation(Some(delete_op("p", "a", None))),
+            operation(Some(delete_op("p", "b?", Some("")))),
+            operation(Some(unmoded)),
+        ],
+    };
+
+    let refused = world.client().execute_batch(request).await.unwrap_err();
+
+    let refused = Refusal::of(&refused);
+    assert_eq!(
+        (refused.code, refused.index),
+        (Code::InvalidArgument, Some(1))
+    );
+    let mut fields = refused.fields;
+    fields.sort();
+    let wanted = [
+        "operations[1].delete.if_match",
+        "operations[1].delete.row_key",
+        "operations[2].update.if_match",
+        "operations[2].update.mode",
+    ];
+    assert_eq!(fields, wanted);
+}
+
+async fn an_unknown_or_unset_mode_is_refused(world: &World) {
+    let table = world.table("modes").await;
+    table.insert(entity("p", "r", [])).await.unwrap();
+
+    for mode in [0, 3, -1, i32::MAX] {
+        let upsert = UpsertEntityRequest {
+            table: table.name(),
+            entity: Some(entity("p", "r", [int("a", 1)])),
+            mode,
+        };
+        let refused = world.client().upsert_entity(upsert).await.unwrap_err();
+        let refused = Refusal::of(&refused);
+        let wanted = (Code::InvalidArgument, "INVALID_INPUT");
+        assert_eq!((refused.kind(), refused.fields.len()), (wanted, 1));
+        assert_eq!(refused.fields[0], "mode");
+    }
+    assert_eq!(table.get("p", "r").await.unwrap().properties, []);
+}
+
+async fn absent_fields_that_are_required_are_named(world: &World) {
+    let empty = Bytes::new();
+    for (method, fields) in [
+        ("CreateTable", &["table"][..]),
+        ("GetTable", &["table"]),
+        ("DeleteTable", &["table"]),
+        ("GetTableAccessPolicies", &["table"]),
+        ("SetTableAccessPolicies", &["table"]),
+        ("InsertEntity", &["table", "entity"]),
+        ("GetEntity", &["table"]),
+        ("UpdateEntity", &["table", "entity", "mode"]),
+        ("UpsertEntity", &["table", "entity", "mode"]),
+        ("DeleteEntity", &["table"]),
+        ("ExecuteBatch", &["table"]),
+        ("QueryEntities", &["table"]),
+        ("ExplainQuery", &["table"]),
+        ("SetServiceProperties", &["properties"]),
+    ] {
+        let refused = world.raw(method, empty.clone()).await.unwrap_err();
+        let wanted = (Code::InvalidArgument, "PROPERTIES_NEED_VALUE");
+        assert_eq!(refused.kind(), wanted, "{method}");
+        assert_eq!(refused.fields, fields, "{method}");
+    }
+    for method in ["ListTables", "GetServiceProperties", "GetServiceStats"] {
+        assert!(world.raw(method, empty.clone()).await.is_ok(), "{method}");
+    }
+}
+
+async fn bytes_that_are_no_message_are_the_callers_mistake(world: &World) {
+    goes_on(world).await;
+    // An entity whose key is not UTF-8.
+    let mut not_utf8 = InsertEntityRequest {
+        table: "witness".to_owned(),
+        entity: Some(entity("KEY", "r", [])),
+    }
+    .encode_to_vec();
+    let place = not_utf8.windows(3).position(|part| part == b"KEY").unwrap();
+    not_utf8[place] = 0xFF;
+    let nested = (0..300).fold(Vec::new(), |inner: Vec<u8>, _| {
+        // Field 2, a message, in a message, and so on: groups would recurse as well.
+        let mut outer = vec![0x13];
+        outer.extend(inner);
+        outer.push(0x14);
+        outer
+    });
+    let messages = [
+        not_utf8,
+        b"\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF".to_vec(),
+        b"\x0A\x7Fshort".to_vec(),
+        b"\x12\x02\x0A\x05".to_vec(),
+        b"\x08\x01".to_vec(),
+        b"\x0F".to_vec(),
+        nested,
+    ];
+
+    for message in messages {
+        for method in [
+            "InsertEntity",
+            "UpsertEntity",
+            "ExecuteBatch",
+            "QueryEntities",
+        ] {
+            let message = Bytes::from(message.clone());
+            let refused = world.raw(method, message.clone()).await.unwrap_err();
+            let code = refused.code;
+            assert_eq!(
+                code,
+                Code::InvalidArgument,
+                "{method} {message:?}: {refused:?}"
+            );
+        }
+        goes_on(world).await;
+    }
+    let refused = world
+        .raw("GetTable", Bytes::from_static(b"\x0A\x02\xC3\x28"))
+        .await;
+    let refused = refused.unwrap_err();
+    assert_eq!(refused.kind(), (Code::InvalidArgument, "INVALID_INPUT"));
+    assert_eq!(refused.fields, ["message"]);
+    // Fields that nobody knows are skipped, as protobuf has it.
+    let unknown = Bytes::from_static(b"\x0A\x07witness\xFA\x01\x03abc");
+    assert!(world.raw("GetTable", unknown).await.is_ok());
+}
+
+async fn a_message_that_is_too_large_is_refused(world: &World) {
+    goes_on(world).await;
+    let filler = Entity {
+        etag: "x".repeat(9 * 1024 * 1024),
+        ..entity("p", "large", [])
+    };
+    let request = InsertEntityRequest {
+        table: "witness".to_owned(),
+        entity: Some(filler),
+    };
+
+    let refused = world
+        .raw("InsertEntity", request.encode_to_vec().into())
+        .await
+        .unwrap_err();
+
+    // gRPC's own bound on messages, which speaks before the contract can.
+    let codes = [Code::OutOfRange, Code::ResourceExhausted];
+    assert!(codes.contains(&refused.code), "{refused:?}");
+    goes_on(world).await;
+}
+
+async fn an_unknown_method_is_not_implemented(world: &World) {
+    goes_on(world).await;
+    for method in ["DropEverything", "insertentity", ""] {
+        let refused = world.raw(method, Bytes::new()).await.unwrap_err();
+        assert_eq!(refused.code, Code::Unimplemented, "{method}");
+    }
+    goes_on(world).await;
+}
