@@ -44,6 +44,8 @@ pub(crate) struct Query {
     pub(crate) plan: Plan,
     /// What to return of each entity; everything where none.
     pub(crate) select: Option<Projection>,
+    /// The field of the request that carries the token, for violations.
+    pub(crate) token_field: &'static str,
 }
 
 /// How large a page may become.
@@ -124,9 +126,10 @@ impl Reader {
         let snapshot = self.engine.snapshot().await?;
         let id = tables::resolve(&*snapshot, account, &query.table).await?;
         let identity = page::request_identity(&[&id.0.to_be_bytes(), query.filter_text.as_bytes()]);
+        let refused = |error| tables::refused_token(error, query.token_field);
         let start = match token {
             "" => None,
-            token => Some(page::decode(token, identity).map_err(tables::refused_token)?),
+            token => Some(page::decode(token, identity).map_err(refused)?),
         };
         let Some(range) = query.plan.range.as_ref().filter(|_| limit.entities > 0) else {
             return Ok(Page::default());

@@ -159,7 +159,8 @@ impl Tables {
             },
         };
         if !request.page_token.is_empty() {
-            let start = page::decode(&request.page_token, identity).map_err(refused_token)?;
+            let start = page::decode(&request.page_token, identity)
+                .map_err(|error| refused_token(error, "page_token"))?;
             span.start = Bytes::from(start).max(span.start);
         }
         let mut page = TablePage {
@@ -241,14 +242,9 @@ pub(crate) async fn resolve(
         .ok_or_else(|| TableError::TableNotFound(name.clone()))
 }
 
-/// The failure for a page token that does not fit its request.
-pub(crate) fn refused_token(error: page::TokenError) -> TableError {
-    Fault::violation(
-        Reason::InvalidQueryParameterValue,
-        "page_token",
-        error.to_string(),
-    )
-    .into()
+/// The failure for a token, in this field, that does not fit its request.
+pub(crate) fn refused_token(error: page::TokenError, field: &str) -> TableError {
+    Fault::violation(Reason::InvalidQueryParameterValue, field, error.to_string()).into()
 }
 
 /// The tables of an account whose lower-cased names are in a range.

@@ -90,7 +90,10 @@ pub(super) async fn stream(
         &mut violations,
     );
     let limit = parse_limit(request.limit, &mut violations);
-    let query = parse::finish(violations, query)?;
+    let query = Query {
+        token_field: "resume_token",
+        ..parse::finish(violations, query)?
+    };
     let mut streaming = Streaming {
         reader: reader.clone(),
         account,
@@ -212,6 +215,7 @@ fn parse_query(
         plan: Plan::new(filter?.as_ref()),
         filter_text,
         select,
+        token_field: "page_token",
     })
 }
 
