@@ -177,46 +177,64 @@ fn groups(before: EngineStats, after: EngineStats) -> (f64, f64) {
     (changes / groups, time.as_secs_f64() * 1e6 / groups)
 }
 
-async fn reads(engine: &FjallEngine, time: Duration) {
+/// Point reads and pages over rows that have settled on disk: right after a load, a page merges
+/// dozens of runs, and the numbers would tell how far compaction got.
+async fn reads(directory: PathBuf, time: Duration) {
+    const ROWS: u64 = 200_000;
+    let engine = open(directory);
+    let value = value();
+    for batch in 0..ROWS / 100 {
+        engine
+            .commit(Load::Batch.change(batch, &value))
+            .await
+            .unwrap();
+    }
+    tokio::time::sleep(Duration::from_secs(3)).await;
     let limit = ScanLimit {
         rows: 100,
         bytes: usize::MAX,
     };
-    let (mut gets, mut pages) = (0_u64, 0_u64);
-    let started = Instant::now();
+    let per_second = |count: u64, started: Instant| count as f64 / started.elapsed().as_secs_f64();
+
+    let (mut gets, started) = (0, Instant::now());
     while started.elapsed() < time {
         let view = engine.snapshot().await.unwrap();
-        view.get(&key(gets % KEYS)).await.unwrap();
+        view.get(&key(gets * 7_919 % ROWS)).await.unwrap();
         gets += 1;
     }
     println!(
-        "get            1 task  {:>9.0} /s",
-        gets as f64 / started.elapsed().as_secs_f64()
+        "get, 1 task:           {:>9.0} /s",
+        per_second(gets, started)
     );
-    let started = Instant::now();
+    let (mut pages, mut rows, started) = (0, 0, Instant::now());
     while started.elapsed() < time {
         let view = engine.snapshot().await.unwrap();
-        let span = Span::new(key(pages % KEYS), vec![2]);
-        view.scan(&span, limit).await.unwrap();
+        let span = Span::new(key(pages * 7_919 % ROWS), vec![2]);
+        rows += view.scan(&span, limit).await.unwrap().entries.len() as u64;
         pages += 1;
     }
     println!(
-        "page of 100    1 task  {:>9.0} /s",
-        pages as f64 / started.elapsed().as_secs_f64()
+        "rows in pages, 1 task: {:>9.0} /s",
+        per_second(rows, started)
     );
 }
 
-async fn run(directory: PathBuf, time: Duration) {
+fn open(directory: PathBuf) -> Arc<FjallEngine> {
     let keyspaces = vec![Keyspace {
         name: "rows",
         kinds: 1..=1,
     }];
     let started = Instant::now();
-    let engine = Arc::new(FjallEngine::open(FjallOptions::new(directory, keyspaces)).unwrap());
+    let engine = FjallEngine::open(FjallOptions::new(directory, keyspaces)).unwrap();
     println!(
         "open empty: {:.1} ms",
         started.elapsed().as_secs_f64() * 1e3
     );
+    Arc::new(engine)
+}
+
+async fn writes(directory: PathBuf, time: Duration) {
+    let engine = open(directory);
     let loads = [
         ("put", Load::Put),
         ("update", Load::Update),
@@ -236,7 +254,6 @@ async fn run(directory: PathBuf, time: Duration) {
             println!("  {:>6}", seen.p99.as_micros());
         }
     }
-    reads(&engine, time).await;
 }
 
 fn main() {
@@ -251,5 +268,6 @@ fn main() {
         .enable_all()
         .build()
         .unwrap();
-    runtime.block_on(run(directory.path().to_owned(), time));
+    runtime.block_on(reads(directory.path().join("reads"), time));
+    runtime.block_on(writes(directory.path().join("writes"), time));
 }
