@@ -1,1 +1,66 @@
-//! Placeholder.
+//! The gateway: what every call from outside passes before it reaches the service that owns the data.
+//!
+//! It holds calls to their deadlines, sheds load, says who calls, and picks the service by the path. It owns no data
+//! and decodes no message: bodies and trailers pass as they are.
+
+mod route;
+
+use std::time::Duration;
+
+use opentelemetry::metrics::Meter;
+use tower::ServiceBuilder;
+use trestle_service::{
+    caller::Caller,
+    layer::{
+        CallService, admission::AdmissionLayer, caller::CallerLayer, deadline::DeadlineLayer,
+        methods::Methods, panic::PanicLayer, trace::TraceLayer,
+    },
+    name::AccountName,
+};
+
+pub use route::Routes;
+
+/// The bounds of calls.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// Most calls at a time.
+    pub calls_max: usize,
+    /// Longest time until an answer begins.
+    pub answer_within_max: Duration,
+}
+
+/// What the layers record into.
+#[derive(Debug, Clone)]
+pub struct Observe {
+    /// Where durations go.
+    pub meter: Meter,
+    /// The known methods, as labels.
+    pub methods: Methods,
+    /// Makes request ids.
+    pub random: fn() -> u128,
+}
+
+/// The gateway before `routes`: calls from outside come in here.
+#[must_use]
+pub fn gateway(routes: Routes, limits: Limits, observe: Observe) -> CallService {
+    let stack = ServiceBuilder::new()
+        // First, so that it sees every call and the very answer that the client gets.
+        .layer(TraceLayer::new(
+            &observe.meter,
+            observe.methods,
+            observe.random,
+        ))
+        // Before anything that could fail, and after what has to record the failure.
+        .layer(PanicLayer)
+        // Before admission: a call that is over must not hold its place.
+        .layer(DeadlineLayer::new(limits.answer_within_max))
+        // Before credentials: shedding has to be the cheapest thing a server does under load.
+        .layer(AdmissionLayer::new(limits.calls_max))
+        // The place of credentials; until they are read, everybody is the development account.
+        .layer(CallerLayer::new(Caller {
+            account: AccountName::development(),
+        }))
+        // Last: the service answers from here.
+        .service(routes);
+    CallService::new(stack)
+}

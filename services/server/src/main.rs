@@ -1,2 +1,176 @@
-//! Trestle.
-fn main() {}
+//! Trestle, from the command line to the end.
+
+use std::{
+    io::{self, Write as _},
+    path::Path,
+    pin::Pin,
+    process::ExitCode,
+    sync::Arc,
+};
+
+use clap::Parser as _;
+use tracing::{info, warn};
+use trestle::{
+    args::{Cli, Command, ConfigCommand, HealthcheckArgs, ServeArgs},
+    compose::{Deps, compose},
+    failure::Failure,
+    healthcheck,
+    roles::Role,
+    running::{Listeners, Running, Signals},
+    settings::Settings,
+    storage,
+};
+use trestle_runtime::{
+    config::{self, Sources},
+    serve::Drained,
+    telemetry::Telemetry,
+};
+use trestle_service::clock::SystemClock;
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+fn main() -> ExitCode {
+    let outcome = match Cli::parse().command {
+        Command::Serve(args) => serve(&args),
+        Command::Healthcheck(args) => healthcheck(args),
+        Command::Config {
+            command: ConfigCommand::Print(args),
+        } => print_config(&args),
+        Command::Version => print_version(),
+        Command::Table { command, client } => {
+            run(None, Box::pin(trestle_cli::run_table(command, client)))
+        }
+        Command::Bench { command, client } => {
+            run(None, Box::pin(trestle_cli::run_bench(command, client)))
+        }
+    };
+    outcome.unwrap_or_else(|failure| {
+        eprintln!("trestle: {}", failure.chain());
+        failure.exit_code()
+    })
+}
+
+fn serve(args: &ServeArgs) -> Result<ExitCode, Failure> {
+    let settings = load(args.config.as_deref(), args.flags())?;
+    raise_file_limit();
+    let threads = settings.server.worker_threads;
+    run(threads, Box::pin(serve_until_signal(settings)))?.map(|()| ExitCode::SUCCESS)
+}
+
+/// The whole life of a server.
+async fn serve_until_signal(settings: Settings) -> Result<(), Failure> {
+    let telemetry = Telemetry::start(&settings.telemetry)?;
+    telemetry.install()?;
+    let mut signals = Signals::take()?;
+    let listeners = Listeners::bind(&settings).await?;
+    if settings.server.allow_plaintext {
+        warn!("calls are neither encrypted nor authenticated");
+    }
+
+    let meter = telemetry.meter();
+    let owns_data = settings.server.roles.has(Role::Table);
+    let engine = owns_data
+        .then(|| storage::open(&settings.storage, &meter))
+        .transpose()?;
+    let deps = Deps {
+        engine,
+        clock: Arc::new(SystemClock),
+        meter,
+        random: rand::random,
+    };
+    let node = compose(&settings, deps).await?;
+    let ready = format!(
+        "ready grpc={} admin={}\n",
+        listeners.grpc()?,
+        listeners.admin()?
+    );
+    let running = Running::start(node, listeners, &settings, telemetry.registry());
+    info!(roles = %settings.server.roles, "serving");
+    print(&ready)?;
+
+    signals.next().await;
+    let drained = tokio::select! {
+        drained = running.stop() => drained,
+        () = signals.next() => Drained::Cut(0),
+    };
+    telemetry.shutdown().await;
+    match drained {
+        Drained::Clean => Ok(()),
+        Drained::Cut(connections) => Err(Failure::Cut { connections }),
+    }
+}
+
+fn healthcheck(args: HealthcheckArgs) -> Result<ExitCode, Failure> {
+    let endpoint = match args.endpoint {
+        Some(endpoint) => endpoint,
+        None => healthcheck::endpoint(load(args.config.as_deref(), Vec::new())?.server.listen),
+    };
+    let checked = run(
+        Some(1),
+        Box::pin(healthcheck::check(&endpoint, args.service)),
+    )?;
+    Ok(match checked {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(reason) => {
+            eprintln!("trestle: {reason}");
+            ExitCode::FAILURE
+        }
+    })
+}
+
+fn print_config(args: &ServeArgs) -> Result<ExitCode, Failure> {
+    let settings = load(args.config.as_deref(), args.flags())?;
+    print(&config::print(&settings)?)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn print_version() -> Result<ExitCode, Failure> {
+    print(&format!("trestle {}\n", env!("CARGO_PKG_VERSION")))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn load(file: Option<&Path>, flags: Vec<(&'static str, String)>) -> Result<Settings, Failure> {
+    let sources = Sources {
+        file,
+        environment: config::environment(),
+        flags,
+        ..Sources::default()
+    };
+    Ok(Settings::load(sources)?)
+}
+
+/// Runs work to its end on so many threads; one for each core where nothing is said.
+fn run<T>(
+    threads: Option<usize>,
+    work: Pin<Box<dyn Future<Output = T> + '_>>,
+) -> Result<T, Failure> {
+    let mut runtime = tokio::runtime::Builder::new_multi_thread();
+    if let Some(threads) = threads {
+        runtime.worker_threads(threads);
+    }
+    let runtime = runtime.enable_all().build()?;
+    let outcome = runtime.block_on(work);
+    // A blocking step that hangs must not keep the process.
+    runtime.shutdown_background();
+    Ok(outcome)
+}
+
+/// Connections and the files of the store need more than the usual 1024.
+fn raise_file_limit() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
+    let raised = Rlimit {
+        current: maximum,
+        maximum,
+    };
+    // Best effort: with the old limit fewer connections fit, and the listener says so.
+    let _ = setrlimit(Resource::Nofile, raised);
+}
+
+/// Standard output holds answers only, one at a time.
+fn print(text: &str) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    out.write_all(text.as_bytes())?;
+    out.flush()
+}

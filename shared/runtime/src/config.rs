@@ -60,7 +60,10 @@ pub struct Sources<'a> {
 
 /// The environment of the process. Variables that are not Unicode cannot be ours and are left out.
 #[must_use]
-#[expect(clippy::disallowed_methods, reason = "the one place that reads the environment")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the one place that reads the environment"
+)]
 pub fn environment() -> HashMap<String, String> {
     let text = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
         Some((name.into_string().ok()?, value.into_string().ok()?))
@@ -80,7 +83,9 @@ where
     let mut builder = Config::builder().add_source(Config::try_from(defaults).map_err(malformed)?);
     for (variable, key) in sources.foreign {
         if let Some(value) = sources.environment.get(*variable) {
-            builder = builder.set_default(*key, value.as_str()).map_err(malformed)?;
+            builder = builder
+                .set_default(*key, value.as_str())
+                .map_err(malformed)?;
         }
     }
     if let Some(path) = sources.file {
@@ -93,7 +98,9 @@ where
         .source(Some(sources.environment));
     builder = builder.add_source(environment);
     for (key, value) in sources.flags {
-        builder = builder.set_override(key, Value::from(value)).map_err(malformed)?;
+        builder = builder
+            .set_override(key, Value::from(value))
+            .map_err(malformed)?;
     }
     let layered = builder.build().map_err(malformed)?;
 

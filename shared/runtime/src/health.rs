@@ -121,7 +121,9 @@ impl Health {
 
     fn names(&self) -> Vec<&'static str> {
         let state = self.lock();
-        std::iter::once(WHOLE).chain(state.parts.keys().copied()).collect()
+        std::iter::once(WHOLE)
+            .chain(state.parts.keys().copied())
+            .collect()
     }
 
     async fn publish(&self, name: &'static str) {

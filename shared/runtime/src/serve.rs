@@ -78,7 +78,10 @@ pub async fn serve(
             }
         };
         let Ok(place) = Arc::clone(&places).try_acquire_owned() else {
-            debug!(connections_max = bounds.connections_max, "connection refused");
+            debug!(
+                connections_max = bounds.connections_max,
+                "connection refused"
+            );
             continue;
         };
         let connection = Connection {
@@ -92,7 +95,10 @@ pub async fn serve(
     }
     drop(listener);
     connections.close();
-    if tokio::time::timeout(bounds.drain_within, connections.wait()).await.is_ok() {
+    if tokio::time::timeout(bounds.drain_within, connections.wait())
+        .await
+        .is_ok()
+    {
         return Drained::Clean;
     }
     let open = connections.len();

@@ -12,7 +12,8 @@ use tracing::{debug, warn};
 /// Why a tick failed.
 pub type TickError = Box<dyn Error + Send + Sync>;
 
-type Tick = Box<dyn FnMut() -> Pin<Box<dyn Future<Output = Result<bool, TickError>> + Send>> + Send>;
+type Tick =
+    Box<dyn FnMut() -> Pin<Box<dyn Future<Output = Result<bool, TickError>> + Send>> + Send>;
 
 /// A loop that was not started yet.
 pub struct Task {

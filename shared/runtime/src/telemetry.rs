@@ -84,7 +84,9 @@ impl TelemetrySettings {
         }
         if !(0.0..=1.0).contains(&self.trace_sample_ratio) {
             let ratio = self.trace_sample_ratio;
-            problems.push(format!("telemetry.trace_sample_ratio: must be 0 to 1: value=`{ratio}`"));
+            problems.push(format!(
+                "telemetry.trace_sample_ratio: must be 0 to 1: value=`{ratio}`"
+            ));
         }
         if self.metrics_every_seconds == 0 {
             problems.push("telemetry.metrics_every_seconds: must be at least 1".to_owned());
@@ -92,7 +94,9 @@ impl TelemetrySettings {
         if let Some(endpoint) = &self.otlp_endpoint {
             if !endpoint.starts_with("http://") {
                 let rule = "must begin with http://";
-                problems.push(format!("telemetry.otlp_endpoint: {rule}: value=`{endpoint}`"));
+                problems.push(format!(
+                    "telemetry.otlp_endpoint: {rule}: value=`{endpoint}`"
+                ));
             }
         }
         problems
@@ -254,7 +258,11 @@ fn dispatch(
     }
     if let Some(logs) = logs {
         let filter = filter(&format!("{},{OWN_WORK}", settings.log_filter))?;
-        receivers.push(OpenTelemetryTracingBridge::new(logs).with_filter(filter).boxed());
+        receivers.push(
+            OpenTelemetryTracingBridge::new(logs)
+                .with_filter(filter)
+                .boxed(),
+        );
     }
     Ok(Dispatch::new(Spans::default().with(receivers)))
 }

@@ -72,12 +72,15 @@ pub fn db_duration(meter: &Meter) -> Histogram<f64> {
 pub const STORAGE_BYTES: Described =
     Described::new("trestle.storage.used", "By", "Bytes of the store on disk");
 /// Bytes free on the disk of the store.
-pub const FREE_BYTES: Described =
-    Described::new("trestle.storage.free", "By", "Bytes free on the disk of the store");
+pub const FREE_BYTES: Described = Described::new(
+    "trestle.storage.free",
+    "By",
+    "Bytes free on the disk of the store",
+);
 /// Whether the store takes no more writes.
 pub const STORAGE_STOPPED: Described = Described::new(
     "trestle.storage.stopped",
-    "1",
+    "{flag}",
     "1 when the store takes no more writes until a restart",
 );
 /// Changes that wait for the commit thread.

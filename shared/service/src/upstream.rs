@@ -221,7 +221,10 @@ fn failed(error: &ClientError) -> Fault {
 fn was_never_sent(error: &ClientError) -> bool {
     let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
     while let Some(error) = cause {
-        if error.downcast_ref::<hyper::Error>().is_some_and(hyper::Error::is_canceled) {
+        if error
+            .downcast_ref::<hyper::Error>()
+            .is_some_and(hyper::Error::is_canceled)
+        {
             return true;
         }
         if let Some(error) = error.downcast_ref::<h2::Error>() {
@@ -262,10 +265,15 @@ impl http_body::Body for Forwarded {
     }
 
     fn is_end_stream(&self) -> bool {
-        self.body.as_ref().is_none_or(hyper::body::Incoming::is_end_stream)
+        self.body
+            .as_ref()
+            .is_none_or(hyper::body::Incoming::is_end_stream)
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.body.as_ref().map(hyper::body::Incoming::size_hint).unwrap_or_default()
+        self.body
+            .as_ref()
+            .map(hyper::body::Incoming::size_hint)
+            .unwrap_or_default()
     }
 }

@@ -80,7 +80,12 @@ where
         };
         let answer = self.inner.call(request);
         Box::pin(async move {
-            let held = |body| Body::new(Held { body, _place: place });
+            let held = |body| {
+                Body::new(Held {
+                    body,
+                    _place: place,
+                })
+            };
             Ok(answer.await?.map(held))
         })
     }

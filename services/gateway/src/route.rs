@@ -1,0 +1,115 @@
+//! From the path of a call to the service that answers it.
+
+use std::{
+    convert::Infallible,
+    task::{Context, Poll},
+};
+
+use tonic::Status;
+use tower::Service;
+use trestle_service::{
+    fault::{Fault, Reason, quoted},
+    layer::{Answer, Request, Response},
+    upstream::Upstream,
+};
+
+/// The services that a process reaches, by their full names.
+#[derive(Clone, Default)]
+pub struct Routes {
+    upstreams: Vec<(&'static str, Upstream)>,
+}
+
+impl Routes {
+    /// Also reaches the service `name`, such as `trestle.table.v1.TableService`.
+    #[must_use]
+    pub fn with(mut self, name: &'static str, upstream: Upstream) -> Self {
+        self.upstreams.push((name, upstream));
+        self
+    }
+}
+
+/// The full name of the service in the path of a call.
+fn service_of(path: &str) -> Option<&str> {
+    path.strip_prefix('/')?
+        .split_once('/')
+        .map(|(service, _)| service)
+}
+
+impl Service<Request> for Routes {
+    type Response = Response;
+    type Error = Infallible;
+    type Future = Answer;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request) -> Answer {
+        let path = request.uri().path();
+        let service = service_of(path);
+        let known = |(name, _): &&mut (&'static str, Upstream)| Some(*name) == service;
+        if let Some((_, upstream)) = self.upstreams.iter_mut().find(known) {
+            return upstream.call(request);
+        }
+        let message = format!("no such service here: path=`{}`", quoted(path));
+        let fault = Fault::new(Reason::NotImplemented, message);
+        Box::pin(async move { Ok(Status::from(fault).into_http()) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use http::HeaderMap;
+    use tonic::{Code, body::Body};
+    use tower::{ServiceExt as _, service_fn};
+
+    use super::*;
+
+    fn call(path: &str) -> Request {
+        let uri = path.parse().expect("a path");
+        let mut request = Request::new(Body::empty());
+        *request.uri_mut() = uri;
+        request
+    }
+
+    /// Answers with its name.
+    fn named(name: &'static str) -> Upstream {
+        Upstream::local(service_fn(move |_: Request| async move {
+            let mut answer = Response::new(Body::empty());
+            let value = http::HeaderValue::from_static(name);
+            answer.headers_mut().insert("x-name", value);
+            Ok(answer)
+        }))
+    }
+
+    async fn ask(routes: &Routes, path: &str) -> HeaderMap {
+        let answer = routes.clone().oneshot(call(path));
+        let answer = tokio::time::timeout(Duration::from_secs(5), answer).await;
+        let Ok(answer) = answer.expect("routing is immediate");
+        answer.headers().clone()
+    }
+
+    #[tokio::test]
+    async fn the_first_part_of_the_path_picks_the_service() {
+        let routes = Routes::default()
+            .with("a.v1.A", named("a"))
+            .with("a.v1.AB", named("ab"));
+
+        assert_eq!(ask(&routes, "/a.v1.A/Get").await["x-name"], "a");
+        assert_eq!(ask(&routes, "/a.v1.AB/Get").await["x-name"], "ab");
+    }
+
+    #[tokio::test]
+    async fn a_path_without_a_service_is_unimplemented() {
+        let routes = Routes::default().with("a.v1.A", named("a"));
+
+        for path in ["/", "/a.v1.A", "/a.v1.", "/b.v1.B/Get", "/A.V1.A/Get"] {
+            let status = Status::from_header_map(&ask(&routes, path).await);
+            let status = status.expect("a status");
+            assert_eq!(status.code(), Code::Unimplemented, "{path}");
+            assert!(status.message().contains(path), "{}", status.message());
+        }
+    }
+}

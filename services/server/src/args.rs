@@ -1,0 +1,137 @@
+//! The command line. Stable: scripts rely on it.
+
+use std::{net::SocketAddr, path::PathBuf};
+
+use clap::{Args, Parser, Subcommand};
+use trestle_cli::{BenchCommand, ClientArgs, TableCommand};
+
+use crate::roles::Roles;
+
+/// A table store that you run yourself: gRPC first, with the semantics of Azure Table storage
+#[derive(Debug, Parser)]
+#[command(name = "trestle", version, propagate_version = true)]
+pub struct Cli {
+    /// What to do
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Serve; prints `ready grpc=ADDRESS admin=ADDRESS` once calls are taken
+    #[command(after_help = SERVE_HELP)]
+    Serve(ServeArgs),
+    /// Ask a running server whether it serves; exit code 0 means yes
+    Healthcheck(HealthcheckArgs),
+    /// Look at the configuration
+    Config {
+        /// What to look at
+        #[command(subcommand)]
+        command: ConfigCommand,
+    },
+    /// Print the version
+    Version,
+    /// Work with tables and entities on a server
+    Table {
+        /// What to do
+        #[command(subcommand)]
+        command: TableCommand,
+        /// Where
+        #[command(flatten)]
+        client: ClientArgs,
+    },
+    /// Measure what a server bears
+    Bench {
+        /// What to measure
+        #[command(subcommand)]
+        command: BenchCommand,
+        /// Where
+        #[command(flatten)]
+        client: ClientArgs,
+    },
+}
+
+/// What to look at.
+#[derive(Debug, Subcommand)]
+pub enum ConfigCommand {
+    /// Print the configuration that `serve` would use with these arguments, as TOML
+    Print(ServeArgs),
+}
+
+/// Arguments of `serve`. Those that are given win over the environment and the file.
+#[derive(Debug, Default, Args)]
+pub struct ServeArgs {
+    /// Configuration file, in TOML
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Where everything is kept [default: ./data]
+    #[arg(long, value_name = "DIR")]
+    pub data_dir: Option<PathBuf>,
+    /// Keep everything in memory, and nothing after the end
+    #[arg(long, conflicts_with = "data_dir")]
+    pub ephemeral: bool,
+    /// The parts of this process: all, or gateway and table separated by commas [default: all]
+    #[arg(long, value_name = "ROLES")]
+    pub roles: Option<Roles>,
+    /// Address of gRPC; port 0 takes a free one [default: 127.0.0.1:50051]
+    #[arg(long, value_name = "ADDRESS")]
+    pub listen: Option<SocketAddr>,
+    /// Address of metrics and probes; port 0 takes a free one [default: 127.0.0.1:9464]
+    #[arg(long, value_name = "ADDRESS")]
+    pub admin: Option<SocketAddr>,
+    /// Listen without encryption where others can reach it
+    #[arg(long)]
+    pub allow_plaintext: bool,
+}
+
+impl ServeArgs {
+    /// The arguments that were given, as keys and values of the configuration.
+    #[must_use]
+    pub fn flags(&self) -> Vec<(&'static str, String)> {
+        let path = |path: &PathBuf| path.display().to_string();
+        let yes = |given: bool| given.then(|| "true".to_owned());
+        let flags = [
+            ("storage.data_dir", self.data_dir.as_ref().map(path)),
+            ("storage.ephemeral", yes(self.ephemeral)),
+            ("server.roles", self.roles.as_ref().map(Roles::to_string)),
+            (
+                "server.listen",
+                self.listen.map(|address| address.to_string()),
+            ),
+            (
+                "server.admin",
+                self.admin.map(|address| address.to_string()),
+            ),
+            ("server.allow_plaintext", yes(self.allow_plaintext)),
+        ];
+        let given = |(key, value): (_, Option<String>)| value.map(|value| (key, value));
+        flags.into_iter().filter_map(given).collect()
+    }
+}
+
+/// Arguments of `healthcheck`.
+#[derive(Debug, Args)]
+pub struct HealthcheckArgs {
+    /// Configuration file of the server
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Address of the server [default: where its configuration makes it listen]
+    #[arg(long, value_name = "URL")]
+    pub endpoint: Option<String>,
+    /// Ask about this service only, such as trestle.table.v1.TableService
+    #[arg(
+        long,
+        default_value = "",
+        hide_default_value = true,
+        value_name = "NAME"
+    )]
+    pub service: String,
+}
+
+const SERVE_HELP: &str = "\
+Configuration: defaults, then the file, then variables TRESTLE__SECTION__KEY, then flags; `trestle config
+print` shows the result. SIGTERM and SIGINT let calls finish, a second signal does not wait.
+
+Exit codes: 0 ended as asked, 2 wrong arguments or configuration, 3 the data directory is in use,
+4 the data cannot be opened, 5 an address cannot be taken, 6 calls were cut off at the end, 1 anything else.";

@@ -1,0 +1,195 @@
+//! Puts a node together out of settings and live parts. Binds nothing and spawns nothing, so that the process, the
+//! tests and whoever else needs a node build the same one.
+
+use std::{sync::Arc, time::Duration};
+
+use opentelemetry::metrics::Meter;
+use tonic_health::pb::{
+    HealthCheckRequest, health_check_response::ServingStatus, health_client::HealthClient,
+};
+use tower::{Layer as _, ServiceBuilder};
+use trestle_gateway::{Limits, Observe, Routes, gateway};
+use trestle_kv::Engine;
+use trestle_runtime::{config::ConfigError, edge::Edge, health::Health, task::Task};
+use trestle_service::{
+    clock::Clock,
+    layer::{
+        CallService, admission::AdmissionLayer, deadline::DeadlineLayer,
+        message_size::MessageSizeLayer, methods::Methods, panic::PanicLayer, trace::TraceLayer,
+    },
+    limits::MESSAGE_BYTES_MAX,
+    upstream::{Remote, Upstream},
+};
+use trestle_table::TableRole;
+
+use crate::{failure::Failure, roles::Role, settings::Settings};
+
+/// Full name of the table service.
+pub const TABLE_SERVICE: &str = "trestle.table.v1.TableService";
+
+/// How often deleted tables are looked for.
+const SWEEP_EVERY: Duration = Duration::from_secs(5);
+/// How often the store is asked whether it still works.
+const STORAGE_WATCH_EVERY: Duration = Duration::from_millis(500);
+/// How often a role in another process is asked for its health.
+const UPSTREAM_WATCH_EVERY: Duration = Duration::from_secs(2);
+/// How long it may take to say.
+const UPSTREAM_ANSWERS_WITHIN: Duration = Duration::from_secs(2);
+
+/// The live parts of a node.
+pub struct Deps {
+    /// The store; none where no role here owns data.
+    pub engine: Option<Arc<dyn Engine>>,
+    /// The time.
+    pub clock: Arc<dyn Clock>,
+    /// Where the node records its metrics.
+    pub meter: Meter,
+    /// Makes request ids.
+    pub random: fn() -> u128,
+}
+
+/// A node that nobody runs yet.
+pub struct Node {
+    /// Every call goes in here: in process, or behind a listener.
+    pub routes: CallService,
+    /// The loops it needs to run beside.
+    pub tasks: Vec<Task>,
+    /// What it says about itself.
+    pub health: Health,
+}
+
+/// Puts a node together.
+///
+/// # Errors
+/// Settings that contradict the parts that are there.
+pub async fn compose(settings: &Settings, deps: Deps) -> Result<Node, Failure> {
+    let roles = &settings.server.roles;
+    let health = Health::of(&[TABLE_SERVICE]).await;
+    let mut tasks = Vec::new();
+    let table = if roles.has(Role::Table) {
+        let engine = deps
+            .engine
+            .ok_or_else(|| missing("storage: the role table needs a store"))?;
+        tasks.push(watch_storage(&engine, &health));
+        let clock = deps.clock;
+        let table = TableRole::new(trestle_table::Deps { engine, clock });
+        tasks.push(sweep(&table));
+        Upstream::local(MessageSizeLayer::new(MESSAGE_BYTES_MAX).layer(table.server()))
+    } else {
+        let table = remote(settings)?;
+        let problem = "not reached yet".to_owned();
+        health.report(TABLE_SERVICE, Some(problem)).await;
+        tasks.push(watch_upstream(&table, &health));
+        table
+    };
+    let routes = Routes::default().with(TABLE_SERVICE, table);
+
+    let descriptors = trestle_proto::FILE_DESCRIPTOR_SET;
+    let methods = Methods::from_descriptors(descriptors)
+        .expect("the build wrote the descriptors, and reflection serves the same");
+    let observe = Observe {
+        meter: deps.meter,
+        methods,
+        random: deps.random,
+    };
+    let limits = Limits {
+        calls_max: settings.limits.calls_max,
+        answer_within_max: Duration::from_secs(settings.limits.answer_within_seconds),
+    };
+    let calls = if roles.has(Role::Gateway) {
+        gateway(routes, limits, observe)
+    } else {
+        direct(routes, limits, observe)
+    };
+    let edge = Edge::new(&health, descriptors, calls)?;
+    Ok(Node {
+        routes: CallService::new(edge),
+        tasks,
+        health,
+    })
+}
+
+/// The layers before a role that only gateways call. No credentials: the gateway vouches for the caller.
+fn direct(routes: Routes, limits: Limits, observe: Observe) -> CallService {
+    let stack = ServiceBuilder::new()
+        // First, so that it sees every call; it continues the trace of the gateway.
+        .layer(TraceLayer::new(
+            &observe.meter,
+            observe.methods,
+            observe.random,
+        ))
+        // Before anything that could fail, and after what has to record the failure.
+        .layer(PanicLayer)
+        // The gateway hands the deadline of the client on; here it ends the work.
+        .layer(DeadlineLayer::new(limits.answer_within_max))
+        // Several gateways may call: what one of them admits is not all.
+        .layer(AdmissionLayer::new(limits.calls_max))
+        .service(routes);
+    CallService::new(stack)
+}
+
+fn missing(problem: &str) -> Failure {
+    let problems = vec![problem.to_owned()];
+    ConfigError::Invalid { problems }.into()
+}
+
+fn remote(settings: &Settings) -> Result<Upstream, Failure> {
+    let gateway = &settings.gateway;
+    let required = "gateway.table_endpoint: required, since the role table is not in this process";
+    let endpoint = gateway
+        .table_endpoint
+        .as_ref()
+        .ok_or_else(|| missing(required))?;
+    let remote = Remote::new(endpoint, gateway.connections);
+    let remote = remote.map_err(|error| missing(&format!("gateway.table_endpoint: {error}")))?;
+    Ok(Upstream::Remote(remote))
+}
+
+fn sweep(table: &TableRole) -> Task {
+    let table = table.clone();
+    Task::new("table-sweep", SWEEP_EVERY, move || {
+        let table = table.clone();
+        async move { table.sweep().await.map_err(Into::into) }
+    })
+}
+
+/// A store that stopped takes no writes until a restart: callers are sent elsewhere.
+fn watch_storage(engine: &Arc<dyn Engine>, health: &Health) -> Task {
+    let (engine, health) = (Arc::clone(engine), health.clone());
+    Task::new("storage-watch", STORAGE_WATCH_EVERY, move || {
+        let (engine, health) = (Arc::clone(&engine), health.clone());
+        async move {
+            let problem = engine.status().stopped;
+            let problem = problem.map(|reason| format!("storage stopped: {reason}"));
+            health.report(TABLE_SERVICE, problem).await;
+            Ok(false)
+        }
+    })
+}
+
+/// A gateway is as ready as what stands behind it.
+fn watch_upstream(upstream: &Upstream, health: &Health) -> Task {
+    let (upstream, health) = (upstream.clone(), health.clone());
+    Task::new("upstream-watch", UPSTREAM_WATCH_EVERY, move || {
+        let (upstream, health) = (upstream.clone(), health.clone());
+        async move {
+            health
+                .report(TABLE_SERVICE, problem_of(upstream).await)
+                .await;
+            Ok(false)
+        }
+    })
+}
+
+async fn problem_of(upstream: Upstream) -> Option<String> {
+    let mut client = HealthClient::new(upstream);
+    let request = HealthCheckRequest {
+        service: TABLE_SERVICE.to_owned(),
+    };
+    match tokio::time::timeout(UPSTREAM_ANSWERS_WITHIN, client.check(request)).await {
+        Ok(Ok(answer)) if answer.get_ref().status() == ServingStatus::Serving => None,
+        Ok(Ok(_)) => Some("its process does not serve".to_owned()),
+        Ok(Err(status)) => Some(status.message().to_owned()),
+        Err(_elapsed) => Some("its process does not answer".to_owned()),
+    }
+}

@@ -1,0 +1,62 @@
+//! Why the process ends, and with which exit code.
+
+use std::{io, process::ExitCode};
+
+use trestle_kv::OpenError;
+use trestle_runtime::{config::ConfigError, edge::DescriptorError, telemetry::TelemetryError};
+
+/// Why the process ends.
+#[derive(Debug, thiserror::Error)]
+pub enum Failure {
+    /// The configuration is wrong.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The store cannot be opened.
+    #[error(transparent)]
+    Storage(#[from] OpenError),
+    /// An address cannot be taken.
+    #[error(transparent)]
+    Listen(io::Error),
+    /// Telemetry cannot be started.
+    #[error(transparent)]
+    Telemetry(#[from] TelemetryError),
+    /// The descriptors in the binary are broken.
+    #[error(transparent)]
+    Descriptors(#[from] DescriptorError),
+    /// The runtime or the signals cannot be set up.
+    #[error("process cannot be set up: {0}")]
+    Process(#[from] io::Error),
+    /// Calls went on for longer than they may after a signal to end.
+    #[error("calls were cut off: connections=`{connections}`")]
+    Cut {
+        /// How many connections still had calls.
+        connections: usize,
+    },
+}
+
+impl Failure {
+    /// The exit code.
+    #[must_use]
+    pub fn exit_code(&self) -> ExitCode {
+        ExitCode::from(match self {
+            Self::Config(_) => 2,
+            Self::Storage(OpenError::Locked { .. }) => 3,
+            Self::Storage(_) => 4,
+            Self::Listen(_) => 5,
+            Self::Cut { .. } => 6,
+            Self::Telemetry(_) | Self::Descriptors(_) | Self::Process(_) => 1,
+        })
+    }
+
+    /// The failure and what caused it, on one line.
+    #[must_use]
+    pub fn chain(&self) -> String {
+        let mut text = self.to_string();
+        let mut cause = std::error::Error::source(self);
+        while let Some(error) = cause {
+            text = format!("{text}: {error}");
+            cause = error.source();
+        }
+        text
+    }
+}

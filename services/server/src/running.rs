@@ -1,0 +1,140 @@
+//! A node behind listeners: binds, spawns, and ends in an order that fails no call.
+
+use std::{io, net::SocketAddr, time::Duration};
+
+use tokio::{
+    net::TcpListener,
+    signal::unix::{Signal, SignalKind, signal},
+    task::JoinHandle,
+};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use tracing::info;
+use trestle_runtime::{
+    admin::Admin,
+    health::Health,
+    serve::{self, Bounds, Drained},
+};
+
+use crate::{compose::Node, failure::Failure, settings::Settings};
+
+/// The sockets of a process, taken early so that a wrong address fails before the store is touched.
+pub struct Listeners {
+    grpc: TcpListener,
+    admin: TcpListener,
+}
+
+impl Listeners {
+    /// Takes the addresses in the settings.
+    ///
+    /// # Errors
+    /// [`Failure::Listen`].
+    pub async fn bind(settings: &Settings) -> Result<Self, Failure> {
+        let grpc = serve::bind(settings.server.listen).await;
+        let admin = serve::bind(settings.server.admin).await;
+        Ok(Self {
+            grpc: grpc.map_err(Failure::Listen)?,
+            admin: admin.map_err(Failure::Listen)?,
+        })
+    }
+
+    /// Where gRPC is.
+    ///
+    /// # Errors
+    /// When the system does not say.
+    pub fn grpc(&self) -> io::Result<SocketAddr> {
+        self.grpc.local_addr()
+    }
+
+    /// Where metrics and probes are.
+    ///
+    /// # Errors
+    /// When the system does not say.
+    pub fn admin(&self) -> io::Result<SocketAddr> {
+        self.admin.local_addr()
+    }
+}
+
+/// A node that serves. Dropping it does not end it.
+pub struct Running {
+    health: Health,
+    stop_calls: CancellationToken,
+    stop_rest: CancellationToken,
+    calls: JoinHandle<Drained>,
+    rest: TaskTracker,
+}
+
+impl Running {
+    /// Starts a node behind listeners. Must be called on a Tokio runtime.
+    #[must_use]
+    pub fn start(
+        node: Node,
+        listeners: Listeners,
+        settings: &Settings,
+        metrics: prometheus::Registry,
+    ) -> Self {
+        let (stop_calls, stop_rest) = (CancellationToken::new(), CancellationToken::new());
+        let rest = TaskTracker::new();
+        for task in node.tasks {
+            rest.spawn(task.run(stop_rest.clone(), rand::random));
+        }
+        let admin = Admin {
+            health: node.health.clone(),
+            metrics,
+        };
+        rest.spawn(admin.serve(listeners.admin, stop_rest.clone()));
+        rest.close();
+        let limits = &settings.limits;
+        let bounds = Bounds {
+            connections_max: limits.connections_max,
+            streams_max: limits.calls_per_connection_max,
+            drain_within: Duration::from_secs(settings.server.drain_seconds),
+        };
+        let calls = serve::serve(listeners.grpc, node.routes, bounds, stop_calls.clone());
+        Self {
+            health: node.health,
+            calls: tokio::spawn(calls),
+            stop_calls,
+            stop_rest,
+            rest,
+        }
+    }
+
+    /// Ends in order: say that we go, take no more connections, let calls finish, then end the rest.
+    pub async fn stop(self) -> Drained {
+        self.health.drain().await;
+        self.stop_calls.cancel();
+        self.health.end_watches().await;
+        let drained = self.calls.await.unwrap_or(Drained::Clean);
+        self.stop_rest.cancel();
+        self.rest.wait().await;
+        drained
+    }
+}
+
+/// The signals that ask a process to end.
+pub struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl Signals {
+    /// Takes them over from the system.
+    ///
+    /// # Errors
+    /// When the system refuses.
+    pub fn take() -> io::Result<Self> {
+        Ok(Self {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+        })
+    }
+
+    /// Waits for one.
+    pub async fn next(&mut self) {
+        let name = tokio::select! {
+            _ = self.terminate.recv() => "SIGTERM",
+            _ = self.interrupt.recv() => "SIGINT",
+        };
+        info!(signal = name, "asked to end");
+    }
+}

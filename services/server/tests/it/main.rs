@@ -1,0 +1,1 @@
+//! Tests of the binary and of nodes in process.
