@@ -1,4 +1,5 @@
-//! What one entity costs to filter, project, decode and encode, and what a filter costs to parse and plan.
+//! What one entity costs to filter, project, decode and encode, and what a filter costs to parse
+//! and plan.
 //!
 //! The entity has 20 properties of mixed types, about 840 bytes on the wire. The budget is 150 ns
 //! for a filter on one property, wherever it stands.
