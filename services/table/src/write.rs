@@ -22,8 +22,8 @@ use crate::{
     operation::{Effect, Operation},
 };
 
-/// Most entities of an import that go into one commit, so that a chunk does not hold up other writers.
-const IMPORT_COMMIT_ENTITIES_MAX: usize = 256;
+/// Most entities of an import that go into one commit, as in a batch: a merge may rewrite 1 MiB for each.
+const IMPORT_COMMIT_ENTITIES_MAX: usize = 100;
 /// Most bytes of an import that go into one commit.
 const IMPORT_COMMIT_BYTES_MAX: usize = 1024 * 1024;
 

@@ -20,8 +20,9 @@ pub const READS_MAX: usize = 4_096;
 /// Most writes of one change.
 pub const WRITES_MAX: usize = 4_096;
 
-/// Most bytes of keys and values that one change writes.
-pub const CHANGE_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// Most bytes of keys and values that one change writes. Room for what a small request can grow to:
+/// a hundred merges into entities of 1 MiB each, which take up to 1.5 MiB in UTF-8.
+pub const CHANGE_BYTES_MAX: usize = 192 * 1024 * 1024;
 
 /// Checks what a change wants to read.
 ///

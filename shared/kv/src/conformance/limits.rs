@@ -68,13 +68,17 @@ pub async fn changes_are_taken_up_to_their_bounds(engine: Arc<dyn Engine>) {
             .collect()
     };
     let reads = |count: usize| vec![key(KIND, "r"); count];
-    // Each half with its key of two bytes.
-    let half = CHANGE_BYTES_MAX / 2 - 2;
-    let bytes = |extra: usize| {
-        vec![
-            put(key(KIND, "a"), vec![0; half]),
-            put(key(KIND, "b"), vec![0; half + extra]),
-        ]
+    // Equal parts, each with its key of three bytes; they share one buffer.
+    let parts = CHANGE_BYTES_MAX / VALUE_BYTES_MAX + 1;
+    let part = Bytes::from(vec![0; VALUE_BYTES_MAX]);
+    let bytes = |extra: usize| -> Vec<_> {
+        let sizes = (0..parts).map(|row| {
+            let end = CHANGE_BYTES_MAX * (row + 1) / parts - CHANGE_BYTES_MAX * row / parts;
+            end - 3 + if row == 0 { extra } else { 0 }
+        });
+        let rows = sizes.enumerate();
+        rows.map(|(row, size)| put(key(KIND, &format!("{row:02}")), part.slice(..size)))
+            .collect()
     };
 
     let outcomes = [
