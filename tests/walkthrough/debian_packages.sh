@@ -19,7 +19,11 @@ run() {
   local name=$1
   shift
   printf '\n$ trestle table'
-  printf ' %q' "$@"
+  local word
+  for word in "$@"; do
+    # The filters have blanks and single quotes, and nothing that double quotes would not hold.
+    case $word in *\ *) printf ' "%s"' "$word" ;; *) printf ' %s' "$word" ;; esac
+  done
   printf '\n'
   local start=$EPOCHREALTIME
   "${TRESTLE_BIN:-trestle}" table "$@" >"$name"

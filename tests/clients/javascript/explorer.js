@@ -28,7 +28,7 @@ class Explorer {
     const answers = collect(call);
     call.end(question);
     const [answer] = await answers;
-    assert.equal(answer.error_response, null, answer.error_response?.error_message);
+    assert.ok(!answer.error_response, answer.error_response?.error_message);
     return answer;
   }
 

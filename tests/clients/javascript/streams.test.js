@@ -2,14 +2,14 @@
 // Queries, pages, streams both ways, cancellation, deadlines.
 
 const assert = require('node:assert/strict');
-const { before, test } = require('node:test');
+const test = require('node:test');
 const grpc = require('@grpc/grpc-js');
 const { collect } = require('./client');
 const { entity, keys, values } = require('./entities');
 const { refused } = require('./failures');
 const { suite } = require('./suite');
 
-const world = suite();
+const world = suite(fill);
 const ROWS = 2500;
 const table = 'Filled';
 
@@ -30,7 +30,7 @@ async function send(spec, entities, chunkSize = 300) {
 
 const code = (error) => grpc.status[error.code];
 
-before(async () => {
+async function fill() {
   await world.client.CreateTable({ table });
   const row = (n) => {
     const padded = String(Math.floor(n / 5)).padStart(4, '0');
@@ -42,7 +42,7 @@ before(async () => {
   );
   assert.equal(results.length, ROWS);
   assert.ok(results.every((result, index) => !result.error && result.index === String(index)));
-});
+}
 
 test('pages cover every entity in order, and the last one has no token', async () => {
   const found = [];

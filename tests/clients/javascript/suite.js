@@ -6,8 +6,11 @@ const { after, before } = require('node:test');
 const { connect } = require('./client');
 const { start, temporaryDirectory } = require('./server');
 
-/** Starts a server before the tests of a file, and stops it after them; it must end well. */
-function suite() {
+/**
+ * Starts a server before the tests of a file and runs `prepare`; stops the server after the tests,
+ * which must end well.
+ */
+function suite(prepare = async () => {}) {
   const world = { server: undefined, client: undefined };
   const data = temporaryDirectory();
   let tables = 0;
@@ -15,6 +18,8 @@ function suite() {
   before(async () => {
     world.server = await start(data.directory);
     world.client = connect(world.server.grpc);
+    // Not a hook of its own: hooks of a file do not wait for each other.
+    await prepare();
   });
   after(async () => {
     world.client?.close();
