@@ -1,1 +1,380 @@
+//! Each layer before a service made for the test.
 
+use std::{
+    future::{Future, pending, ready},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use bytes::Bytes;
+use futures::{StreamExt as _, stream};
+use http::HeaderValue;
+use http_body::Frame;
+use http_body_util::{BodyExt as _, StreamBody};
+use opentelemetry::metrics::MeterProvider as _;
+use opentelemetry_sdk::metrics::SdkMeterProvider;
+use tokio::time::sleep;
+use tonic::{Code, Status, body::Body};
+use tonic_types::StatusExt as _;
+use tower::{Layer, Service, ServiceExt as _, service_fn};
+
+use super::{
+    CallService, Request, Response, admission::AdmissionLayer, caller::CallerLayer,
+    deadline::DeadlineLayer, message_size::MessageSizeLayer, methods::Methods, panic::PanicLayer,
+    trace::TraceLayer,
+};
+use crate::{caller::Caller, name::AccountName};
+
+type Frames = Result<Frame<Bytes>, Status>;
+
+/// `layer` before a service that answers with `work`.
+fn before<L, W, A>(layer: L, mut work: W) -> CallService
+where
+    L: Layer<CallService>,
+    L::Service: Service<Request, Response = Response, Error = std::convert::Infallible>,
+    L::Service: Clone + Send + Sync + 'static,
+    <L::Service as Service<Request>>::Future: Send + 'static,
+    W: FnMut(Request) -> A + Clone + Send + Sync + 'static,
+    A: Future<Output = Response> + Send + 'static,
+{
+    let inner = service_fn(move |request| {
+        let answer = work(request);
+        async move { Ok(answer.await) }
+    });
+    CallService::new(layer.layer(CallService::new(inner)))
+}
+
+fn request(headers: &[(&'static str, &str)]) -> Request {
+    let mut request = Request::new(Body::empty());
+    for (name, value) in headers {
+        let value = HeaderValue::from_str(value).expect("a header value");
+        request.headers_mut().insert(*name, value);
+    }
+    request
+}
+
+async fn ask(service: &CallService, headers: &[(&'static str, &str)]) -> Response {
+    let Ok(answer) = service.clone().oneshot(request(headers)).await;
+    answer
+}
+
+/// The status of an answer: of its headers, or of its trailers after the whole body.
+async fn status(answer: Response) -> Status {
+    if let Some(status) = Status::from_header_map(answer.headers()) {
+        return status;
+    }
+    let body = answer.into_body().collect().await.expect("a body");
+    let trailers = body.trailers().expect("trailers");
+    Status::from_header_map(trailers).expect("a status")
+}
+
+fn reason(status: &Status) -> String {
+    let details = status.get_error_details();
+    details.error_info().expect("error info").reason.clone()
+}
+
+fn data(text: &'static str) -> Frames {
+    Ok(Frame::data(Bytes::from_static(text.as_bytes())))
+}
+
+fn end(status: &Status) -> Frames {
+    let mut trailers = http::HeaderMap::new();
+    status.add_header(&mut trailers).expect("a header value");
+    Ok(Frame::trailers(trailers))
+}
+
+fn streaming(frames: impl futures::Stream<Item = Frames> + Send + 'static) -> Response {
+    Response::new(Body::new(StreamBody::new(Box::pin(frames))))
+}
+
+/// Says when it is dropped.
+struct Dropped(Arc<AtomicBool>);
+
+impl Drop for Dropped {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_past_its_deadline_is_answered_and_its_work_dropped() {
+    let stopped = Arc::new(AtomicBool::new(false));
+    let flag = Arc::clone(&stopped);
+    let service = before(DeadlineLayer::new(Duration::from_secs(60)), move |_| {
+        let work = Dropped(Arc::clone(&flag));
+        async move {
+            let _work = work;
+            pending().await
+        }
+    });
+
+    let status = status(ask(&service, &[("grpc-timeout", "50m")]).await).await;
+
+    assert_eq!(status.code(), Code::DeadlineExceeded);
+    assert_eq!(reason(&status), "OPERATION_TIMED_OUT");
+    assert!(stopped.load(Ordering::SeqCst), "the work goes on");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_without_a_deadline_or_with_a_longer_one_ends_at_the_cap() {
+    let cap = Duration::from_secs(60);
+    let service = before(DeadlineLayer::new(cap), |_| pending());
+
+    for headers in [&[][..], &[("grpc-timeout", "2H")][..]] {
+        let started = tokio::time::Instant::now();
+        let status = status(ask(&service, headers).await).await;
+
+        assert_eq!(status.code(), Code::DeadlineExceeded);
+        assert_eq!(started.elapsed(), cap);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stream_ends_at_the_clients_deadline_but_not_at_the_cap() {
+    let service = before(DeadlineLayer::new(Duration::from_secs(1)), |_| {
+        let ticks = stream::unfold(0, |count| async move {
+            sleep(Duration::from_secs(1)).await;
+            match count {
+                0..5 => Some((data("tick"), count + 1)),
+                5 => Some((end(&Status::ok("")), count + 1)),
+                _ => None,
+            }
+        });
+        ready(streaming(ticks))
+    });
+
+    let cut = status(ask(&service, &[("grpc-timeout", "2500m")]).await).await;
+    let whole = status(ask(&service, &[]).await).await;
+
+    assert_eq!(cut.code(), Code::DeadlineExceeded);
+    assert_eq!(whole.code(), Code::Ok);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stream_that_is_always_ready_ends_at_the_deadline_too() {
+    let service = before(DeadlineLayer::new(Duration::from_secs(1)), |_| {
+        ready(streaming(stream::repeat_with(|| data("more"))))
+    });
+    let answer = ask(&service, &[("grpc-timeout", "1S")]).await;
+    tokio::time::advance(Duration::from_secs(2)).await;
+
+    assert_eq!(status(answer).await.code(), Code::DeadlineExceeded);
+}
+
+#[tokio::test]
+async fn a_malformed_deadline_is_refused() {
+    let layer = DeadlineLayer::new(Duration::from_secs(60));
+    let service = before(layer, |_| ready(Response::new(Body::empty())));
+
+    let status = status(ask(&service, &[("grpc-timeout", "soon")]).await).await;
+
+    assert_eq!(status.code(), Code::InvalidArgument);
+    assert!(
+        status.message().contains("grpc-timeout"),
+        "{}",
+        status.message()
+    );
+}
+
+#[tokio::test]
+async fn a_call_holds_its_place_until_its_body_ends() {
+    let service = before(AdmissionLayer::new(1), |_| {
+        ready(streaming(stream::iter([data("a"), end(&Status::ok(""))])))
+    });
+
+    let open = ask(&service, &[]).await;
+    let refused = status(ask(&service, &[]).await).await;
+    assert_eq!(status(open).await.code(), Code::Ok);
+    let admitted = ask(&service, &[]).await;
+    drop(admitted);
+    let again = status(ask(&service, &[]).await).await;
+
+    assert_eq!(refused.code(), Code::ResourceExhausted);
+    assert_eq!(reason(&refused), "SERVER_BUSY");
+    let details = refused.get_error_details();
+    assert!(
+        details
+            .retry_info()
+            .expect("retry info")
+            .retry_delay
+            .is_some()
+    );
+    assert_eq!(
+        again.code(),
+        Code::Ok,
+        "an abandoned answer keeps its place"
+    );
+}
+
+#[tokio::test]
+async fn a_call_that_is_dropped_gives_its_place_back() {
+    let service = before(AdmissionLayer::new(1), |_| pending());
+
+    let abandoned = tokio::time::timeout(Duration::from_millis(1), ask(&service, &[])).await;
+    assert!(abandoned.is_err());
+    let next = tokio::time::timeout(Duration::from_millis(1), ask(&service, &[])).await;
+
+    assert!(next.is_err(), "was refused, instead of let through to wait");
+}
+
+#[tokio::test]
+async fn a_panic_anywhere_in_a_call_is_an_internal_error_without_its_text() {
+    let panics: [CallService; 3] = [
+        before(PanicLayer, |_| -> std::future::Ready<Response> {
+            panic!("secret")
+        }),
+        before(PanicLayer, |_| async { panic!("secret") }),
+        before(PanicLayer, |_| {
+            let frames =
+                stream::iter([0, 1]).map(|n| if n == 0 { data("a") } else { panic!("secret") });
+            ready(streaming(frames))
+        }),
+    ];
+
+    for service in panics {
+        let status = status(ask(&service, &[]).await).await;
+
+        assert_eq!(status.code(), Code::Internal);
+        assert!(!format!("{status:?}").contains("secret"), "{status:?}");
+    }
+}
+
+const TOO_LARGE: &str =
+    "Error, decoded message length too large: found 9 bytes, the limit is: 8 bytes";
+
+#[tokio::test]
+async fn a_message_that_is_too_large_is_an_invalid_argument_in_headers_and_trailers() {
+    let too_large = || Status::out_of_range(TOO_LARGE);
+    let at_once = before(MessageSizeLayer::new(8), move |_| {
+        ready(too_large().into_http())
+    });
+    let later = before(MessageSizeLayer::new(8), move |_| {
+        ready(streaming(stream::iter([data("a"), end(&too_large())])))
+    });
+
+    for service in [at_once, later] {
+        let status = status(ask(&service, &[]).await).await;
+
+        assert_eq!(status.code(), Code::InvalidArgument);
+        assert_eq!(reason(&status), "REQUEST_BODY_TOO_LARGE");
+    }
+}
+
+#[tokio::test]
+async fn other_answers_pass_the_message_size_layer_as_they_are() {
+    let service = before(MessageSizeLayer::new(8), |_| {
+        ready(Status::out_of_range("past the end").into_http())
+    });
+
+    let status = status(ask(&service, &[]).await).await;
+
+    assert_eq!(
+        (status.code(), status.message()),
+        (Code::OutOfRange, "past the end")
+    );
+}
+
+#[tokio::test]
+async fn what_a_client_claims_to_be_is_replaced() {
+    let account = AccountName::development();
+    let layer = CallerLayer::new(Caller {
+        account: account.clone(),
+    });
+    let service = before(layer, |request: Request| {
+        let mut answer = Response::new(Body::empty());
+        *answer.headers_mut() = request.headers().clone();
+        ready(answer)
+    });
+
+    let seen = ask(&service, &[("trestle-account", "somebody")]).await;
+
+    let names: Vec<_> = seen.headers().get_all("trestle-account").iter().collect();
+    assert_eq!(names, [account.as_str()]);
+}
+
+/// The layer, where its metrics can be read, and what keeps them.
+fn tracing_layer() -> (TraceLayer, prometheus::Registry, SdkMeterProvider) {
+    let registry = prometheus::Registry::new();
+    let reader = opentelemetry_prometheus::exporter().with_registry(registry.clone());
+    let reader = reader.build().expect("an exporter");
+    let meters = SdkMeterProvider::builder().with_reader(reader).build();
+    let methods = Methods::from_descriptors(trestle_proto::FILE_DESCRIPTOR_SET);
+    let methods = methods.expect("descriptors");
+    let layer = TraceLayer::new(&meters.meter("test"), methods, || 7);
+    (layer, registry, meters)
+}
+
+#[tokio::test]
+async fn a_request_id_is_taken_or_made_then_passed_on_and_echoed() {
+    let (layer, _registry, _meters) = tracing_layer();
+    let service = before(layer, |request: Request| {
+        let mut answer = Response::new(Body::empty());
+        let seen = request.headers()["x-request-id"].clone();
+        answer.headers_mut().insert("x-seen", seen);
+        ready(answer)
+    });
+    let made = "00000000-0000-4000-8000-000000000000".len();
+
+    let given = ask(&service, &[("x-request-id", "my-id")]).await;
+    let none = ask(&service, &[]).await;
+    let hostile = ask(&service, &[("x-request-id", "has blanks")]).await;
+    let long = ask(&service, &[("x-request-id", &"x".repeat(129))]).await;
+    let longest = ask(&service, &[("x-request-id", &"x".repeat(128))]).await;
+
+    assert_eq!(given.headers()["x-request-id"], "my-id");
+    assert_eq!(longest.headers()["x-request-id"].len(), 128);
+    for answer in [&none, &hostile, &long] {
+        assert_eq!(answer.headers()["x-request-id"].len(), made);
+    }
+    for answer in [given, none, hostile, long, longest] {
+        assert_eq!(answer.headers()["x-request-id"], answer.headers()["x-seen"]);
+    }
+}
+
+#[tokio::test]
+async fn a_call_is_counted_once_with_its_code_when_its_answer_ends() {
+    let (layer, registry, _meters) = tracing_layer();
+    let service = before(layer, |_| {
+        ready(streaming(stream::iter([
+            data("a"),
+            end(&Status::aborted("no")),
+        ])))
+    });
+    let text = || {
+        let families = registry.gather();
+        prometheus::TextEncoder::new()
+            .encode_to_string(&families)
+            .expect("text")
+    };
+
+    let answer = ask(&service, &[]).await;
+    let open = text();
+    status(answer).await;
+    drop(ask(&service, &[]).await);
+    let over = text();
+
+    assert!(
+        open.contains("active_calls{otel_scope_name=\"test\"} 1"),
+        "{open}"
+    );
+    assert!(
+        !open.contains("rpc_server_call_duration_seconds_count"),
+        "{open}"
+    );
+    assert!(
+        over.contains("active_calls{otel_scope_name=\"test\"} 0"),
+        "{over}"
+    );
+    for code in ["ABORTED", "CANCELLED"] {
+        let counted = |line: &str| {
+            line.starts_with("rpc_server_call_duration_seconds_count")
+                && line.contains(code)
+                && line.contains("_OTHER")
+                && line.ends_with(" 1")
+        };
+        assert!(over.lines().any(counted), "{code}: {over}");
+    }
+}
