@@ -115,6 +115,19 @@ pub(crate) fn is_transport(status: &Status) -> bool {
     (std::error::Error::source(status).is_some() || cut) && !own_deadline
 }
 
+/// Whether there was no connection to send the call over.
+fn was_refused(status: &Status) -> bool {
+    let mut cause = std::error::Error::source(status);
+    while let Some(error) = cause {
+        let refused = error.downcast_ref::<io::Error>().map(io::Error::kind);
+        if refused == Some(io::ErrorKind::ConnectionRefused) {
+            return true;
+        }
+        cause = error.source();
+    }
+    false
+}
+
 /// A gRPC code as the protocol spells it.
 pub(crate) fn code_name(code: Code) -> &'static str {
     match code {
@@ -163,11 +176,11 @@ fn call_text(status: &Status) -> String {
         .iter()
         .flat_map(|bad| &bad.field_violations)
     {
-        let _ = write!(
-            text,
-            "\n  violation: {}: {}",
-            violation.field, violation.description
-        );
+        let rule = format!("{}: {}", violation.field, violation.description);
+        // A single violation is often the whole message.
+        if rule != status.message() {
+            let _ = write!(text, "\n  violation: {rule}");
+        }
     }
     if let Some(advice) = advice(status, retry_after(&details)) {
         let _ = write!(text, "\n  retry: {advice}");
@@ -198,6 +211,9 @@ fn call_json(status: &Status) -> serde_json::Value {
 
 /// Whether and how to repeat the call.
 fn advice(status: &Status, delay: Option<Duration>) -> Option<String> {
+    if was_refused(status) {
+        return Some("the server cannot be reached; nothing was sent".to_owned());
+    }
     if is_transport(status) {
         return Some(
             "the connection failed; whether a write took place is not known, read back first"
@@ -263,6 +279,25 @@ mod tests {
              {\"field\":\"entity.properties[1].name\",\"rule\":\"name=`1`: rule two\"}],\
              \"retry\":null,\"retry_after_ms\":null}}"
         );
+    }
+
+    #[test]
+    fn a_violation_that_is_the_message_is_not_repeated() {
+        let details = ErrorDetails::with_bad_request_violation("table", "too short");
+        let code = Code::InvalidArgument;
+        let status = Status::with_error_details(code, "table: too short", details);
+
+        let text = CliError::from(status).render(false);
+
+        assert_eq!(text, "error: table: too short\n  code: INVALID_ARGUMENT");
+    }
+
+    #[test]
+    fn a_refused_connection_says_that_nothing_was_sent() {
+        let refused = io::Error::from(io::ErrorKind::ConnectionRefused);
+        let text = CliError::from(Status::from_error(Box::new(refused))).render(false);
+
+        assert!(text.contains("nothing was sent"), "{text}");
     }
 
     #[test]
