@@ -19,7 +19,7 @@ fi
 
 if [ -z "${TRESTLE_BIN:-}" ]; then
   cargo build --quiet --locked --package trestle --manifest-path "$root/Cargo.toml"
-  TRESTLE_BIN="$root/target/debug/trestle"
+  TRESTLE_BIN="${CARGO_TARGET_DIR:-$root/target}/debug/trestle"
 fi
 export TRESTLE_BIN
 

@@ -104,6 +104,14 @@ def test_an_unknown_method_is_unimplemented(channel):
         assert caught.value.code() == grpc.StatusCode.UNIMPLEMENTED
 
 
+@pytest.mark.parametrize("body", [b"\xff\xff\xff", b"\x12\x05ab", b"\x0a\xff\xff\xff\xff\x0f"])
+def test_bytes_that_are_no_message_are_refused(channel, body):
+    call = channel.unary_unary("/trestle.table.v1.TableService/InsertEntity")
+    with pytest.raises(grpc.RpcError) as caught:
+        call(body)
+    assert caught.value.code() == grpc.StatusCode.INVALID_ARGUMENT
+
+
 def test_a_message_over_the_limit_is_refused_and_the_connection_goes_on(api, stub, table):
     big = entity(api, "p", "r", **{f"b{n}": ("binary_value", bytes(65_536)) for n in range(130)})
     with refused(grpc.StatusCode.INVALID_ARGUMENT, "REQUEST_BODY_TOO_LARGE"):
