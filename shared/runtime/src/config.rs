@@ -81,13 +81,14 @@ where
 {
     let malformed = |error: config::ConfigError| ConfigError::Malformed(error.to_string());
     let mut builder = Config::builder().add_source(Config::try_from(defaults).map_err(malformed)?);
+    let mut foreign = Config::builder();
     for (variable, key) in sources.foreign {
-        if let Some(value) = sources.environment.get(*variable) {
-            builder = builder
-                .set_default(*key, value.as_str())
-                .map_err(malformed)?;
-        }
+        let value = sources.environment.get(*variable).cloned();
+        foreign = foreign
+            .set_override_option(*key, value)
+            .map_err(malformed)?;
     }
+    builder = builder.add_source(foreign.build().map_err(malformed)?);
     if let Some(path) = sources.file {
         builder = builder.add_source(file(path)?);
     }

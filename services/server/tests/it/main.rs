@@ -1,1 +1,15 @@
-//! Tests of the binary and of nodes in process.
+//! The binary as separate processes, and nodes in process.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "tests"
+)]
+
+mod collector;
+mod commands;
+mod process;
+mod serving;
+mod trace;
+mod upstream;

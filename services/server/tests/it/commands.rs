@@ -1,0 +1,115 @@
+//! Commands that answer at once, and every way in which `serve` refuses to start.
+
+use std::process::Output;
+
+use crate::process::{Serving, output, trestle};
+
+fn code(output: &Output) -> Option<i32> {
+    output.status.code()
+}
+
+fn errors(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[test]
+fn version_and_configuration_are_printed_and_nothing_else() {
+    let version = output(&mut trestle(&["version"]));
+    let config = output(
+        trestle(&["config", "print", "--roles", "table"]).env("TRESTLE__LIMITS__CALLS_MAX", "7"),
+    );
+
+    assert_eq!(version.stdout, b"trestle 0.1.0\n");
+    let text = String::from_utf8(config.stdout).unwrap();
+    assert!(
+        text.contains("roles = \"table\"\n") && text.contains("calls_max = 7\n"),
+        "{text}"
+    );
+    assert!(config.stderr.is_empty());
+}
+
+#[test]
+fn what_cannot_be_served_is_refused_with_its_own_exit_code() {
+    let unknown = output(trestle(&["serve"]).env("TRESTLE__SERVER__LISTN", "x"));
+    let plaintext = output(&mut trestle(&["serve", "--listen", "0.0.0.0:0"]));
+    let alone = output(&mut trestle(&["serve", "--roles", "gateway"]));
+    let first = Serving::start(&["--ephemeral"], &[]);
+    let taken = output(&mut trestle(&[
+        "serve",
+        "--ephemeral",
+        "--listen",
+        &first.grpc,
+    ]));
+
+    assert_eq!(code(&unknown), Some(2));
+    assert!(
+        errors(&unknown).contains("server.listn"),
+        "{}",
+        errors(&unknown)
+    );
+    assert_eq!(code(&plaintext), Some(2));
+    assert!(
+        errors(&plaintext).contains("--allow-plaintext"),
+        "{}",
+        errors(&plaintext)
+    );
+    assert_eq!(code(&alone), Some(2));
+    assert!(
+        errors(&alone).contains("gateway.table_endpoint"),
+        "{}",
+        errors(&alone)
+    );
+    assert_eq!(code(&taken), Some(5));
+    assert!(errors(&taken).contains(&first.grpc), "{}", errors(&taken));
+    for refused in [unknown, plaintext, alone, taken] {
+        assert!(refused.stdout.is_empty(), "said that it is ready");
+    }
+}
+
+#[test]
+fn a_data_directory_belongs_to_one_process_and_is_free_after_it() {
+    let parent = tempfile::tempdir().unwrap();
+    let directory = parent.path().join("made/for/this");
+    let arguments = ["--data-dir", directory.to_str().unwrap()];
+    let first = Serving::start(&arguments, &[]);
+
+    let ports = ["serve", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"];
+    let second = output(&mut trestle(&[&ports[..], &arguments[..]].concat()));
+    first.terminate();
+    let (ended, _) = first.wait();
+    let third = Serving::start(&arguments, &[]);
+
+    assert_eq!(code(&second), Some(3), "{}", errors(&second));
+    assert!(
+        errors(&second).contains(directory.to_str().unwrap()),
+        "{}",
+        errors(&second)
+    );
+    assert_eq!(ended.code(), Some(0));
+    assert!(!third.grpc.is_empty());
+}
+
+#[test]
+fn healthcheck_tells_by_its_exit_code_whether_a_server_serves() {
+    let server = Serving::start(&["--ephemeral"], &[]);
+    let ask = |endpoint: &str, service: &str| {
+        let arguments = ["healthcheck", "--endpoint", endpoint, "--service", service];
+        output(&mut trestle(&arguments))
+    };
+    let endpoint = server.endpoint();
+
+    let whole = ask(&endpoint, "");
+    let table = ask(&endpoint, "trestle.table.v1.TableService");
+    let nobody = ask(&endpoint, "nobody");
+    let configured = output(trestle(&["healthcheck"]).env("TRESTLE__SERVER__LISTEN", &server.grpc));
+    server.terminate();
+    server.wait();
+    let gone = ask(&endpoint, "");
+
+    assert_eq!(
+        [code(&whole), code(&table), code(&configured)],
+        [Some(0); 3]
+    );
+    assert_eq!([code(&nobody), code(&gone)], [Some(1); 2]);
+    assert!(errors(&gone).contains(&endpoint), "{}", errors(&gone));
+}

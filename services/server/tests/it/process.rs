@@ -1,0 +1,80 @@
+//! Runs `trestle` as a child and ends it with the test.
+
+use std::{
+    io::{BufRead as _, BufReader, Read as _},
+    process::{Child, Command, ExitStatus, Output, Stdio},
+};
+
+/// The command, with nothing of the environment of the test.
+pub(crate) fn trestle(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_trestle"));
+    command.env_clear().args(arguments);
+    command
+}
+
+pub(crate) fn output(command: &mut Command) -> Output {
+    command.output().unwrap()
+}
+
+/// A serving process. Killed when dropped.
+pub(crate) struct Serving {
+    child: Child,
+    pub(crate) grpc: String,
+    pub(crate) admin: String,
+}
+
+impl Serving {
+    /// Starts `trestle serve` on free ports, with more arguments and variables, and waits until it is ready.
+    pub(crate) fn start(arguments: &[&str], variables: &[(&str, &str)]) -> Self {
+        let ports = ["serve", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"];
+        let mut command = trestle(&[&ports, arguments].concat());
+        command.envs(variables.iter().copied());
+        let mut child = command
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        let mut out = BufReader::new(child.stdout.take().unwrap());
+        out.read_line(&mut line).unwrap();
+        let mut words = line.trim_end().split(' ');
+        assert_eq!(words.next(), Some("ready"), "{line}");
+        let mut address = |name: &str| {
+            let word = words.next().unwrap();
+            word.strip_prefix(name).unwrap().to_owned()
+        };
+        let (grpc, admin) = (address("grpc="), address("admin="));
+        assert_eq!(words.next(), None, "{line}");
+        Self { child, grpc, admin }
+    }
+
+    pub(crate) fn endpoint(&self) -> String {
+        format!("http://{}", self.grpc)
+    }
+
+    /// Asks it to end as an orchestrator does.
+    pub(crate) fn terminate(&self) {
+        let pid = rustix::process::Pid::from_child(&self.child);
+        rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+    }
+
+    /// Waits for its end. The exit status, and what it logged.
+    pub(crate) fn wait(mut self) -> (ExitStatus, String) {
+        let mut log = String::new();
+        self.child
+            .stderr
+            .take()
+            .unwrap()
+            .read_to_string(&mut log)
+            .unwrap();
+        (self.child.wait().unwrap(), log)
+    }
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        // Fails when it has ended already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

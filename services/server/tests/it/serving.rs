@@ -1,0 +1,238 @@
+//! A node in process: what it says when its store stops, and how it ends.
+
+use std::{
+    process::Command,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use opentelemetry::metrics::MeterProvider as _;
+use opentelemetry_sdk::metrics::SdkMeterProvider;
+use tonic::async_trait;
+use tonic_health::pb::{
+    HealthCheckRequest, health_check_response::ServingStatus, health_client::HealthClient,
+};
+use trestle::{
+    compose::{Deps, Node, compose},
+    running::{Listeners, Running},
+    settings::Settings,
+};
+use trestle_kv::{Change, CommitError, Engine, EngineError, EngineStatus, MemoryEngine, Snapshot};
+use trestle_proto::table::v1::{
+    CreateTableRequest, ImportEntitiesRequest, table_service_client::TableServiceClient,
+};
+use trestle_runtime::config::Sources;
+use trestle_service::{clock::SystemClock, layer::CallService};
+
+use crate::process::Serving;
+
+/// A store in memory that can be told to stop.
+#[derive(Default)]
+struct Stoppable {
+    inner: MemoryEngine,
+    stopped: Mutex<Option<Arc<str>>>,
+}
+
+#[async_trait]
+impl Engine for Stoppable {
+    async fn snapshot(&self) -> Result<Box<dyn Snapshot>, EngineError> {
+        self.inner.snapshot().await
+    }
+
+    async fn commit(&self, change: Change) -> Result<(), CommitError> {
+        self.inner.commit(change).await
+    }
+
+    fn status(&self) -> EngineStatus {
+        EngineStatus {
+            stopped: self.stopped.lock().unwrap().clone(),
+            ..self.inner.status()
+        }
+    }
+}
+
+fn settings(variables: &[(&str, &str)]) -> Settings {
+    let free = [
+        ("TRESTLE__SERVER__LISTEN", "127.0.0.1:0"),
+        ("TRESTLE__SERVER__ADMIN", "127.0.0.1:0"),
+    ];
+    let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+    Settings::load(Sources {
+        environment: free.iter().chain(variables).map(owned).collect(),
+        ..Sources::default()
+    })
+    .unwrap()
+}
+
+async fn node_on(engine: Arc<dyn Engine>, variables: &[(&str, &str)]) -> Node {
+    let deps = Deps {
+        engine: Some(engine),
+        clock: Arc::new(SystemClock),
+        meter: SdkMeterProvider::builder().build().meter("test"),
+        random: || 7,
+    };
+    compose(&settings(variables), deps).await.unwrap()
+}
+
+/// A node on a store in memory.
+pub(crate) async fn node(variables: &[(&str, &str)]) -> Node {
+    node_on(Arc::new(MemoryEngine::new()), variables).await
+}
+
+fn client(routes: &CallService) -> TableServiceClient<CallService> {
+    TableServiceClient::new(routes.clone())
+}
+
+fn table(name: &str) -> CreateTableRequest {
+    CreateTableRequest {
+        table: name.to_owned(),
+        ..Default::default()
+    }
+}
+
+#[tokio::test]
+async fn a_node_answers_in_process_without_a_socket() {
+    let node = node(&[]).await;
+
+    let created = client(&node.routes)
+        .create_table(table("Things"))
+        .await
+        .unwrap();
+
+    assert!(created.metadata().contains_key("x-request-id"));
+    assert_eq!(created.into_inner().table.unwrap().name, "Things");
+}
+
+#[tokio::test]
+async fn calls_over_the_admission_limit_are_refused_at_once() {
+    let node = node(&[("TRESTLE__LIMITS__CALLS_MAX", "1")]).await;
+    let (sender, receiver) = tokio::sync::mpsc::channel::<ImportEntitiesRequest>(1);
+    let requests = tokio_stream::wrappers::ReceiverStream::new(receiver);
+    let open = client(&node.routes)
+        .import_entities(requests)
+        .await
+        .unwrap();
+
+    let refused = client(&node.routes)
+        .create_table(table("Things"))
+        .await
+        .unwrap_err();
+    drop((sender, open));
+    let admitted = client(&node.routes).create_table(table("Things")).await;
+
+    assert_eq!(refused.code(), tonic::Code::ResourceExhausted);
+    admitted.unwrap();
+}
+
+#[tokio::test]
+async fn a_store_that_stops_takes_the_node_out_of_service() {
+    let engine = Arc::new(Stoppable::default());
+    let node = node_on(engine.clone(), &[]).await;
+    let (health, routes) = (node.health.clone(), node.routes.clone());
+    let settings = settings(&[]);
+    let listeners = Listeners::bind(&settings).await.unwrap();
+    let running = Running::start(node, listeners, &settings, prometheus::Registry::new());
+    let mut client = HealthClient::new(routes);
+    let watched = HealthCheckRequest::default();
+    let mut watch = client.watch(watched).await.unwrap().into_inner();
+    let before = watch.message().await.unwrap().unwrap().status();
+
+    *engine.stopped.lock().unwrap() = Some("sync failed".into());
+    let after = tokio::time::timeout(Duration::from_secs(10), watch.message()).await;
+
+    assert_eq!(before, ServingStatus::Serving);
+    let after = after.expect("the watch says nothing").unwrap().unwrap();
+    assert_eq!(after.status(), ServingStatus::NotServing);
+    let problems = health.problems().join("\n");
+    assert!(
+        problems.contains("storage stopped: sync failed"),
+        "{problems}"
+    );
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn a_stream_in_flight_gets_its_answer_when_the_process_is_asked_to_end() {
+    let server = Serving::start(&["--ephemeral"], &[]);
+    let endpoint = server.endpoint();
+    let channel = tonic::transport::Endpoint::new(endpoint)
+        .unwrap()
+        .connect()
+        .await
+        .unwrap();
+    let mut client = TableServiceClient::new(channel);
+    client.create_table(table("Things")).await.unwrap();
+    let (sender, receiver) = tokio::sync::mpsc::channel::<ImportEntitiesRequest>(1);
+    let requests = tokio_stream::wrappers::ReceiverStream::new(receiver);
+    let mut answers = client.import_entities(requests).await.unwrap().into_inner();
+
+    server.terminate();
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    drop(sender);
+    let end = answers.message().await;
+    drop(client);
+    let (status, log) = server.wait();
+
+    // What the service says to an import without a beginning: it was let finish, not cut off.
+    assert_eq!(end.unwrap_err().code(), tonic::Code::InvalidArgument);
+    assert_eq!(status.code(), Some(0), "{log}");
+}
+
+#[tokio::test]
+async fn a_second_signal_does_not_wait_for_calls() {
+    let server = Serving::start(&["--ephemeral"], &[]);
+    let endpoint = server.endpoint();
+    let channel = tonic::transport::Endpoint::new(endpoint)
+        .unwrap()
+        .connect()
+        .await
+        .unwrap();
+    let mut client = TableServiceClient::new(channel);
+    let (_sender, receiver) = tokio::sync::mpsc::channel::<ImportEntitiesRequest>(1);
+    let requests = tokio_stream::wrappers::ReceiverStream::new(receiver);
+    let _answers = client.import_entities(requests).await.unwrap();
+
+    server.terminate();
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    server.terminate();
+    let waited = tokio::task::spawn_blocking(|| server.wait());
+    let (status, log) = tokio::time::timeout(Duration::from_secs(5), waited)
+        .await
+        .unwrap()
+        .unwrap();
+
+    assert_eq!(status.code(), Some(6), "{log}");
+}
+
+#[test]
+fn metrics_and_probes_are_on_the_admin_port() {
+    let server = Serving::start(&["--ephemeral"], &[]);
+    let created = crate::process::output(&mut crate::process::trestle(&[
+        "table",
+        "create",
+        "Things",
+        "--endpoint",
+        &server.endpoint(),
+    ]));
+    assert!(created.status.success());
+    let get = |path: &str| {
+        let url = format!("http://{}{path}", server.admin);
+        let body = Command::new("curl")
+            .args(["-s", &url])
+            .output()
+            .unwrap()
+            .stdout;
+        String::from_utf8(body).unwrap()
+    };
+
+    let metrics = get("/metrics");
+
+    assert_eq!([get("/livez"), get("/readyz")], ["ok\n", "ok\n"]);
+    for name in [
+        "rpc_server_call_duration_seconds_count{rpc_method=\"trestle.table.v1.TableService/CreateTable\"",
+        "db_client_operation_duration_seconds_count{db_operation_name=\"commit\"",
+        "trestle_storage_used_bytes{",
+    ] {
+        assert!(metrics.contains(name), "{name}: {metrics}");
+    }
+}

@@ -1,0 +1,69 @@
+//! The admin listener, asked over a real socket.
+
+use opentelemetry::metrics::MeterProvider as _;
+use opentelemetry_sdk::metrics::SdkMeterProvider;
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::TcpStream,
+};
+use tokio_util::sync::CancellationToken;
+use trestle_runtime::{admin::Admin, health::Health, serve::bind};
+
+const TABLE: &str = "trestle.table.v1.TableService";
+
+/// Status line and body of one answer.
+async fn get(address: std::net::SocketAddr, path: &str) -> (String, String) {
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    let request = format!("GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    (head.lines().next().unwrap().to_owned(), body.to_owned())
+}
+
+#[tokio::test]
+async fn probes_and_metrics_say_how_the_process_is() {
+    let registry = prometheus::Registry::new();
+    let reader = opentelemetry_prometheus::exporter().with_registry(registry.clone());
+    let meters = SdkMeterProvider::builder()
+        .with_reader(reader.build().unwrap())
+        .build();
+    meters
+        .meter("test")
+        .u64_counter("things")
+        .build()
+        .add(3, &[]);
+    let health = Health::of(&[TABLE]).await;
+    let listener = bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let stop = CancellationToken::new();
+    let admin = Admin {
+        health: health.clone(),
+        metrics: registry,
+    };
+    let serving = tokio::spawn(admin.serve(listener, stop.clone()));
+
+    let ready = get(address, "/readyz").await;
+    health
+        .report(TABLE, Some("storage stopped: disk".to_owned()))
+        .await;
+    let unready = get(address, "/readyz").await;
+    let live = get(address, "/livez").await;
+    let metrics = get(address, "/metrics").await;
+    stop.cancel();
+    serving.await.unwrap();
+
+    assert_eq!(ready, ("HTTP/1.1 200 OK".to_owned(), "ok\n".to_owned()));
+    assert_eq!(unready.0, "HTTP/1.1 503 Service Unavailable");
+    assert_eq!(unready.1, format!("{TABLE}: storage stopped: disk\n"));
+    assert_eq!(live.0, "HTTP/1.1 200 OK");
+    assert!(
+        metrics
+            .1
+            .lines()
+            .any(|line| line.starts_with("things_total{") && line.ends_with(" 3")),
+        "{}",
+        metrics.1
+    );
+}

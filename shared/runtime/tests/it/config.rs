@@ -1,0 +1,170 @@
+//! Which layer wins, and what is refused.
+
+use std::{collections::HashMap, path::Path};
+
+use serde::{Deserialize, Serialize};
+use trestle_runtime::config::{ConfigError, Sources, load, print};
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct Settings {
+    server: Server,
+    limits: Limits,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct Server {
+    listen: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    threads: Option<usize>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct Limits {
+    calls_max: u32,
+    strict: bool,
+}
+
+fn defaults() -> Settings {
+    Settings {
+        server: Server {
+            listen: "default".to_owned(),
+            threads: None,
+        },
+        limits: Limits {
+            calls_max: 1,
+            strict: false,
+        },
+    }
+}
+
+fn environment(variables: &[(&str, &str)]) -> HashMap<String, String> {
+    let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+    variables.iter().map(owned).collect()
+}
+
+fn write(text: &str) -> tempfile::NamedTempFile {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), text).unwrap();
+    file
+}
+
+fn from(
+    file: Option<&Path>,
+    variables: &[(&str, &str)],
+    flags: &[(&'static str, &str)],
+) -> Result<Settings, ConfigError> {
+    let flags = flags.iter().map(|(key, value)| (*key, (*value).to_owned()));
+    let sources = Sources {
+        file,
+        environment: environment(variables),
+        foreign: &[("STANDARD_LISTEN", "server.listen")],
+        flags: flags.collect(),
+    };
+    load(&defaults(), sources)
+}
+
+#[test]
+fn flags_win_over_the_environment_over_the_file_over_the_defaults() {
+    let file = write("[server]\nlisten = \"file\"\n[limits]\ncalls_max = 2\nstrict = true\n");
+    let path = Some(file.path());
+    let variables = [
+        ("TRESTLE__SERVER__LISTEN", "environment"),
+        ("TRESTLE__LIMITS__CALLS_MAX", "3"),
+    ];
+
+    let listen = |settings: Settings| settings.server.listen;
+    assert_eq!(from(None, &[], &[]).unwrap(), defaults());
+    assert_eq!(listen(from(path, &[], &[]).unwrap()), "file");
+    assert_eq!(listen(from(path, &variables, &[]).unwrap()), "environment");
+    let all = from(path, &variables, &[("server.listen", "flag")]).unwrap();
+    assert_eq!(all.server.listen, "flag");
+    assert_eq!(
+        all.limits,
+        Limits {
+            calls_max: 3,
+            strict: true
+        }
+    );
+}
+
+#[test]
+fn a_standard_variable_counts_less_than_anything_of_ours() {
+    let file = write("[server]\nlisten = \"file\"\n");
+    let standard = [("STANDARD_LISTEN", "standard")];
+
+    assert_eq!(
+        from(None, &standard, &[]).unwrap().server.listen,
+        "standard"
+    );
+    assert_eq!(
+        from(Some(file.path()), &standard, &[])
+            .unwrap()
+            .server
+            .listen,
+        "file"
+    );
+}
+
+#[test]
+fn other_variables_of_the_environment_are_left_alone() {
+    let variables = [
+        ("TRESTLE_ENDPOINT", "http://x"),
+        ("PATH", "/bin"),
+        ("TRESTLE", "x"),
+    ];
+
+    assert_eq!(from(None, &variables, &[]).unwrap(), defaults());
+}
+
+#[test]
+fn every_unknown_key_is_named_wherever_it_comes_from() {
+    let file = write("[server]\nlistn = \"x\"\n[nothing]\nkey = 1\n");
+
+    let error = from(
+        Some(file.path()),
+        &[("TRESTLE__LIMITS__CALL_MAX", "3")],
+        &[],
+    )
+    .unwrap_err();
+
+    let ConfigError::UnknownKeys { mut keys } = error else {
+        panic!("{error}");
+    };
+    keys.sort();
+    assert_eq!(keys, ["limits.call_max", "nothing", "server.listn"]);
+}
+
+#[test]
+fn a_value_of_the_wrong_form_names_its_key() {
+    let error = from(None, &[("TRESTLE__LIMITS__CALLS_MAX", "many")], &[]).unwrap_err();
+
+    assert!(error.to_string().contains("limits.calls_max"), "{error}");
+}
+
+#[test]
+fn a_file_that_is_absent_or_malformed_is_named() {
+    let malformed = write("[server\n");
+
+    let error = from(Some(malformed.path()), &[], &[]).unwrap_err();
+    assert!(matches!(error, ConfigError::Malformed(_)), "{error:?}");
+    assert!(
+        error
+            .to_string()
+            .contains(malformed.path().to_str().unwrap()),
+        "{error}"
+    );
+    let error = from(Some(Path::new("/nowhere/at-all.toml")), &[], &[]).unwrap_err();
+    assert!(
+        error.to_string().contains("/nowhere/at-all.toml"),
+        "{error}"
+    );
+}
+
+#[test]
+fn what_is_printed_reads_back_as_the_same_settings() {
+    let settings = from(None, &[("TRESTLE__SERVER__THREADS", "2")], &[]).unwrap();
+
+    let file = write(&print(&settings).unwrap());
+
+    assert_eq!(from(Some(file.path()), &[], &[]).unwrap(), settings);
+}

@@ -1,0 +1,79 @@
+//! Health over gRPC: checks, watches, and the end of both.
+
+use tokio_stream::StreamExt as _;
+use tonic::Code;
+use tonic_health::pb::{
+    HealthCheckRequest, health_check_response::ServingStatus, health_client::HealthClient,
+};
+use trestle_runtime::health::Health;
+use trestle_service::layer::CallService;
+
+const TABLE: &str = "trestle.table.v1.TableService";
+
+fn about(service: &str) -> HealthCheckRequest {
+    HealthCheckRequest {
+        service: service.to_owned(),
+    }
+}
+
+async fn status(client: &mut HealthClient<CallService>, service: &str) -> ServingStatus {
+    client
+        .check(about(service))
+        .await
+        .unwrap()
+        .get_ref()
+        .status()
+}
+
+#[tokio::test]
+async fn a_broken_part_breaks_the_whole_until_it_is_mended() {
+    let health = Health::of(&[TABLE, "other"]).await;
+    let mut client = HealthClient::new(health.service());
+
+    health
+        .report(TABLE, Some("storage stopped".to_owned()))
+        .await;
+    assert_eq!(status(&mut client, TABLE).await, ServingStatus::NotServing);
+    assert_eq!(status(&mut client, "").await, ServingStatus::NotServing);
+    assert_eq!(status(&mut client, "other").await, ServingStatus::Serving);
+    assert_eq!(health.problems(), [format!("{TABLE}: storage stopped")]);
+
+    health.report(TABLE, None).await;
+    assert_eq!(status(&mut client, TABLE).await, ServingStatus::Serving);
+    assert_eq!(status(&mut client, "").await, ServingStatus::Serving);
+    assert!(health.problems().is_empty());
+}
+
+#[tokio::test]
+async fn a_service_that_is_not_there_is_not_found() {
+    let health = Health::of(&[TABLE]).await;
+    let mut client = HealthClient::new(health.service());
+
+    let error = client.check(about("nobody")).await.unwrap_err();
+
+    assert_eq!(error.code(), Code::NotFound);
+}
+
+#[tokio::test]
+async fn a_watch_sees_each_change_once_and_ends_with_the_process() {
+    let health = Health::of(&[TABLE]).await;
+    let mut client = HealthClient::new(health.service());
+    let mut watch = client.watch(about("")).await.unwrap().into_inner();
+    let mut seen = Vec::new();
+
+    seen.push(watch.next().await.unwrap().unwrap().status());
+    health.report(TABLE, Some("first".to_owned())).await;
+    seen.push(watch.next().await.unwrap().unwrap().status());
+    health.report(TABLE, Some("still broken".to_owned())).await;
+    health.report(TABLE, None).await;
+    seen.push(watch.next().await.unwrap().unwrap().status());
+    health.drain().await;
+    health.end_watches().await;
+    while let Some(status) = watch.next().await {
+        seen.push(status.unwrap().status());
+    }
+
+    use ServingStatus::{NotServing, Serving};
+    assert_eq!(seen, [Serving, NotServing, Serving, NotServing]);
+    assert_eq!(health.problems(), ["shutting down"]);
+}

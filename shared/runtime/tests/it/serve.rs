@@ -1,0 +1,124 @@
+//! The gRPC listener: calls over a socket, and its end.
+
+use std::{convert::Infallible, net::SocketAddr, sync::Arc, time::Duration};
+
+use tokio::{sync::Notify, task::JoinHandle};
+use tokio_util::sync::CancellationToken;
+use tonic::{Code, Status, body::Body};
+use tower::{Service as _, service_fn};
+use trestle_runtime::serve::{Bounds, Drained, bind, serve};
+use trestle_service::{
+    layer::{CallService, Request, Response},
+    upstream::{Remote, Upstream},
+};
+
+const BOUNDS: Bounds = Bounds {
+    connections_max: 2,
+    streams_max: 100,
+    drain_within: Duration::from_secs(10),
+};
+
+struct Server {
+    address: SocketAddr,
+    stop: CancellationToken,
+    serving: JoinHandle<Drained>,
+    /// Says that a call arrived.
+    arrived: Arc<Notify>,
+    /// Lets calls finish.
+    finish: Arc<Notify>,
+}
+
+/// A server whose calls wait until they are let go.
+async fn server(bounds: Bounds) -> Server {
+    let (arrived, finish) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+    let (here, gate) = (Arc::clone(&arrived), Arc::clone(&finish));
+    let service = CallService::new(service_fn(move |_: Request| {
+        let (here, gate) = (Arc::clone(&here), Arc::clone(&gate));
+        async move {
+            here.notify_one();
+            gate.notified().await;
+            Ok::<Response, Infallible>(Status::ok("").into_http())
+        }
+    }));
+    let listener = bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let stop = CancellationToken::new();
+    let serving = tokio::spawn(serve(listener, service, bounds, stop.clone()));
+    Server {
+        address,
+        stop,
+        serving,
+        arrived,
+        finish,
+    }
+}
+
+/// Calls over a connection of its own.
+fn call(address: SocketAddr) -> JoinHandle<Code> {
+    let remote = Remote::new(&format!("http://{address}"), 1).unwrap();
+    let mut request = Request::new(Body::empty());
+    *request.method_mut() = http::Method::POST;
+    *request.uri_mut() = "/a.v1.A/Get".parse().unwrap();
+    tokio::spawn(async move {
+        let Ok(answer) = Upstream::Remote(remote).call(request).await;
+        Status::from_header_map(answer.headers()).unwrap().code()
+    })
+}
+
+#[tokio::test]
+async fn a_call_in_flight_finishes_while_new_connections_are_refused() {
+    let server = server(BOUNDS).await;
+    let in_flight = call(server.address);
+    server.arrived.notified().await;
+
+    server.stop.cancel();
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    let late = call(server.address).await.unwrap();
+    server.finish.notify_waiters();
+
+    assert_eq!(late, Code::Unavailable);
+    assert_eq!(in_flight.await.unwrap(), Code::Ok);
+    assert_eq!(server.serving.await.unwrap(), Drained::Clean);
+}
+
+#[tokio::test]
+async fn a_call_that_does_not_finish_is_cut_and_its_outcome_is_unknown() {
+    let bounds = Bounds {
+        drain_within: Duration::from_millis(50),
+        ..BOUNDS
+    };
+    let server = server(bounds).await;
+    let in_flight = call(server.address);
+    server.arrived.notified().await;
+
+    server.stop.cancel();
+
+    assert_eq!(server.serving.await.unwrap(), Drained::Cut(1));
+    assert_eq!(in_flight.await.unwrap(), Code::Unknown);
+}
+
+#[tokio::test]
+async fn connections_past_the_bound_are_closed_and_the_others_go_on() {
+    let server = server(BOUNDS).await;
+    let first = call(server.address);
+    server.arrived.notified().await;
+    let second = call(server.address);
+    server.arrived.notified().await;
+
+    let third = call(server.address).await.unwrap();
+    server.finish.notify_waiters();
+
+    assert_eq!(third, Code::Unavailable);
+    assert_eq!(first.await.unwrap(), Code::Ok);
+    assert_eq!(second.await.unwrap(), Code::Ok);
+}
+
+#[tokio::test]
+async fn an_address_that_is_taken_is_named() {
+    let taken = bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
+    let address = taken.local_addr().unwrap();
+
+    let error = bind(address).await.unwrap_err();
+
+    assert!(error.to_string().contains(&address.to_string()), "{error}");
+}

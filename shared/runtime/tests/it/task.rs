@@ -1,0 +1,77 @@
+//! Background loops, on a clock that stands still between events.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
+    time::Duration,
+};
+
+use tokio::time::{Instant, sleep};
+use tokio_util::sync::CancellationToken;
+use trestle_runtime::task::Task;
+
+/// A loop that counts its ticks; the first `busy` of them say that there is more, and tick `fails` fails.
+fn counting(busy: u32, fails: u32) -> (Task, Arc<AtomicU32>) {
+    let ticks = Arc::new(AtomicU32::new(0));
+    let count = Arc::clone(&ticks);
+    let task = Task::new("test", Duration::from_secs(10), move || {
+        let tick = count.fetch_add(1, Ordering::SeqCst);
+        async move {
+            if tick == fails {
+                return Err("no".into());
+            }
+            Ok(tick < busy)
+        }
+    });
+    (task, ticks)
+}
+
+const NEVER: u32 = u32::MAX;
+
+#[tokio::test(start_paused = true)]
+async fn ticks_follow_at_once_while_there_is_more_and_then_at_intervals() {
+    let (task, ticks) = counting(3, NEVER);
+    let stop = CancellationToken::new();
+    let running = tokio::spawn(task.run(stop.clone(), || 0.5));
+
+    sleep(Duration::from_secs(9)).await;
+    let before = ticks.load(Ordering::SeqCst);
+    sleep(Duration::from_secs(2)).await;
+    let after = ticks.load(Ordering::SeqCst);
+    stop.cancel();
+    running.await.unwrap();
+
+    assert_eq!((before, after), (4, 5));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failed_tick_is_tried_again_after_the_interval() {
+    let (task, ticks) = counting(0, 0);
+    let stop = CancellationToken::new();
+    let running = tokio::spawn(task.run(stop.clone(), || 0.5));
+
+    sleep(Duration::from_secs(11)).await;
+    stop.cancel();
+    running.await.unwrap();
+
+    assert_eq!(ticks.load(Ordering::SeqCst), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_wake_up_ends_the_wait_and_a_stop_ends_the_loop() {
+    let (task, ticks) = counting(0, NEVER);
+    let (stop, waker) = (CancellationToken::new(), task.waker());
+    let started = Instant::now();
+    let running = tokio::spawn(task.run(stop.clone(), || 0.5));
+
+    sleep(Duration::from_secs(1)).await;
+    waker.notify_one();
+    sleep(Duration::from_secs(1)).await;
+    stop.cancel();
+    running.await.unwrap();
+
+    assert_eq!(ticks.load(Ordering::SeqCst), 2);
+    assert_eq!(started.elapsed(), Duration::from_secs(2));
+}
