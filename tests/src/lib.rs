@@ -16,6 +16,7 @@ mod policies;
 mod process;
 mod raw;
 mod refusal;
+mod remote;
 mod table;
 mod tables;
 mod world;

@@ -5,7 +5,6 @@
 use arbitrary::Arbitrary;
 use bytes::Bytes;
 use libfuzzer_sys::fuzz_target;
-use prost::Message as _;
 use trestle_fuzz::{Entity, Key, Server, unary_methods};
 use trestle_proto::table::v1::{
     self as proto,

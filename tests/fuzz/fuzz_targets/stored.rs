@@ -34,7 +34,8 @@ fuzz_target!(|input: Input| {
     let projected = projection.map(|projection| projection.project(&wire));
     let view = EntityView::new(&wire);
     for name in &input.mask {
-        drop(view.property(&name.text()));
+        let value = view.property(&name.text());
+        assert!(value.is_err() || decoded.is_err() || matched.is_ok());
     }
     if let Ok(entity) = decoded {
         assert!(matched.is_ok() && projected.is_none_or(|projected| projected.is_ok()));

@@ -1,0 +1,109 @@
+//! SIGTERM: calls that are being worked on are answered, and the process ends well and soon.
+
+use std::time::{Duration, Instant};
+
+use futures::future::join_all;
+use tonic::Code;
+use trestle_proto::table::v1::StreamEntitiesRequest;
+use trestle_tests::{Server, Table, entity, int, string};
+
+use crate::{faults, sight::MAIN, start, writer::create};
+
+/// Longer than any drain of these tests should take, shorter than the server's own bound.
+const SOON: Duration = Duration::from_secs(10);
+
+async fn terminate(server: Server) -> (Option<i32>, Duration) {
+    let began = Instant::now();
+    let ended = tokio::task::spawn_blocking(|| server.terminate()).await;
+    (ended.unwrap(), began.elapsed())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn writes_in_flight_are_answered_before_the_process_ends() {
+    let Some(library) = faults::library() else {
+        return;
+    };
+    let data = tempfile::tempdir().unwrap();
+    let slow = [("LD_PRELOAD", library), ("KVFAULT_SYNC_DELAY_US", "400000")];
+    let server = start(&data, &slow);
+    let channel = server.channel();
+    let table = Table::over(&channel, MAIN);
+    create(&table).await.unwrap();
+    let rows: Vec<String> = (0..16).map(|row| row.to_string()).collect();
+    let calls = rows.iter().map(async |row| {
+        let outcome = table.insert(entity("p", row, [])).await;
+        (outcome, Instant::now())
+    });
+
+    let signal = async {
+        tokio::time::sleep(Duration::from_millis(150)).await;
+        (Instant::now(), terminate(server).await)
+    };
+    let (outcomes, (signalled, (code, elapsed))) = tokio::join!(join_all(calls), signal);
+
+    assert!(
+        outcomes.iter().all(|(outcome, _)| outcome.is_ok()),
+        "{outcomes:?}"
+    );
+    let in_flight = outcomes.iter().all(|(_, answered)| *answered > signalled);
+    assert!(in_flight, "answered before the signal: {outcomes:?}");
+    assert_eq!(code, Some(0));
+    assert!(elapsed < SOON, "{elapsed:?}");
+    let late = table.insert(entity("p", "late", [])).await.unwrap_err();
+    assert_eq!(late.code, Code::Unavailable, "{late:?}");
+    let server = start(&data, &[]);
+    let rows = Table::over(&server.channel(), MAIN).rows("").await.unwrap();
+    assert_eq!(rows.len(), 16);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_client_that_stays_connected_does_not_hold_the_process() {
+    let data = tempfile::tempdir().unwrap();
+    let server = start(&data, &[]);
+    let table = Table::over(&server.channel(), MAIN);
+    create(&table).await.unwrap();
+    table.insert(entity("p", "r", [int("n", 1)])).await.unwrap();
+
+    let (code, elapsed) = terminate(server).await;
+
+    assert_eq!(code, Some(0));
+    assert!(elapsed < SOON, "{elapsed:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_stream_that_nobody_reads_is_cut_at_the_bound_and_said_so() {
+    let data = tempfile::tempdir().unwrap();
+    let server = start(&data, &[("TRESTLE__SERVER__DRAIN_SECONDS", "1")]);
+    let table = Table::over(&server.channel(), MAIN);
+    create(&table).await.unwrap();
+    let filling = "x".repeat(30_000);
+    let row = |row: u32| entity("p", &row.to_string(), [string("filling", &filling)]);
+    for first in (0..400).step_by(100) {
+        let chunk = (first..first + 100).map(row).collect();
+        assert_eq!(table.import(None, vec![chunk]).await.unwrap(), []);
+    }
+    let mut stream = table
+        .open_stream(StreamEntitiesRequest::default())
+        .await
+        .unwrap();
+    stream
+        .message()
+        .await
+        .unwrap()
+        .expect("the stream has begun");
+
+    let (code, elapsed) = terminate(server).await;
+
+    assert!(
+        elapsed >= Duration::from_millis(900) && elapsed < SOON,
+        "{elapsed:?}"
+    );
+    assert!(code.is_some_and(|code| code != 0), "{code:?}");
+    let end = loop {
+        match stream.message().await {
+            Ok(Some(_)) => {}
+            end => break end,
+        }
+    };
+    assert!(end.is_err(), "a cut stream does not look complete");
+}

@@ -1,0 +1,133 @@
+//! A disk that fails: after the first failed sync or write nothing is acknowledged any more, reads
+//! go on, and a restart finds everything that was.
+//!
+//! The faults come from a library that is compiled here and loaded before the server's own.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+    sync::OnceLock,
+    time::Duration,
+};
+
+use tonic::{Code, transport::Channel};
+use tonic_health::{
+    ServingStatus,
+    pb::{HealthCheckRequest, health_client::HealthClient},
+};
+use trestle_tests::{Table, entity};
+
+use crate::{
+    sight::{MAIN, Sight},
+    start,
+    writer::{check, create, crew, settle, work},
+};
+
+/// The compiled library, or none where there is no C compiler.
+pub(crate) fn library() -> Option<&'static str> {
+    static LIBRARY: OnceLock<Option<PathBuf>> = OnceLock::new();
+    let compiled = LIBRARY.get_or_init(|| {
+        let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let source = here.join("../shared/kv/tests/faults/fsfault.c");
+        let directory = Path::new(env!("CARGO_TARGET_TMPDIR"));
+        // Another run may be loading the old one: replace it as a whole.
+        let draft = directory.join(format!("server-fault-{}.so", std::process::id()));
+        let library = directory.join("libserver-fault.so");
+        let mut compiler = Command::new("cc");
+        compiler
+            .args(["-shared", "-fPIC", "-O1", "-o"])
+            .arg(&draft)
+            .arg(&source);
+        let Ok(status) = compiler.arg("-ldl").status() else {
+            println!("SKIPPED: no C compiler `cc`, so no faults of the file system are tested");
+            return None;
+        };
+        assert!(status.success(), "the fault library does not compile");
+        fs::rename(draft, &library).unwrap();
+        Some(library)
+    });
+    compiled
+        .as_deref()
+        .map(|path| path.to_str().expect("a path in UTF-8"))
+}
+
+async fn health(channel: &Channel, service: &str) -> i32 {
+    let service = service.to_owned();
+    let answer = HealthClient::new(channel.clone())
+        .check(HealthCheckRequest { service })
+        .await;
+    answer.expect("health is answered").into_inner().status
+}
+
+async fn becomes_unhealthy(channel: &Channel, service: &str) {
+    let not_serving = async {
+        while health(channel, service).await != ServingStatus::NotServing as i32 {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    let waited = tokio::time::timeout(Duration::from_secs(10), not_serving).await;
+    assert!(waited.is_ok(), "`{service}` still says that it serves");
+}
+
+/// Makes a fault appear under load and go again, and holds the server to its promises.
+async fn meet(fault: &str) {
+    let Some(library) = library() else { return };
+    let (data, triggers) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let trigger = triggers.path().join(fault);
+    let directory = triggers.path().to_str().expect("a path in UTF-8");
+    let server = start(
+        &data,
+        &[("LD_PRELOAD", library), ("KVFAULT_DIR", directory)],
+    );
+    let channel = server.channel();
+    let main = Table::over(&channel, MAIN);
+    create(&main).await.unwrap();
+    assert_eq!(health(&channel, "").await, ServingStatus::Serving as i32);
+
+    let (mut crew, ()) = tokio::join!(work(crew(), &channel), async {
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        fs::write(&trigger, "").unwrap();
+    });
+    fs::remove_file(&trigger).unwrap();
+
+    for writer in &crew {
+        let refusal = writer.refusal.as_ref().expect("only a failure ends a run");
+        let is_unknown = refusal.kind() == (Code::Unknown, "OUTCOME_UNKNOWN");
+        let is_stopped = refusal.kind() == (Code::Unavailable, "STORAGE_STOPPED");
+        assert!(is_unknown || is_stopped, "{refusal:?}");
+    }
+    // The disk works again, and still the server must not trust it.
+    for row in 0..100 {
+        let refused = main
+            .insert(entity("late", &row.to_string(), []))
+            .await
+            .unwrap_err();
+        assert_eq!(refused.kind(), (Code::Unavailable, "STORAGE_STOPPED"));
+    }
+    becomes_unhealthy(&channel, "").await;
+    becomes_unhealthy(&channel, "trestle.table.v1.TableService").await;
+    // Reads go on, and show what was acknowledged: nothing is known to be lost.
+    check(&crew, &Sight::take(&channel).await);
+    drop(server);
+
+    let server = start(&data, &[]);
+    let channel = server.channel();
+    settle(&mut crew, &Sight::take(&channel).await);
+    let acknowledged: u64 = crew.iter().map(|writer| writer.acknowledged).sum();
+    println!("{acknowledged} acknowledged writes before `{fault}`");
+    assert!(acknowledged >= 50, "{acknowledged}");
+    assert_eq!(health(&channel, "").await, ServingStatus::Serving as i32);
+    let main = Table::over(&channel, MAIN);
+    main.insert(entity("late", "r", [])).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn after_a_failed_sync_nothing_is_acknowledged_until_a_restart_which_loses_nothing() {
+    meet("sync-fails").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn after_a_failed_write_nothing_is_acknowledged_until_a_restart_which_loses_nothing() {
+    meet("disk-full").await;
+}

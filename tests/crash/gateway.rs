@@ -1,0 +1,173 @@
+//! The table process ends and comes back behind a gateway: clients wait out the gap, every answer
+//! they get is true, and the gateway finds the new process by itself.
+
+use std::{
+    collections::BTreeSet,
+    net::SocketAddr,
+    sync::atomic::{AtomicBool, Ordering},
+    time::Duration,
+};
+
+use futures::future::join_all;
+use tempfile::TempDir;
+use tokio::{
+    io::copy_bidirectional,
+    net::{TcpListener, TcpStream},
+    task::{JoinHandle, JoinSet},
+};
+use tonic::Code;
+use trestle_tests::{Refusal, Server, Table, entity};
+
+use crate::{sight::MAIN, writer::create};
+
+/// No call may take longer, whatever becomes of the process that it was for.
+const ANSWER_WITHIN: Duration = Duration::from_secs(10);
+
+/// One address in front of processes that come and go, as a service has in a cluster.
+struct Front {
+    address: SocketAddr,
+    accepting: JoinHandle<()>,
+}
+
+impl Front {
+    /// Passes connections on to `target`.
+    async fn open(address: SocketAddr, target: String) -> Self {
+        let listener = TcpListener::bind(address)
+            .await
+            .expect("the address is free");
+        let address = listener.local_addr().expect("it has an address");
+        let accepting = tokio::spawn(async move {
+            let mut connections = JoinSet::new();
+            while let Ok((mut near, _)) = listener.accept().await {
+                let target = target.clone();
+                connections.spawn(async move {
+                    // Either end may go at any time; that is what the test is about.
+                    if let Ok(mut far) = TcpStream::connect(target).await {
+                        copy_bidirectional(&mut near, &mut far).await.ok();
+                    }
+                });
+            }
+        });
+        Self { address, accepting }
+    }
+
+    /// Ends every connection, and refuses new ones.
+    async fn close(self) -> SocketAddr {
+        self.accepting.abort();
+        self.accepting.await.expect_err("it was aborted");
+        self.address
+    }
+}
+
+fn table_process(data: &TempDir) -> Server {
+    let path = data.path().to_str().expect("a path in UTF-8");
+    Server::start(&["--roles", "table", "--data-dir", path], &[])
+}
+
+/// What became of each row that a client inserted.
+#[derive(Debug, Default)]
+struct Outcomes {
+    written: BTreeSet<String>,
+    refused: BTreeSet<String>,
+    unknown: BTreeSet<String>,
+}
+
+/// Inserts rows through the gateway until told to stop.
+async fn insert_rows(table: &Table, client: usize, stop: &AtomicBool) -> Outcomes {
+    let mut outcomes = Outcomes::default();
+    for number in 0.. {
+        if stop.load(Ordering::Relaxed) {
+            break;
+        }
+        let row = format!("{client}-{number:06}");
+        let call = tokio::time::timeout(ANSWER_WITHIN, table.insert(entity("p", &row, [])));
+        match call.await.expect("every call is answered") {
+            Ok(_) => outcomes.written.insert(row),
+            Err(refusal) => {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+                assert_ne!(refusal.reason, "", "the gateway says why: {refusal:?}");
+                match refusal.code {
+                    Code::Unavailable => outcomes.refused.insert(row),
+                    Code::Unknown => outcomes.unknown.insert(row),
+                    _ => panic!("{refusal:?}"),
+                }
+            }
+        };
+    }
+    outcomes
+}
+
+/// Waits until reads work again.
+async fn recovered(table: &Table) {
+    let works = async {
+        while let Err(refusal) = table.get("p", "first").await {
+            assert_eq!(refusal.code, Code::Unavailable, "a read: {refusal:?}");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    let waited = tokio::time::timeout(ANSWER_WITHIN, works).await;
+    assert!(waited.is_ok(), "the gateway does not find the new process");
+}
+
+/// Ends the table process in a way, under load, and starts it again; what clients were told.
+async fn restart(end: impl FnOnce(Server) + Send + 'static) -> Outcomes {
+    let data = tempfile::tempdir().unwrap();
+    let first = table_process(&data);
+    let front = Front::open(([127, 0, 0, 1], 0).into(), first.address("grpc")).await;
+    let endpoint = format!("http://{}", front.address);
+    let settings = [("TRESTLE__GATEWAY__TABLE_ENDPOINT", endpoint.as_str())];
+    let gateway = Server::start(&["--roles", "gateway"], &settings);
+    let table = Table::over(&gateway.channel(), MAIN);
+    create(&table).await.unwrap();
+    table.insert(entity("p", "first", [])).await.unwrap();
+    let stop = AtomicBool::new(false);
+    let clients = join_all((0..8).map(|client| insert_rows(&table, client, &stop)));
+    let gap = async {
+        tokio::time::sleep(Duration::from_millis(400)).await;
+
+        tokio::task::spawn_blocking(|| end(first)).await.unwrap();
+        let address = front.close().await;
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        let gone: Refusal = table.get("p", "first").await.unwrap_err();
+        assert_eq!(gone.code, Code::Unavailable, "{gone:?}");
+        let second = table_process(&data);
+        let front = Front::open(address, second.address("grpc")).await;
+        recovered(&table).await;
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        stop.store(true, Ordering::Relaxed);
+        (front, second)
+    };
+    let (outcomes, kept) = tokio::join!(clients, gap);
+
+    let mut all = Outcomes::default();
+    for outcomes in outcomes {
+        all.written.extend(outcomes.written);
+        all.refused.extend(outcomes.refused);
+        all.unknown.extend(outcomes.unknown);
+    }
+    let rows: BTreeSet<String> = table.rows("").await.unwrap().into_iter().collect();
+    let lost: Vec<_> = all.written.difference(&rows).collect();
+    assert!(lost.is_empty(), "acknowledged and lost: {lost:?}");
+    let untrue: Vec<_> = all.refused.intersection(&rows).collect();
+    assert!(untrue.is_empty(), "UNAVAILABLE, and written: {untrue:?}");
+    let (written, refused, unknown) = (all.written.len(), all.refused.len(), all.unknown.len());
+    println!("{written} written, {refused} refused, {unknown} unknown");
+    assert!(written > 100 && refused > 10, "the gap was under load");
+    drop(kept);
+    all
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_killed_table_process_comes_back_and_every_answer_in_between_was_true() {
+    let outcomes = restart(Server::kill).await;
+
+    // One call of each client was in flight at most.
+    assert!(outcomes.unknown.len() <= 8, "{:?}", outcomes.unknown);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_table_process_that_is_told_to_end_leaves_no_outcome_unknown() {
+    let outcomes = restart(|server| assert_eq!(server.terminate(), Some(0))).await;
+
+    assert!(outcomes.unknown.is_empty(), "{:?}", outcomes.unknown);
+}

@@ -1,0 +1,104 @@
+//! `kill -9` at random instants under load, again and again on one data directory.
+
+use std::{
+    process::{Command, Stdio},
+    time::{Duration, Instant},
+};
+
+use rand::{RngExt as _, SeedableRng as _, rngs::StdRng};
+use tempfile::TempDir;
+use tonic::transport::Channel;
+use trestle_tests::{Server, Table, server_binary};
+
+use crate::{
+    sight::{MAIN, Sight},
+    start,
+    writer::{Writer, create, crew, settle, work},
+};
+
+/// Kills under load.
+const KILLS: usize = 24;
+/// Fewer acknowledged writes in all than this would make the test mean little.
+const ACKNOWLEDGED_MIN: u64 = 1_000;
+
+/// Lets a crew write until the server is killed.
+async fn work_and_kill(crew: Vec<Writer>, server: Server, after: Duration) -> Vec<Writer> {
+    let channel = server.channel();
+    let (crew, ()) = tokio::join!(work(crew, &channel), async {
+        tokio::time::sleep(after).await;
+        server.kill();
+    });
+    for writer in &crew {
+        let refusal = writer.refusal.as_ref().expect("only a failure ends a run");
+        assert_eq!(refusal.reason, "", "the server refused: {refusal:?}");
+    }
+    crew
+}
+
+/// Starts a server and kills it before it is ready, most likely while it reads its journal.
+async fn kill_at_start(data: &TempDir, after: Duration) {
+    let mut command = Command::new(server_binary());
+    command.args([
+        "serve",
+        "--listen",
+        "127.0.0.1:0",
+        "--admin",
+        "127.0.0.1:0",
+        "--data-dir",
+    ]);
+    command
+        .arg(data.path())
+        .stdin(Stdio::null())
+        .stdout(Stdio::null());
+    let mut child = command.spawn().expect("the server starts");
+    tokio::time::sleep(after).await;
+    child.kill().expect("the server is killed");
+    child.wait().expect("the server ends");
+}
+
+async fn see(server: &Server, crew: &mut [Writer]) -> Channel {
+    let channel = server.channel();
+    let sight = Sight::take(&channel).await;
+    settle(crew, &sight);
+    channel
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_acknowledged_write_survives_kills_at_random_instants_and_no_batch_is_halved() {
+    let seed: u64 = match std::env::var("CRASH_SEED") {
+        Ok(seed) => seed.parse().expect("CRASH_SEED is a number"),
+        Err(_) => rand::random(),
+    };
+    println!("to repeat: CRASH_SEED={seed}");
+    let mut random = StdRng::seed_from_u64(seed);
+    let data = tempfile::tempdir().unwrap();
+    let mut crew = crew();
+    let mut server = start(&data, &[]);
+    create(&Table::over(&server.channel(), MAIN)).await.unwrap();
+    let began = Instant::now();
+
+    for kill in 0..KILLS {
+        let after = Duration::from_micros(random.random_range(20_000..600_000));
+        crew = work_and_kill(crew, server, after).await;
+        if kill % 4 == 3 {
+            let after = Duration::from_micros(random.random_range(0..60_000));
+            kill_at_start(&data, after).await;
+        }
+        server = start(&data, &[]);
+        see(&server, &mut crew).await;
+    }
+
+    let acknowledged: u64 = crew.iter().map(|writer| writer.acknowledged).sum();
+    let elapsed = began.elapsed();
+    println!("{KILLS} kills, {acknowledged} acknowledged writes, in {elapsed:?}");
+    assert!(
+        acknowledged >= ACKNOWLEDGED_MIN,
+        "only {acknowledged} acknowledged writes"
+    );
+    let idle: Vec<&Writer> = crew
+        .iter()
+        .filter(|writer| writer.acknowledged == 0)
+        .collect();
+    assert!(idle.is_empty(), "never acknowledged: {idle:?}");
+    assert_eq!(server.terminate(), Some(0));
+}

@@ -1,0 +1,30 @@
+//! The server killed, stopped, restarted, and on a disk that fails: what it acknowledged is there,
+//! what it refused is not, and nothing is half done.
+//!
+//! Every test starts the real binary and speaks gRPC to it.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "tests"
+)]
+
+mod drain;
+mod faults;
+mod gateway;
+mod kills;
+mod ledger;
+mod sight;
+mod space;
+mod writer;
+
+use tempfile::TempDir;
+use trestle_tests::Server;
+
+/// Starts a server of all roles on a data directory.
+fn start(data: &TempDir, settings: &[(&str, &str)]) -> Server {
+    let path = data.path().to_str().expect("a path in UTF-8");
+    Server::start(&["--data-dir", path], settings)
+}

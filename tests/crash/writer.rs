@@ -1,0 +1,263 @@
+//! Load: writers that keep a ledger of what they were promised.
+//!
+//! Each writes things of its own, one write at a time, with values that only grow; so what a
+//! server holds after a crash can be compared with the ledger exactly.
+
+use futures::future::join_all;
+use tonic::{Code, transport::Channel};
+use trestle_proto::table::v1::{
+    CreateTableRequest, DeleteTableRequest, Entity, WriteMode, value::Kind,
+};
+use trestle_tests::{
+    Refusal, Table, Version, delete_op, entity, insert_op, prop, string, upsert_op,
+};
+
+use crate::{
+    ledger::{Item, Ledger, Stamp, State},
+    sight::{MAIN, Sight},
+};
+
+/// Rows that a batch of [`Job::Batch`] writes.
+pub(crate) const GROUP: usize = 5;
+
+/// What a writer does, over and over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Job {
+    /// Inserts rows.
+    Insert,
+    /// Upserts few rows with growing values.
+    Upsert,
+    /// Upserts the rows of a group in one batch.
+    Batch,
+    /// Inserts rows and deletes most of them.
+    Delete,
+    /// Moves a row from key to key: a delete and an insert in one batch.
+    Move,
+    /// Creates tables, writes into them, and deletes them.
+    Tables,
+}
+
+const JOBS: [Job; 9] = [
+    Job::Insert,
+    Job::Insert,
+    Job::Upsert,
+    Job::Upsert,
+    Job::Batch,
+    Job::Batch,
+    Job::Delete,
+    Job::Move,
+    Job::Tables,
+];
+
+/// A writer, which outlives the servers it writes to.
+#[derive(Debug)]
+pub(crate) struct Writer {
+    job: Job,
+    name: String,
+    next: i64,
+    ledger: Ledger,
+    /// Writes acknowledged so far.
+    pub(crate) acknowledged: u64,
+    /// What ended its last run.
+    pub(crate) refusal: Option<Refusal>,
+}
+
+/// Writers of every kind.
+pub(crate) fn crew() -> Vec<Writer> {
+    let writer = |(index, job): (usize, &Job)| Writer {
+        job: *job,
+        name: format!("w{index}"),
+        next: 0,
+        ledger: Ledger::default(),
+        acknowledged: 0,
+        refusal: None,
+    };
+    JOBS.iter().enumerate().map(writer).collect()
+}
+
+/// Lets a crew write until each of its members has seen a write fail.
+pub(crate) async fn work(crew: Vec<Writer>, channel: &Channel) -> Vec<Writer> {
+    join_all(crew.into_iter().map(|writer| writer.run(channel.clone()))).await
+}
+
+/// Compares what a server has with what the crew was promised.
+pub(crate) fn check(crew: &[Writer], sight: &Sight) {
+    for writer in crew {
+        writer.ledger.check(sight);
+    }
+    let known: Vec<&Item> = crew
+        .iter()
+        .flat_map(|writer| writer.ledger.items())
+        .collect();
+    sight.has_only(&known);
+}
+
+/// The same, and takes what is there for what is known.
+pub(crate) fn settle(crew: &mut [Writer], sight: &Sight) {
+    check(crew, sight);
+    for writer in crew {
+        writer.ledger.settle(sight);
+    }
+}
+
+type Outcome = Result<Option<Stamp>, Refusal>;
+
+impl Writer {
+    /// Writes until a write fails.
+    async fn run(mut self, channel: Channel) -> Self {
+        self.refusal = None;
+        let main = Table::over(&channel, MAIN);
+        while self.refusal.is_none() {
+            self.next += 1;
+            match self.job {
+                Job::Insert => self.insert(&main).await,
+                Job::Upsert => self.upsert(&main).await,
+                Job::Batch => self.batch(&main).await,
+                Job::Delete => self.delete(&main).await,
+                Job::Move => self.shift(&main).await,
+                Job::Tables => self.tables(&channel).await,
+            }
+        }
+        self
+    }
+
+    async fn insert(&mut self, main: &Table) {
+        let (row, value) = (format!("{:08}", self.next), State::Value(self.next));
+        let item = Item::Row(self.name.clone(), row.clone());
+        let call = main.insert(self.row(&row));
+        self.write(&[(item, value)], async { call.await.map(stamp) })
+            .await;
+    }
+
+    async fn upsert(&mut self, main: &Table) {
+        let row = (self.next % 4).to_string();
+        let item = Item::Row(self.name.clone(), row.clone());
+        let mode = match self.next % 3 {
+            0 => WriteMode::Replace,
+            _ => WriteMode::Merge,
+        };
+        let call = main.upsert(self.row(&row), mode);
+        let value = State::Value(self.next);
+        self.write(&[(item, value)], async { call.await.map(stamp) })
+            .await;
+    }
+
+    async fn batch(&mut self, main: &Table) {
+        let rows = (0..GROUP).map(|row| self.row(&row.to_string()));
+        let operations = rows.map(|row| upsert_op(row, WriteMode::Replace)).collect();
+        let item = Item::Group(self.name.clone());
+        let call = main.batch(operations);
+        let value = State::Value(self.next);
+        self.write(&[(item, value)], async { call.await.map(|_| None) })
+            .await;
+    }
+
+    async fn delete(&mut self, main: &Table) {
+        let row = format!("{:08}", self.next);
+        let item = Item::Row(self.name.clone(), row.clone());
+        let call = main.insert(self.row(&row));
+        let value = State::Value(self.next);
+        self.write(&[(item.clone(), value)], async { call.await.map(stamp) })
+            .await;
+        if self.refusal.is_none() && self.next % 5 != 0 {
+            let name = self.name.clone();
+            let call = main.delete(&name, &row, None);
+            self.write(&[(item, State::Absent)], async {
+                call.await.map(|()| None)
+            })
+            .await;
+        }
+    }
+
+    async fn shift(&mut self, main: &Table) {
+        let item = Item::Token(self.name.clone());
+        let from = match self.ledger.state(&item) {
+            State::Absent => None,
+            State::Value(value) => Some(delete_op(&self.name, &value.to_string(), None)),
+        };
+        let to = insert_op(self.row(&self.next.to_string()));
+        let call = main.batch(from.into_iter().chain([to]).collect());
+        let value = State::Value(self.next);
+        self.write(&[(item, value)], async { call.await.map(|_| None) })
+            .await;
+    }
+
+    async fn tables(&mut self, channel: &Channel) {
+        let name = format!("{}x{}", self.name, self.next % 3);
+        let (item, inside) = (Item::Table(name.clone()), Item::Inside(name.clone()));
+        let table = Table::over(channel, &name);
+        if self.ledger.state(&item) == State::Absent {
+            let call = create(&table);
+            self.write(&[(item, State::Value(0))], async {
+                call.await.map(|()| None)
+            })
+            .await;
+            let row = entity("p", &self.next.to_string(), []);
+            if self.refusal.is_none() {
+                let call = table.insert(row);
+                let value = State::Value(self.next);
+                self.write(&[(inside, value)], async { call.await.map(|_| None) })
+                    .await;
+            }
+        } else {
+            let call = drop_table(&table);
+            let states = [(item, State::Absent), (inside, State::Absent)];
+            self.write(&states, async { call.await.map(|()| None) })
+                .await;
+        }
+    }
+
+    /// A row with the next value.
+    fn row(&self, row: &str) -> Entity {
+        let filling = "x".repeat(100 + usize::try_from(self.next % 400).unwrap());
+        let value = prop("n", Kind::Int64Value(self.next));
+        entity(&self.name, row, [value, string("filling", &filling)])
+    }
+
+    /// Makes one call and keeps the ledger.
+    async fn write(&mut self, states: &[(Item, State)], call: impl Future<Output = Outcome>) {
+        for (item, state) in states {
+            self.ledger.attempt(item, *state);
+        }
+        match call.await {
+            Ok(stamp) => {
+                self.acknowledged += 1;
+                for (item, state) in states {
+                    self.ledger.acknowledge(item, *state, stamp.clone());
+                }
+            }
+            Err(refusal) => {
+                // Said by the server, this is a promise too; a client says it when it does not know.
+                if refusal.code == Code::Unavailable && !refusal.reason.is_empty() {
+                    for (item, _) in states {
+                        self.ledger.retract(item);
+                    }
+                }
+                self.refusal = Some(refusal);
+            }
+        }
+    }
+}
+
+fn stamp(version: Version) -> Option<Stamp> {
+    let time = (version.timestamp.seconds, version.timestamp.nanos);
+    let etag = version.etag;
+    Some(Stamp { time, etag })
+}
+
+/// Creates a table.
+pub(crate) async fn create(table: &Table) -> Result<(), Refusal> {
+    let request = CreateTableRequest {
+        table: table.name(),
+    };
+    let response = table.client().create_table(request).await;
+    response.map(drop).map_err(|status| Refusal::of(&status))
+}
+
+async fn drop_table(table: &Table) -> Result<(), Refusal> {
+    let request = DeleteTableRequest {
+        table: table.name(),
+    };
+    let response = table.client().delete_table(request).await;
+    response.map(drop).map_err(|status| Refusal::of(&status))
+}

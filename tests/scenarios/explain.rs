@@ -1,0 +1,177 @@
+//! Plans of queries, as ExplainQuery tells them.
+
+use tonic::Code;
+use trestle_proto::table::v1::{
+    KeyBound,
+    QueryScope::{self, Partition, PartitionRange, Point, RowRange},
+};
+use trestle_tests::{World, entity, int, scenario};
+
+scenario!(
+    a_plan_names_the_keys_it_reads_between,
+    a_plan_says_what_is_left_to_check_on_each_entity,
+    a_plan_advises_how_to_make_the_query_cheaper,
+    an_analyzed_plan_has_the_cost_of_its_first_page,
+    a_filter_that_contradicts_itself_reads_nothing,
+);
+
+fn bound(partition: &str, row: Option<&str>, inclusive: bool) -> Option<KeyBound> {
+    Some(KeyBound {
+        partition_key: partition.to_owned(),
+        row_key: row.map(str::to_owned),
+        inclusive,
+    })
+}
+
+async fn a_plan_names_the_keys_it_reads_between(world: &World) {
+    let table = world.table("ranges").await;
+
+    for (filter, scope, start, end) in [
+        ("", QueryScope::Table, None, None),
+        (
+            "PartitionKey eq 'a' and RowKey eq 'r'",
+            Point,
+            bound("a", Some("r"), true),
+            bound("a", Some("r"), true),
+        ),
+        (
+            "PartitionKey eq 'a' and RowKey eq ''",
+            Point,
+            bound("a", Some(""), true),
+            bound("a", Some(""), true),
+        ),
+        (
+            "PartitionKey eq 'a' and RowKey gt 'r' and RowKey lt 's'",
+            RowRange,
+            bound("a", Some("r"), false),
+            bound("a", Some("s"), false),
+        ),
+        (
+            "RowKey ge 'r' and PartitionKey eq 'a'",
+            RowRange,
+            bound("a", Some("r"), true),
+            bound("a", None, true),
+        ),
+        (
+            "PartitionKey eq 'a'",
+            Partition,
+            bound("a", None, true),
+            bound("a", None, true),
+        ),
+        (
+            "PartitionKey gt 'a' and PartitionKey le 'c'",
+            PartitionRange,
+            bound("a", None, false),
+            bound("c", None, true),
+        ),
+        (
+            "PartitionKey eq 'a' or PartitionKey eq 'c'",
+            PartitionRange,
+            bound("a", None, true),
+            bound("c", None, true),
+        ),
+        (
+            "PartitionKey lt 'c'",
+            PartitionRange,
+            None,
+            bound("c", None, false),
+        ),
+        (
+            "not (PartitionKey lt 'c')",
+            PartitionRange,
+            bound("c", None, true),
+            None,
+        ),
+        (
+            "a eq 1 or PartitionKey eq 'a'",
+            QueryScope::Table,
+            None,
+            None,
+        ),
+    ] {
+        let plan = table.explain(filter, &["a"], false).await.unwrap();
+        assert_eq!(plan.scope(), scope, "{filter}");
+        assert_eq!((plan.start, plan.end), (start, end), "{filter}");
+        assert_eq!(plan.cost, None, "nothing was run");
+    }
+}
+
+async fn a_plan_says_what_is_left_to_check_on_each_entity(world: &World) {
+    let table = world.table("residuals").await;
+
+    for (filter, residual, properties) in [
+        ("", "", &[][..]),
+        ("PartitionKey eq 'a' and RowKey lt 'b'", "", &[]),
+        (
+            "PartitionKey eq 'a' and b eq 1 and a gt 2L",
+            "b eq 1 and a gt 2L",
+            &["a", "b"],
+        ),
+        ("RowKey eq 'r'", "RowKey eq 'r'", &["RowKey"]),
+        (
+            "PartitionKey eq 'a' or PartitionKey eq 'c'",
+            "PartitionKey eq 'a' or PartitionKey eq 'c'",
+            &["PartitionKey"],
+        ),
+        ("not (a eq 'it''s')", "not (a eq 'it''s')", &["a"]),
+    ] {
+        let plan = table.explain(filter, &["a"], false).await.unwrap();
+        assert_eq!(plan.residual_filter, residual, "{filter}");
+        assert_eq!(plan.filter_properties, properties, "{filter}");
+    }
+}
+
+async fn a_plan_advises_how_to_make_the_query_cheaper(world: &World) {
+    let table = world.table("advised").await;
+    let advice = async |filter: &str, select: &[&str]| {
+        table
+            .explain(filter, select, false)
+            .await
+            .unwrap()
+            .advice
+            .join("\n")
+    };
+
+    let point = "PartitionKey eq 'a' and RowKey eq 'b'";
+    assert_eq!(advice(point, &["x"]).await, "", "nothing to improve");
+    assert!(advice(point, &[]).await.contains("select"));
+    assert!(advice("x eq 1", &["x"]).await.contains("whole table"));
+    assert!(advice("x eq 1", &["x"]).await.contains("`x`"));
+    let joined = advice("PartitionKey eq 'a' or PartitionKey eq 'c'", &["x"]).await;
+    assert!(joined.contains("`or`"), "{joined}");
+    assert!(advice("PartitionKey ne 'a'", &["x"]).await.contains("`ne`"));
+    assert!(advice("RowKey eq 'a'", &["x"]).await.contains("RowKey"));
+}
+
+async fn an_analyzed_plan_has_the_cost_of_its_first_page(world: &World) {
+    let table = world.table("analyzed").await;
+    for row in 0..20 {
+        let stored = entity("p", &format!("{row:02}"), [int("n", row % 4)]);
+        table.insert(stored).await.unwrap();
+    }
+
+    let plan = table.explain("n eq 1", &[], true).await.unwrap();
+    let cost = plan.cost.unwrap();
+    assert_eq!((cost.scanned, cost.returned), (20, 5));
+    assert_eq!(cost.scope(), plan.scope());
+    assert!(cost.bytes > 0);
+}
+
+async fn a_filter_that_contradicts_itself_reads_nothing(world: &World) {
+    let table = world.table("contradiction").await;
+    table.insert(entity("p", "r", [])).await.unwrap();
+
+    let filter = "PartitionKey eq 'p' and PartitionKey eq 'q'";
+    let plan = table.explain(filter, &[], true).await.unwrap();
+    assert_eq!(plan.cost.unwrap().scanned, 0);
+    assert!(plan.advice.concat().contains("contradict"));
+    assert_eq!(table.rows(filter).await.unwrap().len(), 0);
+    let absent = world
+        .existing_table("absent")
+        .explain(filter, &[], false)
+        .await;
+    assert_eq!(
+        absent.unwrap_err().kind(),
+        (Code::NotFound, "TABLE_NOT_FOUND")
+    );
+}

@@ -1,0 +1,28 @@
+//! Tables of a server that the test starts, stops and starts again.
+
+use http::Request;
+use tonic::{
+    body::Body,
+    transport::{Channel, Endpoint},
+};
+use tower::{BoxError, ServiceExt, util::BoxCloneSyncService};
+use trestle_proto::table::v1::table_service_client::TableServiceClient;
+
+use crate::{Server, Table};
+
+impl Server {
+    /// A way to the server that connects when it is used.
+    pub fn channel(&self) -> Channel {
+        let endpoint = Endpoint::from_shared(self.endpoint()).expect("an endpoint");
+        endpoint.connect_lazy()
+    }
+}
+
+impl Table {
+    /// A table that may be there or not, at the other end of a channel.
+    pub fn over(channel: &Channel, name: &str) -> Self {
+        let transport = ServiceExt::<Request<Body>>::map_err(channel.clone(), BoxError::from);
+        let client = TableServiceClient::new(BoxCloneSyncService::new(transport));
+        Self::new(client.max_decoding_message_size(16 * 1024 * 1024), name)
+    }
+}

@@ -1,0 +1,188 @@
+//! Rules on manifests: which crate may depend on which, and where versions stand.
+
+use toml::{Table, Value};
+
+use crate::source::{Finding, Source};
+
+/// Each crate with those of ours that it may depend on. No service depends on another one.
+const LAYERS: &[(&str, &[&str])] = &[
+    ("trestle-proto", &[]),
+    ("trestle-kv", &[]),
+    ("trestle-service", &["trestle-kv", "trestle-proto"]),
+    (
+        "trestle-runtime",
+        &["trestle-kv", "trestle-proto", "trestle-service"],
+    ),
+    (
+        "trestle-table",
+        &["trestle-kv", "trestle-proto", "trestle-service"],
+    ),
+    (
+        "trestle-gateway",
+        &["trestle-kv", "trestle-proto", "trestle-service"],
+    ),
+    ("trestle-cli", &["trestle-proto"]),
+    (
+        "trestle",
+        &[
+            "trestle-cli",
+            "trestle-gateway",
+            "trestle-kv",
+            "trestle-proto",
+            "trestle-runtime",
+            "trestle-service",
+            "trestle-table",
+        ],
+    ),
+    (
+        "trestle-tests",
+        &[
+            "trestle",
+            "trestle-cli",
+            "trestle-gateway",
+            "trestle-kv",
+            "trestle-proto",
+            "trestle-runtime",
+            "trestle-service",
+            "trestle-table",
+        ],
+    ),
+    (
+        "trestle-fuzz",
+        &[
+            "trestle-kv",
+            "trestle-proto",
+            "trestle-service",
+            "trestle-table",
+        ],
+    ),
+];
+
+/// The parts of a manifest that name dependencies.
+const SECTIONS: [&str; 3] = ["dependencies", "dev-dependencies", "build-dependencies"];
+
+/// Crates that depend on what is not below them, and crates whose place is not known.
+pub(crate) fn misplaced(sources: &[Source]) -> Vec<Finding> {
+    let manifests = sources
+        .iter()
+        .filter(|source| source.file_name() == "Cargo.toml");
+    manifests.flat_map(misplaced_in).collect()
+}
+
+fn misplaced_in(manifest: &Source) -> Vec<Finding> {
+    let parsed = parse(manifest);
+    let Some(name) = parsed
+        .get("package")
+        .and_then(|package| package.get("name")?.as_str())
+    else {
+        return Vec::new();
+    };
+    let Some((_, below)) = LAYERS.iter().find(|(layer, _)| *layer == name) else {
+        let what = format!("the crate has no place among the layers: `{name}`");
+        return vec![manifest.finding(0, what)];
+    };
+    let is_ours = |other: &str| other == "trestle" || other.starts_with("trestle-");
+    // A crate may turn on features of its own for its tests.
+    let is_wrong = |other: &str| is_ours(other) && other != name && !below.contains(&other);
+    let mut findings = Vec::new();
+    for (other, _) in dependencies(&parsed).filter(|(other, _)| is_wrong(other)) {
+        let what = format!("`{name}` must not depend on `{other}`");
+        findings.push(manifest.finding(0, what));
+    }
+    findings
+}
+
+/// Versions outside of the root manifest. The fuzz targets are a workspace of their own.
+pub(crate) fn own_versions(source: &Source) -> Vec<Finding> {
+    if source.file_name() != "Cargo.toml" {
+        return Vec::new();
+    }
+    let parsed = parse(source);
+    if parsed.contains_key("workspace") {
+        return Vec::new();
+    }
+    let has_version = |value: &Value| value.is_str() || value.get("version").is_some();
+    let own = dependencies(&parsed).filter(|(_, value)| has_version(value));
+    own.map(|(name, _)| source.finding(0, format!("a version of its own: `{name}`")))
+        .collect()
+}
+
+fn parse(manifest: &Source) -> Table {
+    manifest
+        .text
+        .parse()
+        .unwrap_or_else(|error| panic!("{}: {error}", manifest.path))
+}
+
+/// The dependencies of a manifest, whatever the platform.
+fn dependencies(manifest: &Table) -> impl Iterator<Item = (&str, &Value)> {
+    let targets = manifest.get("target").and_then(Value::as_table);
+    let targets = targets
+        .into_iter()
+        .flat_map(Table::values)
+        .filter_map(Value::as_table);
+    let tables = std::iter::once(manifest).chain(targets);
+    tables
+        .flat_map(|table| {
+            SECTIONS
+                .iter()
+                .filter_map(|section| table.get(*section)?.as_table())
+        })
+        .flat_map(|section| section.iter().map(|(name, value)| (name.as_str(), value)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn manifest(name: &str, dependencies: &str) -> Source {
+        let text = format!("[package]\nname = \"{name}\"\n[dependencies]\n{dependencies}");
+        Source::new("a/Cargo.toml", &text)
+    }
+
+    #[test]
+    fn a_dependency_on_a_layer_that_is_not_below_is_found() {
+        for (name, other) in [
+            ("trestle-kv", "trestle-service"),
+            ("trestle-service", "trestle-table"),
+            ("trestle-table", "trestle-gateway"),
+            ("trestle-gateway", "trestle-table"),
+            ("trestle-table", "trestle-runtime"),
+            ("trestle-cli", "trestle-service"),
+            ("trestle-runtime", "trestle"),
+        ] {
+            for section in [
+                "",
+                "[dev-dependencies]\n",
+                "[target.'cfg(unix)'.dependencies]\n",
+            ] {
+                let text = format!("{section}{other}.workspace = true\n");
+                let found = misplaced(&[manifest(name, &text)]);
+                assert_eq!(found.len(), 1, "{name} {other} {section}");
+            }
+        }
+        let fine = "trestle-kv.workspace = true\nserde.workspace = true\n";
+        assert_eq!(misplaced(&[manifest("trestle-table", fine)]), []);
+        let own = "[dev-dependencies]\ntrestle-kv = { path = \".\", features = [\"testing\"] }\n";
+        assert_eq!(misplaced(&[manifest("trestle-kv", own)]), []);
+    }
+
+    #[test]
+    fn a_crate_without_a_place_is_found() {
+        assert_eq!(misplaced(&[manifest("trestle-misc", "")]).len(), 1);
+    }
+
+    #[test]
+    fn a_version_outside_of_the_workspace_is_found() {
+        for own in [
+            "serde = \"1\"",
+            "serde = { version = \"1\", features = [] }",
+        ] {
+            assert_eq!(own_versions(&manifest("trestle-kv", own)).len(), 1, "{own}");
+        }
+        let shared = "serde.workspace = true\ntokio = { workspace = true, features = [] }";
+        assert_eq!(own_versions(&manifest("trestle-kv", shared)), []);
+        let root = "[workspace.dependencies]\nserde = \"1\"\n";
+        assert_eq!(own_versions(&Source::new("Cargo.toml", root)), []);
+    }
+}

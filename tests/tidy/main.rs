@@ -1,0 +1,114 @@
+//! Hygiene of the repository: what no compiler checks and no reviewer should have to.
+//!
+//! Each rule is a function from files to findings, with a test of its own that shows it can fail.
+//! The tests here run every rule over the files that git knows or would add. A rule that turns out
+//! wrong is changed here, never silenced where it strikes.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "tests"
+)]
+
+mod layers;
+mod mask;
+mod proto;
+mod rust;
+mod source;
+mod text;
+
+use source::{Finding, Source, all};
+
+/// Runs a rule over every file.
+fn check(rule: impl Fn(&Source) -> Vec<Finding>) {
+    report(&all().iter().flat_map(rule).collect::<Vec<_>>());
+}
+
+fn report(findings: &[Finding]) {
+    let lines: Vec<String> = findings.iter().map(ToString::to_string).collect();
+    assert!(lines.is_empty(), "\n{}\n", lines.join("\n"));
+}
+
+#[test]
+fn the_walk_finds_the_repository() {
+    let sources = all();
+    let has = |path: &str| sources.iter().any(|source| source.path == path);
+
+    assert!(has("Cargo.toml") && has("tests/tidy/main.rs") && has("proto/build.rs"));
+    assert!(
+        !sources
+            .iter()
+            .any(|source| source.path.starts_with("target/"))
+    );
+}
+
+#[test]
+fn no_file_is_longer_than_500_lines() {
+    check(text::long_files);
+}
+
+#[test]
+fn no_line_is_longer_than_120_columns() {
+    check(text::long_lines);
+}
+
+#[test]
+fn every_open_end_names_an_issue() {
+    check(text::open_ends);
+}
+
+#[test]
+fn no_file_names_the_host_of_a_package_registry() {
+    check(text::registry_hosts);
+}
+
+#[test]
+fn no_module_is_named_after_nothing() {
+    check(text::empty_names);
+}
+
+#[test]
+fn no_function_is_longer_than_70_lines() {
+    check(rust::long_functions);
+}
+
+#[test]
+fn no_test_is_ignored() {
+    check(rust::ignored_tests);
+}
+
+#[test]
+fn no_match_is_computed_and_thrown_away() {
+    check(rust::bare_matches);
+}
+
+#[test]
+fn nothing_is_printed_for_debugging() {
+    check(rust::debug_prints);
+}
+
+#[test]
+fn every_file_says_what_it_is_for() {
+    check(rust::missing_docs);
+}
+
+#[test]
+fn every_file_is_part_of_a_crate() {
+    report(&rust::orphans(&all()));
+}
+
+#[test]
+fn every_element_of_a_contract_has_a_comment() {
+    check(proto::uncommented);
+}
+
+#[test]
+fn crates_depend_only_on_the_layers_below() {
+    report(&layers::misplaced(&all()));
+}
+
+#[test]
+fn every_dependency_has_its_version_in_the_workspace() {
+    check(layers::own_versions);
+}

@@ -1,0 +1,196 @@
+//! Rules on every text file.
+
+use crate::source::{Finding, Source};
+
+const LINES_MAX: usize = 500;
+const COLUMNS_MAX: usize = 120;
+
+/// Files that are written by hand and read as a whole.
+fn is_code(source: &Source) -> bool {
+    let lock = source.file_name() == "package-lock.json";
+    matches!(
+        source.extension(),
+        "rs" | "proto" | "sh" | "py" | "js" | "c"
+    ) && !lock
+}
+
+/// Rust files of more than 500 lines.
+pub(crate) fn long_files(source: &Source) -> Vec<Finding> {
+    let lines = source.text.lines().count();
+    if source.is_rust() && lines > LINES_MAX {
+        let what = format!("file is too long: lines=`{lines}`, max=`{LINES_MAX}`");
+        return vec![source.finding(LINES_MAX, what)];
+    }
+    Vec::new()
+}
+
+/// Lines of code of more than 120 columns.
+pub(crate) fn long_lines(source: &Source) -> Vec<Finding> {
+    let long = |line: &str| is_code(source) && line.chars().count() > COLUMNS_MAX;
+    lines_where(source, long, "line is too long")
+}
+
+/// Marks of work left undone that do not say where it is tracked: `(#12)` must follow.
+pub(crate) fn open_ends(source: &Source) -> Vec<Finding> {
+    // Written apart, lest this file break its own rule.
+    let marks = [
+        concat!("TO", "DO"),
+        concat!("FIX", "ME"),
+        concat!("XX", "X:"),
+    ];
+    let is_open = |line: &str| {
+        marks.iter().any(|mark| {
+            line.match_indices(mark).any(|(at, _)| {
+                let whole = !line[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_');
+                whole && !is_tracked(&line[at + mark.len()..])
+            })
+        })
+    };
+    lines_where(source, is_open, "undone work names no issue, as in `(#12)`")
+}
+
+fn is_tracked(after_mark: &str) -> bool {
+    let number = after_mark
+        .strip_prefix("(#")
+        .and_then(|rest| rest.split_once(')'));
+    number.is_some_and(|(number, _)| number.parse::<u32>().is_ok())
+}
+
+/// Hosts of package registries: which one is used is a matter of the machine that builds.
+pub(crate) fn registry_hosts(source: &Source) -> Vec<Finding> {
+    if source.file_name() == "Cargo.lock" {
+        return Vec::new();
+    }
+    let hosts = [
+        concat!("crates", ".io"),
+        concat!("pypi", ".org"),
+        concat!("python", "hosted.org"),
+        concat!("registry.npm", "js"),
+        concat!("npm", "js.com"),
+        concat!("deb.", "debian.org"),
+        concat!("docker", ".io"),
+    ];
+    let names_one = |line: &str| hosts.iter().any(|host| line.contains(host));
+    lines_where(source, names_one, "the host of a package registry")
+}
+
+/// Files and folders with a name that says nothing.
+pub(crate) fn empty_names(source: &Source) -> Vec<Finding> {
+    const NAMES: [&str; 8] = [
+        "common",
+        "core",
+        "helper",
+        "helpers",
+        "misc",
+        "shared_code",
+        "util",
+        "utils",
+    ];
+    let mut findings = Vec::new();
+    for part in source.path.split('/') {
+        let stem = part.split('.').next().unwrap_or_default();
+        if NAMES.contains(&stem) {
+            findings.push(source.finding(0, format!("a name that says nothing: `{stem}`")));
+        }
+    }
+    if source.is_rust() {
+        for (index, line) in source.code().lines().enumerate() {
+            let name = line
+                .trim_start()
+                .trim_start_matches("pub ")
+                .strip_prefix("mod ");
+            let name = name.map(|name| name.trim_end_matches([';', '{', ' ']));
+            if let Some(name) = name.filter(|name| NAMES.contains(name)) {
+                findings.push(source.finding(index, format!("a name that says nothing: `{name}`")));
+            }
+        }
+    }
+    findings
+}
+
+fn lines_where(source: &Source, bad: impl Fn(&str) -> bool, what: &str) -> Vec<Finding> {
+    let lines = source.text.lines().enumerate();
+    lines
+        .filter(|(_, line)| bad(line))
+        .map(|(index, _)| source.finding(index, what))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rust(text: &str) -> Source {
+        Source::new("a/b.rs", text)
+    }
+
+    #[test]
+    fn a_file_past_the_bound_is_found() {
+        assert_eq!(long_files(&rust(&"\n".repeat(500))).len(), 0);
+        assert_eq!(long_files(&rust(&"\n".repeat(501))).len(), 1);
+    }
+
+    #[test]
+    fn a_line_past_the_bound_is_found_and_only_in_code() {
+        let (fits, long) = ("é".repeat(120), "é".repeat(121));
+
+        assert_eq!(long_lines(&rust(&fits)), []);
+        assert_eq!(
+            long_lines(&rust(&format!("\n{long}")))[0].to_string(),
+            "a/b.rs:2: line is too long"
+        );
+        assert_eq!(long_lines(&Source::new("a.md", &long)), []);
+    }
+
+    #[test]
+    fn undone_work_without_an_issue_is_found() {
+        let (one, other) = (concat!("TO", "DO"), concat!("FIX", "ME"));
+        for open in ["", ": later", "(me)", "(#)", "(#x)"] {
+            assert_eq!(
+                open_ends(&rust(&format!("// {one}{open}"))).len(),
+                1,
+                "{open}"
+            );
+            assert_eq!(
+                open_ends(&Source::new("a.sh", &format!("# {other}{open}"))).len(),
+                1
+            );
+        }
+        assert_eq!(
+            open_ends(&rust(&format!("// {one}(#12): later, AU{one}"))),
+            []
+        );
+    }
+
+    #[test]
+    fn a_host_of_a_registry_is_found_everywhere_but_in_the_lock_file() {
+        let text = concat!("https://static.crates", ".io/x");
+
+        assert_eq!(registry_hosts(&Source::new("a.toml", text)).len(), 1);
+        assert_eq!(
+            registry_hosts(&Source::new("tests/fuzz/Cargo.lock", text)),
+            []
+        );
+        assert_eq!(
+            registry_hosts(&Source::new("a.md", "the crates of this workspace")),
+            []
+        );
+    }
+
+    #[test]
+    fn a_name_that_says_nothing_is_found() {
+        assert_eq!(empty_names(&Source::new("a/util.rs", "")).len(), 1);
+        assert_eq!(
+            empty_names(&Source::new("shared/common/lib.rs", "")).len(),
+            1
+        );
+        assert_eq!(
+            empty_names(&rust("fn a() {}\n    pub mod helpers {\n}")).len(),
+            1
+        );
+        assert_eq!(
+            empty_names(&rust("// mod util;\nmod utility;\nmod order;")),
+            []
+        );
+    }
+}
