@@ -185,7 +185,8 @@ impl Ledger {
         if self.is_halted() {
             self.save();
             let again = if self.notes_path.is_some() {
-                "; mend the cause and go on with --resume, or skip such rows with --keep-going"
+                "; mend the table and go on with --resume, mend the file and start again, or \
+                 skip such rows with --keep-going"
             } else {
                 "; rows before it are written; skip such rows with --keep-going"
             };

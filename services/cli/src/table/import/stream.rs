@@ -286,7 +286,11 @@ fn describe(error: &RpcStatus) -> String {
         .iter()
         .flat_map(|bad| &bad.field_violations)
     {
-        text.push_str(&format!("; {}: {}", violation.field, violation.description));
+        let rule = format!("{}: {}", violation.field, violation.description);
+        if rule != error.message {
+            text.push_str("; ");
+            text.push_str(&rule);
+        }
     }
     text
 }
