@@ -91,13 +91,13 @@ impl TelemetrySettings {
         if self.metrics_every_seconds == 0 {
             problems.push("telemetry.metrics_every_seconds: must be at least 1".to_owned());
         }
-        if let Some(endpoint) = &self.otlp_endpoint {
-            if !endpoint.starts_with("http://") {
-                let rule = "must begin with http://";
-                problems.push(format!(
-                    "telemetry.otlp_endpoint: {rule}: value=`{endpoint}`"
-                ));
-            }
+        if let Some(endpoint) = &self.otlp_endpoint
+            && !endpoint.starts_with("http://")
+        {
+            let rule = "must begin with http://";
+            problems.push(format!(
+                "telemetry.otlp_endpoint: {rule}: value=`{endpoint}`"
+            ));
         }
         problems
     }

@@ -86,7 +86,6 @@ fn client(routes: &CallService) -> TableServiceClient<CallService> {
 fn table(name: &str) -> CreateTableRequest {
     CreateTableRequest {
         table: name.to_owned(),
-        ..Default::default()
     }
 }
 

@@ -45,7 +45,6 @@ async fn a_call_through_the_gateway_is_one_trace_down_to_the_store() {
     let mut client = TableServiceClient::new(channel.connect().await.unwrap());
     let mut request = Request::new(CreateTableRequest {
         table: "Things".to_owned(),
-        ..Default::default()
     });
     let parent = format!("00-{TRACE}-{CLIENT_SPAN}-01");
     request

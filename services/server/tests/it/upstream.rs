@@ -22,7 +22,6 @@ fn remote(endpoint: &str) -> Client {
 async fn seen(mut client: Client, table: &str) -> Result<String, (Code, String, String)> {
     let request = GetTableRequest {
         table: table.to_owned(),
-        ..Default::default()
     };
     let answer = client.get_table(request).await;
     let table = answer.map(|answer| answer.into_inner().table.unwrap().name);
@@ -47,7 +46,6 @@ async fn local_and_remote_give_the_same_answers_and_the_same_failures() {
     for client in &clients[..2] {
         let request = CreateTableRequest {
             table: "Things".to_owned(),
-            ..Default::default()
         };
         client.clone().create_table(request).await.unwrap();
     }
