@@ -322,17 +322,17 @@ fn check_cors_rule(rule: &proto::CorsRule, field: &str, violations: &mut Violati
             refuse(name, text);
         }
     }
-    let texts = rule
-        .allowed_origins
-        .iter()
-        .chain(&rule.allowed_headers)
-        .chain(&rule.exposed_headers);
-    for text in texts.filter(|text| text.chars().count() > CORS_TEXT_CHARS_MAX) {
-        let rule = format!("must have at most {CORS_TEXT_CHARS_MAX} characters each");
-        refuse(
-            "allowed_origins",
-            format!("{rule}: value=`{}`", quoted(text)),
-        );
+    let texts = [
+        ("allowed_origins", &rule.allowed_origins),
+        ("allowed_headers", &rule.allowed_headers),
+        ("exposed_headers", &rule.exposed_headers),
+    ];
+    for (name, list) in texts {
+        let too_long = |text: &&String| text.chars().count() > CORS_TEXT_CHARS_MAX;
+        for text in list.iter().filter(too_long) {
+            let rule = format!("must have at most {CORS_TEXT_CHARS_MAX} characters each");
+            refuse(name, format!("{rule}: value=`{}`", quoted(text)));
+        }
     }
     let age_fits = |age: &prost_types::Duration| age.seconds >= 0 && age.nanos == 0;
     if !rule.max_age.as_ref().is_some_and(age_fits) {
