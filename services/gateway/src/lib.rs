@@ -1,7 +1,8 @@
-//! The gateway: what every call from outside passes before it reaches the service that owns the data.
+//! The gateway: what every call from outside passes before it reaches the service that owns the
+//! data.
 //!
-//! It holds calls to their deadlines, sheds load, says who calls, and picks the service by the path. It owns no data
-//! and decodes no message: bodies and trailers pass as they are.
+//! It holds calls to their deadlines, sheds load, says who calls, and picks the service by the
+//! path. It owns no data and decodes no message: bodies and trailers pass as they are.
 
 mod route;
 

@@ -130,8 +130,10 @@ pub struct HealthcheckArgs {
 }
 
 const SERVE_HELP: &str = "\
-Configuration: defaults, then the file, then variables TRESTLE__SECTION__KEY, then flags; `trestle config
-print` shows the result. SIGTERM and SIGINT let calls finish, a second signal does not wait.
+Configuration: defaults, then the file, then variables TRESTLE__SECTION__KEY, then flags;
+`trestle config print` shows the result. SIGTERM and SIGINT let calls finish, a second signal does
+not wait.
 
 Exit codes: 0 ended as asked, 2 wrong arguments or configuration, 3 the data directory is in use,
-4 the data cannot be opened, 5 an address cannot be taken, 6 calls were cut off at the end, 1 anything else.";
+4 the data cannot be opened, 5 an address cannot be taken, 6 calls were cut off at the end,
+1 anything else.";

@@ -1,5 +1,5 @@
-//! Puts a node together out of settings and live parts. Binds nothing and spawns nothing, so that the process, the
-//! tests and whoever else needs a node build the same one.
+//! Puts a node together out of settings and live parts. Binds nothing and spawns nothing, so that
+//! the process, the tests and whoever else needs a node build the same one.
 
 use std::{sync::Arc, time::Duration};
 
@@ -109,7 +109,8 @@ pub async fn compose(settings: &Settings, deps: Deps) -> Result<Node, Failure> {
     })
 }
 
-/// The layers before a role that only gateways call. No credentials: the gateway vouches for the caller.
+/// The layers before a role that only gateways call. No credentials: the gateway vouches for the
+/// caller.
 fn direct(routes: Routes, limits: Limits, observe: Observe) -> CallService {
     let stack = ServiceBuilder::new()
         // First, so that it sees every call; it continues the trace of the gateway.

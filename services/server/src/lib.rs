@@ -1,7 +1,8 @@
-//! The one binary of Trestle, as a library, so that tests build the very node that `trestle serve` runs.
+//! The one binary of Trestle, as a library, so that tests build the very node that `trestle serve`
+//! runs.
 //!
-//! `settings` is what an operator chooses, `compose` puts a node together without binding or spawning anything, and
-//! `running` binds, spawns and drains. `main` tells the story.
+//! `settings` is what an operator chooses, `compose` puts a node together without binding or
+//! spawning anything, and `running` binds, spawns and drains. `main` tells the story.
 
 pub mod args;
 pub mod compose;

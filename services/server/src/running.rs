@@ -99,7 +99,8 @@ impl Running {
         }
     }
 
-    /// Ends in order: say that we go, take no more connections, let calls finish, then end the rest.
+    /// Ends in order: say that we go, take no more connections, let calls finish, then end the
+    /// rest.
     pub async fn stop(self) -> Drained {
         self.health.drain().await;
         self.stop_calls.cancel();

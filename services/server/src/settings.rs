@@ -44,9 +44,11 @@ pub struct ServerSettings {
     pub listen: SocketAddr,
     /// Address of metrics and probes; port 0 takes a free one. Default: `127.0.0.1:9464`.
     pub admin: SocketAddr,
-    /// Listen without encryption where others can reach it. Default: no, and such an address is refused.
+    /// Listen without encryption where others can reach it. Default: no, and such an address is
+    /// refused.
     pub allow_plaintext: bool,
-    /// How long calls may go on after a signal to end, in seconds. Default: 25, under the 30 of orchestrators.
+    /// How long calls may go on after a signal to end, in seconds. Default: 25, under the 30 of
+    /// orchestrators.
     pub drain_seconds: u64,
     /// Threads that work on calls, at least 1. Default: one for each core.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -85,10 +87,12 @@ pub enum Durability {
 /// The section `gateway`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GatewaySettings {
-    /// Where the table role is when it is not in this process, such as `http://table:50051`. No default.
+    /// Where the table role is when it is not in this process, such as `http://table:50051`. No
+    /// default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub table_endpoint: Option<String>,
-    /// Connections to each such role, at least 1; about as many as either side has cores. Default: 4.
+    /// Connections to each such role, at least 1; about as many as either side has cores. Default:
+    /// 4.
     pub connections: usize,
 }
 
@@ -151,12 +155,13 @@ impl Default for LimitSettings {
     }
 }
 
-/// Longest setting for the time until an answer begins: the removal of deleted tables counts on calls being over
-/// within two minutes.
+/// Longest setting for the time until an answer begins: the removal of deleted tables counts on
+/// calls being over within two minutes.
 const ANSWER_WITHIN_SECONDS_MAX: u64 = 110;
 
 impl Settings {
-    /// Settings out of their defaults and `sources`, checked. The standard variables of OpenTelemetry count too.
+    /// Settings out of their defaults and `sources`, checked. The standard variables of
+    /// OpenTelemetry count too.
     ///
     /// # Errors
     /// Every kind of [`ConfigError`].

@@ -51,7 +51,8 @@ fn options(settings: &StorageSettings) -> FjallOptions {
     }
 }
 
-/// Reads the engine when metrics are asked for. Holds it weakly, so that metrics keep no store open.
+/// Reads the engine when metrics are asked for. Holds it weakly, so that metrics keep no store
+/// open.
 fn observe_space(meter: &Meter, engine: &Arc<dyn Engine>) {
     let gauge = |metric: Described, read: fn(&dyn Engine) -> Option<u64>| {
         let engine = Arc::downgrade(engine);

@@ -1,7 +1,7 @@
 //! The outermost service of a listener: health and reflection beside the services themselves.
 //!
-//! Both are outside the layers of a call: they must answer under overload, need no credentials, and a watch of
-//! health lasts for days.
+//! Both are outside the layers of a call: they must answer under overload, need no credentials, and
+//! a watch of health lasts for days.
 
 use std::{
     convert::Infallible,

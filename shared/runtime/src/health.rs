@@ -1,7 +1,7 @@
 //! What a process says about itself: to gRPC clients per service, to an orchestrator with reasons.
 //!
-//! The process as a whole, the service with the empty name, serves while each of its parts does and it is not
-//! shutting down.
+//! The process as a whole, the service with the empty name, serves while each of its parts does and
+//! it is not shutting down.
 
 use std::{
     collections::BTreeMap,
@@ -98,7 +98,8 @@ impl Health {
         }
     }
 
-    /// Ends every watch, after the last status was sent: a watch would otherwise never end, nor its connection.
+    /// Ends every watch, after the last status was sent: a watch would otherwise never end, nor its
+    /// connection.
     pub async fn end_watches(&self) {
         let mut reporter = self.reporter.clone();
         for name in self.names() {

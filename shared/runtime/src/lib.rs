@@ -1,4 +1,5 @@
-//! What every process of Trestle is made of: configuration, telemetry, listeners, health, background loops.
+//! What every process of Trestle is made of: configuration, telemetry, listeners, health,
+//! background loops.
 //!
 //! Knows no service and no storage; `main` puts both together.
 

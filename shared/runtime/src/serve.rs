@@ -1,7 +1,8 @@
-//! Serves gRPC on a socket: HTTP/2 with our windows, bounded connections, and an end that lets calls finish.
+//! Serves gRPC on a socket: HTTP/2 with our windows, bounded connections, and an end that lets
+//! calls finish.
 //!
-//! On hyper itself instead of tonic's transport: it costs less per call, bounds connections, and recycles them by
-//! age, so that callers with long-lived connections find new processes.
+//! On hyper itself instead of tonic's transport: it costs less per call, bounds connections, and
+//! recycles them by age, so that callers with long-lived connections find new processes.
 
 use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 
@@ -59,7 +60,8 @@ pub async fn bind(address: SocketAddr) -> io::Result<TcpListener> {
     })
 }
 
-/// Serves until `stop`, then takes no more connections, lets calls finish within the bound, and cuts the rest.
+/// Serves until `stop`, then takes no more connections, lets calls finish within the bound, and
+/// cuts the rest.
 pub async fn serve(
     listener: TcpListener,
     service: CallService,

@@ -1,7 +1,8 @@
 //! A named loop in the background: one shape for all such work.
 //!
-//! Each tick does one bounded step and says whether there is more. Between ticks the loop waits, with jitter so that
-//! many processes do not act in step, or until it is woken. A failed tick is logged and tried again after the wait.
+//! Each tick does one bounded step and says whether there is more. Between ticks the loop waits,
+//! with jitter so that many processes do not act in step, or until it is woken. A failed tick is
+//! logged and tried again after the wait.
 
 use std::{error::Error, future::Future, pin::Pin, sync::Arc, time::Duration};
 
@@ -24,7 +25,8 @@ pub struct Task {
 }
 
 impl Task {
-    /// Calls `tick` about `every` so often. Its answer: whether the next step should follow at once.
+    /// Calls `tick` about `every` so often. Its answer: whether the next step should follow at
+    /// once.
     pub fn new<F, A>(name: &'static str, every: Duration, mut tick: F) -> Self
     where
         F: FnMut() -> A + Send + 'static,
@@ -50,7 +52,8 @@ impl Task {
         Arc::clone(&self.wake)
     }
 
-    /// Runs until `stop`, at the latest to the end of a tick. `random` yields numbers from 0 up to 1 for the jitter.
+    /// Runs until `stop`, at the latest to the end of a tick. `random` yields numbers from 0 up to
+    /// 1 for the jitter.
     pub async fn run(mut self, stop: CancellationToken, random: fn() -> f64) {
         while !stop.is_cancelled() {
             match (self.tick)().await {

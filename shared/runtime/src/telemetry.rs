@@ -1,7 +1,8 @@
 //! Logs, traces and metrics of a process.
 //!
-//! Logs go to standard error. With an OTLP endpoint, traces, metrics and logs go there too. Metrics can always be
-//! read as Prometheus text. Nothing here is global until [`Telemetry::install`], which `main` alone calls.
+//! Logs go to standard error. With an OTLP endpoint, traces, metrics and logs go there too. Metrics
+//! can always be read as Prometheus text. Nothing here is global until [`Telemetry::install`],
+//! which `main` alone calls.
 
 use std::{io::IsTerminal as _, time::Duration};
 
@@ -39,11 +40,12 @@ pub struct TelemetrySettings {
     pub log_filter: String,
     /// Form of the log on standard error: `text` or `json`. Default: `text`.
     pub log_format: LogFormat,
-    /// Where traces, metrics and logs are sent by OTLP over gRPC, such as `http://collector:4317`. Default: the
-    /// variable `OTEL_EXPORTER_OTLP_ENDPOINT`; without it they are not sent.
+    /// Where traces, metrics and logs are sent by OTLP over gRPC, such as `http://collector:4317`.
+    /// Default: the variable `OTEL_EXPORTER_OTLP_ENDPOINT`; without it they are not sent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub otlp_endpoint: Option<String>,
-    /// Share of the traces that begin here and are sent, 0 to 1; others follow their caller. Default: 1.
+    /// Share of the traces that begin here and are sent, 0 to 1; others follow their caller.
+    /// Default: 1.
     pub trace_sample_ratio: f64,
     /// How often metrics are sent, in seconds, at least 1. Default: 60.
     pub metrics_every_seconds: u64,
@@ -175,7 +177,8 @@ impl Telemetry {
         self.registry.clone()
     }
 
-    /// Makes logs and spans of the whole process go here, and reports panics as logs. Once a process.
+    /// Makes logs and spans of the whole process go here, and reports panics as logs. Once a
+    /// process.
     ///
     /// # Errors
     /// When it was done before.
@@ -193,7 +196,8 @@ impl Telemetry {
     /// Sends what was recorded and ends. Blocks no worker of the runtime.
     pub async fn shutdown(self) {
         let work = move || {
-            // A collector that is away is no reason to fail the end of a process, and the log ends here too.
+            // A collector that is away is no reason to fail the end of a process, and the log ends
+            // here too.
             let _ = self.traces.map(|traces| traces.shutdown());
             let _ = self.metrics.shutdown();
             let _ = self.logs.map(|logs| logs.shutdown());

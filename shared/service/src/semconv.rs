@@ -1,11 +1,12 @@
 //! Every name that telemetry carries: spans, attributes, metrics with their units and help.
 //!
-//! Published names of OpenTelemetry come first; ours begin with `trestle.`. Labels are bounded sets: never a key, an
-//! etag, a table or an id.
+//! Published names of OpenTelemetry come first; ours begin with `trestle.`. Labels are bounded
+//! sets: never a key, an etag, a table or an id.
 
 use opentelemetry::metrics::{Histogram, Meter, UpDownCounter};
 
-/// Target of every span, at level debug: exporters select spans by it, and logs leave them out unless asked.
+/// Target of every span, at level debug: exporters select spans by it, and logs leave them out
+/// unless asked.
 pub const SPAN_TARGET: &str = "trestle::span";
 
 /// The system of a call; always `grpc`.
@@ -14,7 +15,8 @@ pub const RPC_SYSTEM: &str = "rpc.system.name";
 pub const RPC_METHOD: &str = "rpc.method";
 /// The gRPC code of an answer, such as `NOT_FOUND`.
 pub const RPC_STATUS: &str = "rpc.response.status_code";
-/// The id of a request, given by the client or made by the first process it reaches. On spans and logs only.
+/// The id of a request, given by the client or made by the first process it reaches. On spans and
+/// logs only.
 pub const REQUEST_ID: &str = "trestle.request_id";
 /// The host of a process that is called.
 pub const SERVER_ADDRESS: &str = "server.address";
@@ -36,7 +38,8 @@ const DB_SECONDS: [f64; 14] = [
     0.25, 1.0, 5.0,
 ];
 
-/// How long calls took, by method and code, from the arrival of the headers to the end of the answer.
+/// How long calls took, by method and code, from the arrival of the headers to the end of the
+/// answer.
 #[must_use]
 pub fn call_duration(meter: &Meter) -> Histogram<f64> {
     meter

@@ -1,4 +1,5 @@
-//! Makes the work of an engine visible: a span and a duration for each operation that can take time.
+//! Makes the work of an engine visible: a span and a duration for each operation that can take
+//! time.
 
 use std::{future::Future, sync::Arc, time::Instant};
 

@@ -1,10 +1,12 @@
-//! Where a service lives: in this process, or behind a few connections to another. The only type that knows.
+//! Where a service lives: in this process, or behind a few connections to another. The only type
+//! that knows.
 //!
-//! Both variants are the same service of calls; bodies and trailers pass untouched. To the other process a call takes
-//! its headers along, so deadline, caller and request id arrive; the trace context becomes that of the client span.
+//! Both variants are the same service of calls; bodies and trailers pass untouched. To the other
+//! process a call takes its headers along, so deadline, caller and request id arrive; the trace
+//! context becomes that of the client span.
 //!
-//! A failure of the connection is told apart: `UNAVAILABLE` where the call was never sent, unknown outcome otherwise.
-//! Nothing is retried here beyond what was never sent.
+//! A failure of the connection is told apart: `UNAVAILABLE` where the call was never sent, unknown
+//! outcome otherwise. Nothing is retried here beyond what was never sent.
 
 use std::{
     convert::Infallible,
@@ -91,7 +93,8 @@ impl Service<Request> for Upstream {
 #[error("endpoint must be `http://host:port`: value=`{0}`")]
 pub struct EndpointError(String);
 
-/// A service in another process, over HTTP/2 connections that calls take in turn. Connects when it is first used.
+/// A service in another process, over HTTP/2 connections that calls take in turn. Connects when it
+/// is first used.
 #[derive(Clone)]
 pub struct Remote {
     shared: Arc<Shared>,
@@ -237,7 +240,8 @@ fn was_never_sent(error: &ClientError) -> bool {
     false
 }
 
-/// The body of an answer from another process; a connection that breaks meanwhile becomes a failure of the call.
+/// The body of an answer from another process; a connection that breaks meanwhile becomes a failure
+/// of the call.
 struct Forwarded {
     body: Option<hyper::body::Incoming>,
 }

@@ -24,7 +24,8 @@ pub(crate) struct Serving {
 }
 
 impl Serving {
-    /// Starts `trestle serve` on free ports, with more arguments and variables, and waits until it is ready.
+    /// Starts `trestle serve` on free ports, with more arguments and variables, and waits until it
+    /// is ready.
     pub(crate) fn start(arguments: &[&str], variables: &[(&str, &str)]) -> Self {
         let ports = ["serve", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"];
         let mut command = trestle(&[&ports, arguments].concat());

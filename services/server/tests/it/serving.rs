@@ -228,7 +228,8 @@ fn metrics_and_probes_are_on_the_admin_port() {
 
     assert_eq!([get("/livez"), get("/readyz")], ["ok\n", "ok\n"]);
     for name in [
-        "rpc_server_call_duration_seconds_count{rpc_method=\"trestle.table.v1.TableService/CreateTable\"",
+        "rpc_server_call_duration_seconds_count{rpc_method=",
+        "\"trestle.table.v1.TableService/CreateTable\"",
         "db_client_operation_duration_seconds_count{db_operation_name=\"commit\"",
         "trestle_storage_used_bytes{",
     ] {

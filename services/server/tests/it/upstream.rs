@@ -1,4 +1,5 @@
-//! A service answers the same wherever it lives, and failures of the way to it say what may have happened.
+//! A service answers the same wherever it lives, and failures of the way to it say what may have
+//! happened.
 
 use std::time::Duration;
 

@@ -12,7 +12,8 @@ use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 use trestle_runtime::task::Task;
 
-/// A loop that counts its ticks; the first `busy` of them say that there is more, and tick `fails` fails.
+/// A loop that counts its ticks; the first `busy` of them say that there is more, and tick `fails`
+/// fails.
 fn counting(busy: u32, fails: u32) -> (Task, Arc<AtomicU32>) {
     let ticks = Arc::new(AtomicU32::new(0));
     let count = Arc::clone(&ticks);

@@ -1,7 +1,8 @@
-//! Sheds load: more than a fixed number of calls at a time are turned away at once, with advice to come back.
+//! Sheds load: more than a fixed number of calls at a time are turned away at once, with advice to
+//! come back.
 //!
-//! A call counts until the end of its answer, streams included, so that what is counted is what uses memory. Nothing
-//! is queued: a queue would only add its own waiting time to every call.
+//! A call counts until the end of its answer, streams included, so that what is counted is what
+//! uses memory. Nothing is queued: a queue would only add its own waiting time to every call.
 
 use std::{
     convert::Infallible,

@@ -1,4 +1,5 @@
-//! Says who calls. Credentials will be read here; until then every call works in the development account.
+//! Says who calls. Credentials will be read here; until then every call works in the development
+//! account.
 //!
 //! What a client claims to be is removed: only the gateway vouches.
 

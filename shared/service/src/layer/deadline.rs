@@ -1,9 +1,10 @@
 //! Ends calls that take too long, and with them the work that nobody waits for.
 //!
-//! tonic looks at `grpc-timeout` in its own transport only, so a call inside the process would never end; here it
-//! holds everywhere. Two limits: the client's own, which counts until the end of the answer, and ours, which counts
-//! until the answer begins, so that long streams may run while no single call hangs for ever. The header stays on
-//! the request, so the next process knows the deadline too.
+//! tonic looks at `grpc-timeout` in its own transport only, so a call inside the process would
+//! never end; here it holds everywhere. Two limits: the client's own, which counts until the end of
+//! the answer, and ours, which counts until the answer begins, so that long streams may run while
+//! no single call hangs for ever. The header stays on the request, so the next process knows the
+//! deadline too.
 
 use std::{
     convert::Infallible,
@@ -85,7 +86,8 @@ where
                 return Ok(refusal(too_late(within)));
             };
             let answer = answer?;
-            // Most answers of one message are complete by now, but their trailers are not: the clock runs on.
+            // Most answers of one message are complete by now, but their trailers are not: the
+            // clock runs on.
             let Some(asked) = asked else {
                 return Ok(answer);
             };
@@ -157,7 +159,8 @@ impl http_body::Body for Limited {
         let Some(body) = &mut this.body else {
             return Poll::Ready(None);
         };
-        // Looked at first: a stream that is always ready must end too. The timer is armed only to wait.
+        // Looked at first: a stream that is always ready must end too. The timer is armed only to
+        // wait.
         if this.clock.deadline() > Instant::now() {
             if let Poll::Ready(frame) = Pin::new(body).poll_frame(cx) {
                 return Poll::Ready(frame);

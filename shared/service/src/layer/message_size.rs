@@ -1,7 +1,8 @@
 //! Says that a message is too large the way the error table says it.
 //!
-//! tonic refuses such a message itself, before it is read, but with `OUT_OF_RANGE` and a text. It offers no hook, so
-//! its answer is recognised by that text; a test with a real server holds the two together.
+//! tonic refuses such a message itself, before it is read, but with `OUT_OF_RANGE` and a text. It
+//! offers no hook, so its answer is recognised by that text; a test with a real server holds the
+//! two together.
 
 use std::{
     convert::Infallible,

@@ -1,4 +1,5 @@
-//! The methods that a process knows, as labels: what clients send beyond them never becomes a label.
+//! The methods that a process knows, as labels: what clients send beyond them never becomes a
+//! label.
 
 use std::{collections::HashMap, sync::Arc};
 

@@ -1,8 +1,8 @@
-//! The layers of a call, one per file, each over HTTP requests that carry gRPC. A process puts them together in the
-//! order it writes them; none knows its neighbours.
+//! The layers of a call, one per file, each over HTTP requests that carry gRPC. A process puts them
+//! together in the order it writes them; none knows its neighbours.
 //!
-//! Every layer answers in gRPC: a refusal is a response, never a transport error. The services below are ready at
-//! any time, so no layer queues.
+//! Every layer answers in gRPC: a refusal is a response, never a transport error. The services
+//! below are ready at any time, so no layer queues.
 
 pub mod admission;
 pub mod caller;

@@ -1,7 +1,8 @@
-//! Keeps a defect in one call from harming others: a panic becomes `INTERNAL`, with nothing of it in the answer.
+//! Keeps a defect in one call from harming others: a panic becomes `INTERNAL`, with nothing of it
+//! in the answer.
 //!
-//! The process reports the panic itself through its panic hook. tower-http's layer ends with the headers; ours also
-//! covers the body, because streams do their work there.
+//! The process reports the panic itself through its panic hook. tower-http's layer ends with the
+//! headers; ours also covers the body, because streams do their work there.
 
 use std::{
     convert::Infallible,

@@ -1,8 +1,8 @@
-//! Makes each call visible: a span in the caller's trace, a request id, a duration, and a log line when the server is
-//! at fault.
+//! Makes each call visible: a span in the caller's trace, a request id, a duration, and a log line
+//! when the server is at fault.
 //!
-//! Spans exist only when something collects them; without, this layer costs a timestamp, an id and one histogram
-//! entry. It is the outermost layer, so what it records is what the client sees.
+//! Spans exist only when something collects them; without, this layer costs a timestamp, an id and
+//! one histogram entry. It is the outermost layer, so what it records is what the client sees.
 
 use std::{
     convert::Infallible,

@@ -1,0 +1,65 @@
+//! What the layers add to a call: the gateway before a service that answers at once, against that
+//! service alone. No telemetry is configured beyond the metrics that are always kept.
+
+#![allow(missing_docs, reason = "criterion makes the functions")]
+
+use std::{convert::Infallible, hint::black_box, time::Duration};
+
+use criterion::{Criterion, criterion_group, criterion_main};
+use opentelemetry::metrics::MeterProvider as _;
+use opentelemetry_sdk::metrics::SdkMeterProvider;
+use tonic::{Status, body::Body};
+use tower::{Service as _, service_fn};
+use trestle_gateway::{Limits, Observe, Routes, gateway};
+use trestle_service::{
+    layer::{CallService, Request, Response, methods::Methods},
+    upstream::Upstream,
+};
+
+const SERVICE: &str = "trestle.table.v1.TableService";
+
+fn request() -> Request {
+    http::Request::post("/trestle.table.v1.TableService/GetEntity")
+        .header("content-type", "application/grpc")
+        .header("te", "trailers")
+        .body(Body::empty())
+        .expect("a request")
+}
+
+fn measure(criterion: &mut Criterion) {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
+    let runtime = runtime.expect("a runtime");
+    let inner =
+        service_fn(|_: Request| async { Ok::<Response, Infallible>(Status::ok("").into_http()) });
+    let reader = opentelemetry_prometheus::exporter().with_registry(prometheus::Registry::new());
+    let meters = SdkMeterProvider::builder().with_reader(reader.build().expect("an exporter"));
+    let meters = meters.build();
+    let observe = Observe {
+        meter: meters.meter("bench"),
+        methods: Methods::from_descriptors(trestle_proto::FILE_DESCRIPTOR_SET)
+            .expect("the build wrote the descriptors"),
+        random: || 7,
+    };
+    let limits = Limits {
+        calls_max: 16,
+        answer_within_max: Duration::from_secs(60),
+    };
+    let routes = Routes::default().with(SERVICE, Upstream::local(inner.clone()));
+    for (name, service) in [
+        ("service alone", CallService::new(inner)),
+        ("behind the layers", gateway(routes, limits, observe)),
+    ] {
+        criterion.bench_function(name, |bencher| {
+            bencher.iter(|| {
+                // A clone for each call, as the listener makes one.
+                let answer = service.clone().call(request());
+                black_box(runtime.block_on(answer))
+            });
+        });
+    }
+}
+
+criterion_group!(layers, measure);
+criterion_main!(layers);
