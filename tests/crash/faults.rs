@@ -1,4 +1,4 @@
-//! A disk that fails: after the first failed sync or write nothing is acknowledged any more, reads
+//! A disk that fails: after the first failed sync nothing is acknowledged any more, reads
 //! go on, and a restart finds everything that was.
 //!
 //! The faults come from a library that is compiled here and loaded before the server's own.
@@ -70,11 +70,11 @@ async fn becomes_unhealthy(channel: &Channel, service: &str) {
     assert!(waited.is_ok(), "`{service}` still says that it serves");
 }
 
-/// Makes a fault appear under load and go again, and holds the server to its promises.
-async fn meet(fault: &str) {
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn after_a_failed_sync_nothing_is_acknowledged_until_a_restart_which_loses_nothing() {
     let Some(library) = library() else { return };
     let (data, triggers) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    let trigger = triggers.path().join(fault);
+    let trigger = triggers.path().join("sync-fails");
     let directory = triggers.path().to_str().expect("a path in UTF-8");
     let server = start(
         &data,
@@ -115,19 +115,9 @@ async fn meet(fault: &str) {
     let channel = server.channel();
     settle(&mut crew, &Sight::take(&channel).await);
     let acknowledged: u64 = crew.iter().map(|writer| writer.acknowledged).sum();
-    println!("{acknowledged} acknowledged writes before `{fault}`");
+    println!("{acknowledged} acknowledged writes before a sync failed");
     assert!(acknowledged >= 50, "{acknowledged}");
     assert_eq!(health(&channel, "").await, ServingStatus::Serving as i32);
     let main = Table::over(&channel, MAIN);
     main.insert(entity("late", "r", [])).await.unwrap();
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn after_a_failed_sync_nothing_is_acknowledged_until_a_restart_which_loses_nothing() {
-    meet("sync-fails").await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn after_a_failed_write_nothing_is_acknowledged_until_a_restart_which_loses_nothing() {
-    meet("disk-full").await;
 }

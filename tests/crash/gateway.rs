@@ -4,7 +4,10 @@
 use std::{
     collections::BTreeSet,
     net::SocketAddr,
-    sync::atomic::{AtomicBool, Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
@@ -13,6 +16,7 @@ use tempfile::TempDir;
 use tokio::{
     io::copy_bidirectional,
     net::{TcpListener, TcpStream},
+    sync::Notify,
     task::{JoinHandle, JoinSet},
 };
 use tonic::Code;
@@ -27,6 +31,7 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(10);
 struct Front {
     address: SocketAddr,
     accepting: JoinHandle<()>,
+    refusing: Arc<Notify>,
 }
 
 impl Front {
@@ -36,9 +41,11 @@ impl Front {
             .await
             .expect("the address is free");
         let address = listener.local_addr().expect("it has an address");
+        let refusing = Arc::new(Notify::new());
+        let refused = Arc::clone(&refusing);
         let accepting = tokio::spawn(async move {
             let mut connections = JoinSet::new();
-            while let Ok((mut near, _)) = listener.accept().await {
+            while let Some(mut near) = accept(&listener, &refused).await {
                 let target = target.clone();
                 connections.spawn(async move {
                     // Either end may go at any time; that is what the test is about.
@@ -47,15 +54,38 @@ impl Front {
                     }
                 });
             }
+            drop(listener);
+            connections.join_all().await;
         });
-        Self { address, accepting }
+        Self {
+            address,
+            accepting,
+            refusing,
+        }
     }
 
-    /// Ends every connection, and refuses new ones.
+    /// Refuses new connections, as for a process that is going; keeps those that are there.
+    async fn refuse(&self) {
+        self.refusing.notify_one();
+        while TcpStream::connect(self.address).await.is_ok() {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    }
+
+    /// Ends every connection.
     async fn close(self) -> SocketAddr {
         self.accepting.abort();
-        self.accepting.await.expect_err("it was aborted");
+        // Either aborted, or over because every connection was.
+        self.accepting.await.ok();
         self.address
+    }
+}
+
+/// The next connection, until told to take no more.
+async fn accept(listener: &TcpListener, refused: &Notify) -> Option<TcpStream> {
+    tokio::select! {
+        () = refused.notified() => None,
+        accepted = listener.accept() => accepted.ok().map(|(stream, _peer)| stream),
     }
 }
 
@@ -125,6 +155,7 @@ async fn restart(end: impl FnOnce(Server) + Send + 'static) -> Outcomes {
     let gap = async {
         tokio::time::sleep(Duration::from_millis(400)).await;
 
+        front.refuse().await;
         tokio::task::spawn_blocking(|| end(first)).await.unwrap();
         let address = front.close().await;
         tokio::time::sleep(Duration::from_millis(300)).await;

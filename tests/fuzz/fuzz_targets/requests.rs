@@ -5,7 +5,7 @@
 use arbitrary::Arbitrary;
 use bytes::Bytes;
 use libfuzzer_sys::fuzz_target;
-use trestle_fuzz::{Entity, Key, Server, unary_methods};
+use trestle_fuzz::{Entity, Key, Server};
 use trestle_proto::table::v1::{
     self as proto,
     batch_operation::{Delete, Insert, Operation, Update, Upsert},
@@ -51,7 +51,7 @@ impl Call {
     fn messages(&self) -> (&'static str, Vec<Bytes>) {
         match self {
             Self::Raw(method, messages) => {
-                let methods = unary_methods();
+                let methods = trestle_fuzz::methods();
                 let messages = messages.iter().map(|bytes| Bytes::copy_from_slice(bytes));
                 (
                     methods[usize::from(*method) % methods.len()],

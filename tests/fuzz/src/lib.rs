@@ -11,7 +11,7 @@ mod conditions;
 mod server;
 
 pub use conditions::Condition;
-pub use server::{Server, unary_methods};
+pub use server::{Server, methods};
 
 /// A key, often one of few.
 #[derive(Debug, Clone, Arbitrary)]

@@ -16,10 +16,9 @@ const START: u64 = 639_028_224_000_000_000;
 /// Codes of gRPC that mean a defect of the server: UNKNOWN, INTERNAL, DATA_LOSS.
 const DEFECTS: [&str; 3] = ["2", "13", "15"];
 
-/// Methods that take one message. Import takes a stream and belongs to the list all the same: a
-/// stream of one message is one.
+/// The methods of the service.
 #[must_use]
-pub fn unary_methods() -> &'static [&'static str] {
+pub fn methods() -> &'static [&'static str] {
     &[
         "CreateTable",
         "GetTable",
@@ -78,11 +77,15 @@ impl Server {
         server
     }
 
-    /// Sends messages to a method and reads the whole answer.
+    /// Sends messages to a method and reads the whole answer. A call without any message is not
+    /// made: it is the library's to refuse, and it answers INTERNAL.
     ///
     /// # Panics
     /// When the answer says that the server has a defect.
     pub fn send(&self, method: &str, messages: &[Bytes]) {
+        if messages.is_empty() {
+            return;
+        }
         let mut body = BytesMut::new();
         for message in messages {
             body.put_u8(0);
