@@ -24,11 +24,14 @@ async fn writes_in_flight_are_answered_before_the_process_ends() {
         return;
     };
     let data = tempfile::tempdir().unwrap();
+    // Made at full speed: a new store takes many syncs.
+    let server = start(&data, &[]);
+    create(&Table::over(&server.channel(), MAIN)).await.unwrap();
+    assert_eq!(server.terminate(), Some(0));
     let slow = [("LD_PRELOAD", library), ("KVFAULT_SYNC_DELAY_US", "400000")];
     let server = start(&data, &slow);
-    let channel = server.channel();
-    let table = Table::over(&channel, MAIN);
-    create(&table).await.unwrap();
+    let table = Table::over(&server.channel(), MAIN);
+    assert_eq!(table.rows("").await.unwrap().len(), 0, "connected");
     let rows: Vec<String> = (0..16).map(|row| row.to_string()).collect();
     let calls = rows.iter().map(async |row| {
         let outcome = table.insert(entity("p", row, [])).await;

@@ -99,11 +99,15 @@ impl Ledger {
     pub(crate) fn check(&self, sight: &Sight) {
         for (item, entry) in &self.entries {
             let (state, stamp) = sight.of(item);
-            let is_newer = entry.maybe.contains(&state);
-            let possible = is_newer || state == entry.sure;
+            let is_kept = state == entry.sure;
+            let possible = is_kept || entry.maybe.contains(&state);
             assert!(possible, "{item:?} is {state:?}, promised: {entry:?}");
             if let (Some(promised), Some(found)) = (&entry.stamp, &stamp) {
-                let possible = found == promised || (is_newer && found.time > promised.time);
+                // The same write has the same version, a later one a later version.
+                let possible = match is_kept {
+                    true => found == promised,
+                    false => found.time > promised.time,
+                };
                 assert!(possible, "{item:?}: {found:?}, promised: {entry:?}");
             }
         }

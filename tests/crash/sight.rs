@@ -122,3 +122,82 @@ fn row(entity: Entity) -> ((String, String), (i64, Stamp)) {
     };
     ((entity.partition_key, entity.row_key), (value, stamp))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ledger::Ledger;
+
+    fn stamp(ticks: i32) -> Stamp {
+        let (time, etag) = ((1, ticks), ticks.to_string());
+        Stamp { time, etag }
+    }
+
+    /// Rows of the partition `p` and their values.
+    fn sight(rows: &[(&str, i64)]) -> Sight {
+        let row =
+            |(row, value): &(&str, i64)| (("p".to_owned(), (*row).to_owned()), (*value, stamp(1)));
+        Sight {
+            rows: rows.iter().map(row).collect(),
+            tables: BTreeMap::new(),
+        }
+    }
+
+    /// A row `r` whose value 1 was acknowledged, and perhaps 2 was written after that.
+    fn promised(maybe: Option<i64>) -> Ledger {
+        let item = Item::Row("p".to_owned(), "r".to_owned());
+        let mut ledger = Ledger::default();
+        ledger.attempt(&item, State::Value(1));
+        ledger.acknowledge(&item, State::Value(1), Some(stamp(1)));
+        if let Some(value) = maybe {
+            ledger.attempt(&item, State::Value(value));
+        }
+        ledger
+    }
+
+    #[test]
+    fn a_promise_that_was_kept_is_accepted() {
+        promised(None).check(&sight(&[("r", 1)]));
+        promised(Some(2)).check(&sight(&[("r", 1)]));
+        let whole = sight(&["0", "1", "2", "3", "4"].map(|row| (row, 7)));
+        assert_eq!(whole.of(&Item::Group("p".to_owned())).0, State::Value(7));
+    }
+
+    #[test]
+    #[should_panic(expected = "is Absent, promised")]
+    fn a_lost_row_is_noticed() {
+        promised(Some(2)).check(&sight(&[]));
+    }
+
+    #[test]
+    #[should_panic(expected = "is Value(2), promised")]
+    fn a_value_that_was_never_written_is_noticed() {
+        promised(Some(3)).check(&sight(&[("r", 2)]));
+    }
+
+    #[test]
+    #[should_panic(expected = "etag")]
+    fn a_newer_value_under_the_version_of_the_old_one_is_noticed() {
+        promised(Some(2)).check(&sight(&[("r", 2)]));
+    }
+
+    #[test]
+    #[should_panic(expected = "half a batch")]
+    fn a_batch_of_which_a_part_is_there_is_noticed() {
+        sight(&[("0", 7), ("1", 7)]).of(&Item::Group("p".to_owned()));
+    }
+
+    #[test]
+    #[should_panic(expected = "half a batch")]
+    fn a_batch_that_changed_some_of_its_rows_is_noticed() {
+        let rows = [("0", 7), ("1", 7), ("2", 7), ("3", 7), ("4", 6)];
+        sight(&rows).of(&Item::Group("p".to_owned()));
+    }
+
+    #[test]
+    #[should_panic(expected = "nobody wrote")]
+    fn a_row_that_nobody_wrote_is_noticed() {
+        let known = Item::Row("p".to_owned(), "r".to_owned());
+        sight(&[("r", 1), ("s", 1)]).has_only(&[&known]);
+    }
+}
