@@ -73,11 +73,7 @@ def test_watched_health_turns_before_the_server_ends(tmp_path):
         server.kill()
 
 
-def test_a_deadline_that_has_passed_ends_the_call(api, stub, table):
-    with pytest.raises(grpc.RpcError) as caught:
-        stub.CreateTable(api.pb.CreateTableRequest(table="TooLate"), timeout=0.000001)
-    assert caught.value.code() == grpc.StatusCode.DEADLINE_EXCEEDED
-
+def test_a_call_with_time_to_spare_succeeds(api, stub, table):
     request = api.pb.InsertEntityRequest(table=table, entity=entity(api, "p", "r"))
     assert stub.InsertEntity(request, timeout=20).etag
 
