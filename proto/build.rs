@@ -4,9 +4,14 @@ use std::{env, fs, path::PathBuf};
 
 use protox::prost::Message as _;
 
-const FILES: &[&str] =
-    &["trestle/table/v1/table_service.proto", "trestle/errors/v1/error_reason.proto"];
+const FILES: &[&str] = &[
+    "trestle/table/v1/table_service.proto",
+    "trestle/errors/v1/error_reason.proto",
+    // No contract refers to them; clients that live by reflection need them to read errors.
+    "google/rpc/error_details.proto",
+];
 
+#[expect(clippy::disallowed_methods, reason = "cargo speaks to build scripts through variables")]
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("cargo:rerun-if-changed=trestle");
     println!("cargo:rerun-if-changed=google");
