@@ -235,9 +235,8 @@ async fn a_message_that_is_too_large_is_refused(world: &World) {
         .await
         .unwrap_err();
 
-    // gRPC's own bound on messages, which speaks before the contract can.
-    let codes = [Code::OutOfRange, Code::ResourceExhausted];
-    assert!(codes.contains(&refused.code), "{refused:?}");
+    let wanted = (Code::InvalidArgument, "REQUEST_BODY_TOO_LARGE");
+    assert_eq!(refused.kind(), wanted);
     goes_on(world).await;
 }
 

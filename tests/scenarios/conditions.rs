@@ -17,7 +17,7 @@ scenario!(
 const STALE: (Code, &str) = (Code::Aborted, "UPDATE_CONDITION_NOT_SATISFIED");
 const ABSENT: (Code, &str) = (Code::NotFound, "RESOURCE_NOT_FOUND");
 
-/// An entity with the properties `a` and `b` at `row`, and the etags of its first and second version.
+/// An entity with the properties `a` and `b` at `row`; the etags of its first and second version.
 async fn two_versions(table: &Table, row: &str) -> (String, String) {
     let first = entity("p", row, [int("a", 1), int("b", 1)]);
     let first = table.upsert(first, Replace).await.unwrap();

@@ -5,10 +5,11 @@ use trestle_proto::table::v1::{
     KeyBound,
     QueryScope::{self, Partition, PartitionRange, Point, RowRange},
 };
-use trestle_tests::{World, entity, int, scenario};
+use trestle_tests::{Table, World, entity, int, scenario};
 
 scenario!(
-    a_plan_names_the_keys_it_reads_between,
+    a_plan_within_a_partition_names_the_rows_it_reads_between,
+    a_plan_across_partitions_names_those_it_reads_between,
     a_plan_says_what_is_left_to_check_on_each_entity,
     a_plan_advises_how_to_make_the_query_cheaper,
     an_analyzed_plan_has_the_cost_of_its_first_page,
@@ -23,77 +24,91 @@ fn bound(partition: &str, row: Option<&str>, inclusive: bool) -> Option<KeyBound
     })
 }
 
-async fn a_plan_names_the_keys_it_reads_between(world: &World) {
-    let table = world.table("ranges").await;
+type Case = (&'static str, QueryScope, Option<KeyBound>, Option<KeyBound>);
 
-    for (filter, scope, start, end) in [
-        ("", QueryScope::Table, None, None),
-        (
-            "PartitionKey eq 'a' and RowKey eq 'r'",
-            Point,
-            bound("a", Some("r"), true),
-            bound("a", Some("r"), true),
-        ),
-        (
-            "PartitionKey eq 'a' and RowKey eq ''",
-            Point,
-            bound("a", Some(""), true),
-            bound("a", Some(""), true),
-        ),
-        (
-            "PartitionKey eq 'a' and RowKey gt 'r' and RowKey lt 's'",
-            RowRange,
-            bound("a", Some("r"), false),
-            bound("a", Some("s"), false),
-        ),
-        (
-            "RowKey ge 'r' and PartitionKey eq 'a'",
-            RowRange,
-            bound("a", Some("r"), true),
-            bound("a", None, true),
-        ),
-        (
-            "PartitionKey eq 'a'",
-            Partition,
-            bound("a", None, true),
-            bound("a", None, true),
-        ),
-        (
-            "PartitionKey gt 'a' and PartitionKey le 'c'",
-            PartitionRange,
-            bound("a", None, false),
-            bound("c", None, true),
-        ),
-        (
-            "PartitionKey eq 'a' or PartitionKey eq 'c'",
-            PartitionRange,
-            bound("a", None, true),
-            bound("c", None, true),
-        ),
-        (
-            "PartitionKey lt 'c'",
-            PartitionRange,
-            None,
-            bound("c", None, false),
-        ),
-        (
-            "not (PartitionKey lt 'c')",
-            PartitionRange,
-            bound("c", None, true),
-            None,
-        ),
-        (
-            "a eq 1 or PartitionKey eq 'a'",
-            QueryScope::Table,
-            None,
-            None,
-        ),
-    ] {
+async fn check<const N: usize>(table: &Table, cases: [Case; N]) {
+    for (filter, scope, start, end) in cases {
         let plan = table.explain(filter, &["a"], false).await.unwrap();
         assert_eq!(plan.scope(), scope, "{filter}");
         assert_eq!((plan.start, plan.end), (start, end), "{filter}");
         assert_eq!(plan.cost, None, "nothing was run");
     }
+}
+
+async fn a_plan_within_a_partition_names_the_rows_it_reads_between(world: &World) {
+    let table = world.table("rows").await;
+    let point = |row| bound("a", Some(row), true);
+    let partition = || bound("a", None, true);
+    let beyond = |row| bound("a", Some(row), false);
+    check(
+        &table,
+        [
+            (
+                "PartitionKey eq 'a' and RowKey eq 'r'",
+                Point,
+                point("r"),
+                point("r"),
+            ),
+            (
+                "PartitionKey eq 'a' and RowKey eq ''",
+                Point,
+                point(""),
+                point(""),
+            ),
+            (
+                "PartitionKey eq 'a' and RowKey gt 'r' and RowKey lt 's'",
+                RowRange,
+                beyond("r"),
+                beyond("s"),
+            ),
+            (
+                "RowKey ge 'r' and PartitionKey eq 'a'",
+                RowRange,
+                point("r"),
+                partition(),
+            ),
+            ("PartitionKey eq 'a'", Partition, partition(), partition()),
+        ],
+    )
+    .await;
+}
+
+async fn a_plan_across_partitions_names_those_it_reads_between(world: &World) {
+    let table = world.table("partitions").await;
+    let whole = |partition| bound(partition, None, true);
+    let beyond = |partition| bound(partition, None, false);
+    check(
+        &table,
+        [
+            ("", QueryScope::Table, None, None),
+            (
+                "PartitionKey gt 'a' and PartitionKey le 'c'",
+                PartitionRange,
+                beyond("a"),
+                whole("c"),
+            ),
+            (
+                "PartitionKey eq 'a' or PartitionKey eq 'c'",
+                PartitionRange,
+                whole("a"),
+                whole("c"),
+            ),
+            ("PartitionKey lt 'c'", PartitionRange, None, beyond("c")),
+            (
+                "not (PartitionKey lt 'c')",
+                PartitionRange,
+                whole("c"),
+                None,
+            ),
+            (
+                "a eq 1 or PartitionKey eq 'a'",
+                QueryScope::Table,
+                None,
+                None,
+            ),
+        ],
+    )
+    .await;
 }
 
 async fn a_plan_says_what_is_left_to_check_on_each_entity(world: &World) {

@@ -40,10 +40,14 @@ fn literal() -> impl Strategy<Value = Kind> {
         2 => select(vec![-0.5, 0.0, 1.0, 1.5, 1e300]).prop_map(Kind::DoubleValue),
         1 => any::<bool>().prop_map(Kind::BooleanValue),
         1 => (0..3_i64).prop_map(move |n| Kind::DatetimeValue(time(n))),
-        1 => (0..3).prop_map(|n| Kind::GuidValue(format!("00000000-0000-0000-0000-00000000000{n}"))),
+        1 => (0..3).prop_map(guid),
         1 => prop::collection::vec(select(vec![0_u8, 0x80]), 0..3)
             .prop_map(|bytes| Kind::BinaryValue(bytes.into())),
     ]
+}
+
+fn guid(n: i32) -> Kind {
+    Kind::GuidValue(format!("00000000-0000-0000-0000-00000000000{n}"))
 }
 
 fn value() -> impl Strategy<Value = Kind> {
@@ -214,7 +218,7 @@ async fn streamed(table: &Table, filter: &str) -> Vec<Key> {
 }
 
 async fn check(entities: Vec<Entity>, filters: Vec<Filter>, page_size: i32) {
-    let world = World::on_engine(Arc::new(MemoryEngine::new()));
+    let world = World::on_engine(Arc::new(MemoryEngine::new())).await;
     let table = world.table("random").await;
     let mut stored: Vec<Entity> = Vec::new();
     for entity in entities {

@@ -49,7 +49,7 @@ enum Command {
     Create(&'static str),
     Drop(&'static str),
     Write(&'static str, Write),
-    Batch(&'static str, &'static str, Vec<Write>),
+    Batch(&'static str, Vec<Write>),
     Get(&'static str, Key),
     Query(&'static str, Option<&'static str>, i32),
     List,
@@ -63,9 +63,12 @@ enum Outcome {
         reason: String,
         index: Option<usize>,
     },
-    Entities(Vec<(String, String, Vec<(String, i32)>)>),
+    Entities(Vec<Stored>),
     Names(Vec<String>),
 }
+
+/// Both keys and the properties of an entity.
+type Stored = (String, String, Vec<(String, i32)>);
 
 const TEXTS: [&str; 4] = ["", "a", "\u{E000}", "\u{10000}"];
 const TABLES: [&str; 3] = ["one", "ONE", "two"];
@@ -127,7 +130,7 @@ fn command() -> impl Strategy<Value = Command> {
             let moved = writes.into_iter().enumerate().map(|(place, write)| {
                 if place == 2 && last == 3 { write } else { write.in_partition(partition) }
             });
-            Command::Batch(table, partition, moved.collect())
+            Command::Batch(table, moved.collect())
         }),
         3 => (table(), text(), text()).prop_map(|(t, p, r)| Command::Get(t, (p, r))),
         3 => (table(), prop::option::of(text()), 1..5_i32)
@@ -143,9 +146,9 @@ struct Real {
 }
 
 impl Real {
-    fn new(engine: Arc<dyn Engine>) -> Self {
+    async fn new(engine: Arc<dyn Engine>) -> Self {
         Self {
-            world: World::on_engine(engine),
+            world: World::on_engine(engine).await,
             etags: HashMap::new(),
         }
     }
@@ -174,7 +177,7 @@ impl Real {
                     Err(refusal) => refused(refusal),
                 }
             }
-            Command::Batch(table, _, writes) => {
+            Command::Batch(table, writes) => {
                 let required = versions.required.iter().map(|version| self.etag(*version));
                 let operations = writes.iter().zip(required.collect::<Vec<_>>());
                 let operations = operations.map(|(write, etag)| operation(write, etag.as_deref()));
@@ -275,7 +278,7 @@ async fn query(table: &Table, partition: Option<&str>, size: i32) -> Outcome {
     }
 }
 
-fn plainly(entity: trestle_proto::table::v1::Entity) -> (String, String, Vec<(String, i32)>) {
+fn plainly(entity: trestle_proto::table::v1::Entity) -> Stored {
     use trestle_proto::table::v1::value::Kind;
     let number = |property: trestle_proto::table::v1::Property| match property
         .value
@@ -291,8 +294,8 @@ fn plainly(entity: trestle_proto::table::v1::Entity) -> (String, String, Vec<(St
 async fn run(commands: Vec<Command>) {
     let data = tempfile::tempdir().unwrap();
     let options = FjallOptions::new(data.path(), KEYSPACES.to_vec());
-    let mut on_disk = Real::new(Arc::new(FjallEngine::open(options).unwrap()));
-    let mut in_memory = Real::new(Arc::new(MemoryEngine::new()));
+    let mut on_disk = Real::new(Arc::new(FjallEngine::open(options).unwrap())).await;
+    let mut in_memory = Real::new(Arc::new(MemoryEngine::new())).await;
     let mut plain = Plain::default();
     for (place, command) in commands.iter().enumerate() {
         let (wanted, versions) = plain.execute(command);
@@ -322,7 +325,7 @@ fn random_commands_do_the_same_on_every_engine_and_on_a_plain_model() {
         max_shrink_iters: 200,
         ..Config::default()
     };
-    let created = vec![Command::Create("one"), Command::Create("two")];
+    let created = [Command::Create("one"), Command::Create("two")];
     let commands = prop::collection::vec(command(), 1..60);
     TestRunner::new(config)
         .run(&commands, |commands| {

@@ -243,24 +243,25 @@ async fn cross_origin_rules_are_bounded_and_checked(world: &World) {
     let refused = world.set_properties(cors(too_many)).await.unwrap_err();
     assert_eq!(refused.kind(), MALFORMED);
     assert_eq!(refused.fields, ["properties.cors.rules"]);
-    let changes: [(&str, fn(&mut CorsRule)); 10] = [
+    type Change = (&'static str, fn(&mut CorsRule));
+    let changes: [Change; 10] = [
         ("allowed_origins", |rule| rule.allowed_origins.clear()),
         ("allowed_origins", |rule| {
-            rule.allowed_origins.push("x".to_owned())
+            rule.allowed_origins.push("x".to_owned());
         }),
         ("allowed_origins", |rule| rule.allowed_origins[0].push('x')),
         ("allowed_methods", |rule| rule.allowed_methods.clear()),
         ("allowed_methods", |rule| {
-            rule.allowed_methods[0] = "get".to_owned()
+            rule.allowed_methods[0] = "get".to_owned();
         }),
         ("allowed_headers", |rule| {
-            rule.allowed_headers.push("x".to_owned())
+            rule.allowed_headers.push("x".to_owned());
         }),
         ("exposed_headers", |rule| {
-            rule.exposed_headers.push("x*".to_owned())
+            rule.exposed_headers.push("x*".to_owned());
         }),
         ("exposed_headers", |rule| {
-            rule.exposed_headers[0] = "x".repeat(257)
+            rule.exposed_headers[0] = "x".repeat(257);
         }),
         ("max_age", |rule| rule.max_age = None),
         ("max_age", |rule| {

@@ -194,7 +194,7 @@ async fn a_stream_of_a_table_that_is_deleted_meanwhile_says_so(world: &World) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_cancelled_stream_stops_reading() {
     let engine = counting::CountingEngine::default();
-    let world = World::on_engine(std::sync::Arc::new(engine.clone()));
+    let world = World::on_engine(std::sync::Arc::new(engine.clone())).await;
     let table = world.table("cancelled").await;
     fill(&table, 200).await;
 

@@ -1,7 +1,8 @@
-//! What the scenarios are written with: worlds to run them in, and verbs that hide plumbing but never assert.
+//! What the scenarios are written with: worlds to run them in, and verbs that hide plumbing but
+//! never assert.
 //!
-//! A scenario is one async function over a [`World`]. [`scenario!`] turns it into three tests: with the server in
-//! process, behind loopback sockets, and as separate gateway and table processes.
+//! A scenario is one async function over a [`World`]. [`scenario!`] turns it into three tests: with
+//! the server in process, behind loopback sockets, and as separate gateway and table processes.
 
 #![allow(
     clippy::panic,

@@ -40,7 +40,8 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts `trestle serve` with more arguments and settings, on free ports, and waits until it is ready.
+    /// Starts `trestle serve` with more arguments and settings, on free ports, and waits until it
+    /// is ready.
     pub fn start(args: &[&str], settings: &[(&str, &str)]) -> Self {
         let mut command = Command::new(server_binary());
         command

@@ -46,3 +46,9 @@ impl Refusal {
         }
     }
 }
+
+impl From<Status> for Refusal {
+    fn from(status: Status) -> Self {
+        Self::of(&status)
+    }
+}

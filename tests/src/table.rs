@@ -1,7 +1,6 @@
 //! The verbs on one table.
 
 use futures::TryStreamExt as _;
-use tonic::Status;
 use trestle_proto::table::v1::{
     self as proto, BatchOperation, Entity, WriteMode,
     batch_operation::Operation,
@@ -36,10 +35,6 @@ pub struct Version {
 
 type Outcome<T> = Result<T, Refusal>;
 
-fn refused(status: Status) -> Refusal {
-    Refusal::of(&status)
-}
-
 impl Table {
     pub(crate) fn new(client: TableServiceClient<Transport>, name: &str) -> Self {
         Self {
@@ -68,7 +63,7 @@ impl Table {
             .client()
             .insert_entity(request)
             .await
-            .map_err(refused)?
+            .map_err(Refusal::from)?
             .into_inner();
         Ok(version(response.etag, response.timestamp))
     }
@@ -85,7 +80,7 @@ impl Table {
             .client()
             .get_entity(request)
             .await
-            .map_err(refused)?
+            .map_err(Refusal::from)?
             .into_inner();
         Ok(prost::Message::decode(response.entity).expect("an entity"))
     }
@@ -107,7 +102,7 @@ impl Table {
             .client()
             .update_entity(request)
             .await
-            .map_err(refused)?
+            .map_err(Refusal::from)?
             .into_inner();
         Ok(version(response.etag, response.timestamp))
     }
@@ -123,7 +118,7 @@ impl Table {
             .client()
             .upsert_entity(request)
             .await
-            .map_err(refused)?
+            .map_err(Refusal::from)?
             .into_inner();
         Ok(version(response.etag, response.timestamp))
     }
@@ -140,7 +135,7 @@ impl Table {
             .delete_entity(request)
             .await
             .map(drop)
-            .map_err(refused)
+            .map_err(Refusal::from)
     }
 
     /// Executes a batch; the etags of its operations.
@@ -159,7 +154,7 @@ impl Table {
             .client()
             .execute_batch(request)
             .await
-            .map_err(refused)?
+            .map_err(Refusal::from)?
             .into_inner();
         Ok(response
             .results
@@ -182,7 +177,7 @@ impl Table {
             select: Some(mask(names)),
         };
         let response = self.client().get_entity(request).await;
-        let response = response.map_err(refused)?.into_inner();
+        let response = response.map_err(Refusal::from)?.into_inner();
         let entity = prost::Message::decode(response.entity).expect("an entity");
         Ok((entity, response.cost.expect("a read has a cost")))
     }
@@ -201,7 +196,9 @@ impl Table {
             analyze,
         };
         let response = self.client().explain_query(request).await;
-        response.map(tonic::Response::into_inner).map_err(refused)
+        response
+            .map(tonic::Response::into_inner)
+            .map_err(Refusal::from)
     }
 
     /// One page of a query, as asked for.
@@ -217,7 +214,7 @@ impl Table {
             .client()
             .query_entities(request)
             .await
-            .map_err(refused)?
+            .map_err(Refusal::from)?
             .into_inner();
         let entities = stored::decode_entities(&response.entities).expect("entities");
         Ok((entities, response))
@@ -266,9 +263,9 @@ impl Table {
             .client()
             .stream_entities(request)
             .await
-            .map_err(refused)?
+            .map_err(Refusal::from)?
             .into_inner();
-        stream.map_err(refused).try_collect().await
+        stream.map_err(Refusal::from).try_collect().await
     }
 
     /// A stream, to be read at the pace of the test.
@@ -281,7 +278,9 @@ impl Table {
             ..request
         };
         let response = self.client().stream_entities(request).await;
-        response.map(tonic::Response::into_inner).map_err(refused)
+        response
+            .map(tonic::Response::into_inner)
+            .map_err(Refusal::from)
     }
 
     /// Imports chunks; the failures by position.
@@ -319,7 +318,7 @@ impl Table {
         let mut responses = match self.client().import_entities(requests).await {
             Ok(response) => response.into_inner(),
             Err(status) => {
-                imported.failure = Some(refused(status));
+                imported.failure = Some(Refusal::from(status));
                 return imported;
             }
         };
@@ -328,7 +327,7 @@ impl Table {
                 Ok(Some(response)) => imported.responses.push(response),
                 Ok(None) => return imported,
                 Err(status) => {
-                    imported.failure = Some(refused(status));
+                    imported.failure = Some(Refusal::from(status));
                     return imported;
                 }
             }

@@ -1,13 +1,8 @@
 //! The verbs on the tables of a world, and on its service.
 
-use tonic::Status;
 use trestle_proto::table::v1 as proto;
 
 use crate::{Refusal, World};
-
-fn refused(status: Status) -> Refusal {
-    Refusal::of(&status)
-}
 
 impl World {
     /// Creates a table.
@@ -15,7 +10,7 @@ impl World {
         let table = name.to_owned();
         let request = proto::CreateTableRequest { table };
         let response = self.client().create_table(request).await;
-        let response = response.map_err(refused)?.into_inner();
+        let response = response.map_err(Refusal::from)?.into_inner();
         Ok(response.table.expect("a created table is returned"))
     }
 
@@ -24,7 +19,7 @@ impl World {
         let table = name.to_owned();
         let request = proto::GetTableRequest { table };
         let response = self.client().get_table(request).await;
-        let response = response.map_err(refused)?.into_inner();
+        let response = response.map_err(Refusal::from)?.into_inner();
         Ok(response.table.expect("a table is returned"))
     }
 
@@ -33,7 +28,7 @@ impl World {
         let table = name.to_owned();
         let request = proto::DeleteTableRequest { table };
         let response = self.client().delete_table(request).await;
-        response.map(drop).map_err(refused)
+        response.map(drop).map_err(Refusal::from)
     }
 
     /// The names on one page of the tables, and the token of the next.
@@ -49,7 +44,7 @@ impl World {
             page_token: page_token.to_owned(),
         };
         let response = self.client().list_tables(request).await;
-        let response = response.map_err(refused)?.into_inner();
+        let response = response.map_err(Refusal::from)?.into_inner();
         let names = response.tables.into_iter().map(|table| table.name);
         Ok((names.collect(), response.next_page_token))
     }
@@ -58,7 +53,7 @@ impl World {
     pub async fn properties(&self) -> Result<proto::ServiceProperties, Refusal> {
         let request = proto::GetServicePropertiesRequest {};
         let response = self.client().get_service_properties(request).await;
-        let response = response.map_err(refused)?.into_inner();
+        let response = response.map_err(Refusal::from)?.into_inner();
         Ok(response.properties.expect("settings are returned"))
     }
 
@@ -68,13 +63,15 @@ impl World {
             properties: Some(change),
         };
         let response = self.client().set_service_properties(request).await;
-        response.map(drop).map_err(refused)
+        response.map(drop).map_err(Refusal::from)
     }
 
     /// The state of the service.
     pub async fn stats(&self) -> Result<proto::GetServiceStatsResponse, Refusal> {
         let request = proto::GetServiceStatsRequest {};
         let response = self.client().get_service_stats(request).await;
-        response.map(tonic::Response::into_inner).map_err(refused)
+        response
+            .map(tonic::Response::into_inner)
+            .map_err(Refusal::from)
     }
 }

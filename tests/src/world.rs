@@ -2,13 +2,18 @@
 
 use std::sync::Arc;
 
+use opentelemetry::metrics::{MeterProvider as _, noop::NoopMeterProvider};
 use tempfile::TempDir;
 use tonic::{body::Body, transport::Endpoint};
 use tower::{BoxError, ServiceExt, util::BoxCloneSyncService};
+use trestle::{
+    compose::{Deps, compose},
+    settings::Settings,
+};
 use trestle_kv::{Engine, FjallEngine, FjallOptions};
 use trestle_proto::table::v1::{CreateTableRequest, table_service_client::TableServiceClient};
 use trestle_service::clock::SystemClock;
-use trestle_table::{Deps, KEYSPACES, TableRole};
+use trestle_table::KEYSPACES;
 
 use crate::{Server, Table};
 
@@ -32,15 +37,22 @@ impl World {
         let engine = FjallEngine::open(options).expect("the store opens");
         Self {
             _data: Some(data),
-            ..Self::on_engine(Arc::new(engine))
+            ..Self::on_engine(Arc::new(engine)).await
         }
     }
 
-    /// The server in this process, on a store of the test's choice.
-    pub fn on_engine(engine: Arc<dyn Engine>) -> Self {
-        let clock = Arc::new(SystemClock);
-        let role = TableRole::new(Deps { engine, clock }).server();
-        let transport = ServiceExt::<http::Request<Body>>::map_err(role, BoxError::from);
+    /// The server in this process, on a store of the test's choice: every layer of a node, but no
+    /// sockets and no background work.
+    pub async fn on_engine(engine: Arc<dyn Engine>) -> Self {
+        let deps = Deps {
+            engine: Some(engine),
+            clock: Arc::new(SystemClock),
+            meter: NoopMeterProvider::new().meter("trestle-tests"),
+            random: rand::random,
+        };
+        let node = compose(&Settings::default(), deps).await;
+        let routes = node.expect("the default settings make a node").routes;
+        let transport = ServiceExt::<http::Request<Body>>::map_err(routes, BoxError::from);
         Self::new(BoxCloneSyncService::new(transport), Vec::new(), None)
     }
 

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashSet};
 use trestle_proto::table::v1::WriteMode;
 use trestle_tests::utf16;
 
-use super::{Command, Condition, Key, Outcome, Properties, Write};
+use super::{Command, Condition, Key, Outcome, Properties, Stored, Write};
 
 /// What a write requires of the stored version.
 #[derive(Debug, Clone, Copy)]
@@ -85,7 +85,7 @@ impl Plain {
                 };
                 return (outcome, versions);
             }
-            Command::Batch(table, _, writes) => return self.write(table, writes),
+            Command::Batch(table, writes) => return self.write(table, writes),
         };
         (outcome, Versions::default())
     }
@@ -149,7 +149,7 @@ impl Plain {
 }
 
 impl Row {
-    fn plainly(&self) -> (String, String, Vec<(String, i32)>) {
+    fn plainly(&self) -> Stored {
         let properties = self.properties.values().cloned().collect();
         (self.partition.clone(), self.row.clone(), properties)
     }
@@ -184,10 +184,10 @@ fn apply(
         (Write::Update(..) | Write::Delete(..), None) => return Err("RESOURCE_NOT_FOUND"),
         _ => {}
     }
-    if let (Some(Required::Version(number)), Some(row)) = (required, stored) {
-        if row.version != number {
-            return Err("UPDATE_CONDITION_NOT_SATISFIED");
-        }
+    if let (Some(Required::Version(number)), Some(row)) = (required, stored)
+        && row.version != number
+    {
+        return Err("UPDATE_CONDITION_NOT_SATISFIED");
     }
     let (key, properties, mode) = match write {
         Write::Delete(..) => {
