@@ -85,10 +85,13 @@ async fn after_a_failed_sync_nothing_is_acknowledged_until_a_restart_which_loses
     create(&main).await.unwrap();
     assert_eq!(health(&channel, "").await, ServingStatus::Serving as i32);
 
-    let (mut crew, ()) = tokio::join!(work(crew(), &channel), async {
+    let fault = async {
         tokio::time::sleep(Duration::from_millis(500)).await;
         fs::write(&trigger, "").unwrap();
-    });
+    };
+    let load = async { tokio::join!(work(crew(), &channel), fault) };
+    let ended = tokio::time::timeout(Duration::from_secs(20), load).await;
+    let (mut crew, ()) = ended.expect("writes go on, though no sync succeeds");
     fs::remove_file(&trigger).unwrap();
 
     for writer in &crew {

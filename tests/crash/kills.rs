@@ -63,12 +63,18 @@ async fn see(server: &Server, crew: &mut [Writer]) -> Channel {
     channel
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_acknowledged_write_survives_kills_at_random_instants_and_no_batch_is_halved() {
-    let seed: u64 = match std::env::var("CRASH_SEED") {
+/// The seed in `CRASH_SEED`, to repeat a run; else a new one.
+#[allow(clippy::disallowed_methods, reason = "no setting of the product")]
+fn seed() -> u64 {
+    match std::env::var("CRASH_SEED") {
         Ok(seed) => seed.parse().expect("CRASH_SEED is a number"),
         Err(_) => rand::random(),
-    };
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_acknowledged_write_survives_kills_at_random_instants_and_no_batch_is_halved() {
+    let seed = seed();
     println!("to repeat: CRASH_SEED={seed}");
     let mut random = StdRng::seed_from_u64(seed);
     let data = tempfile::tempdir().unwrap();

@@ -227,7 +227,8 @@ impl Writer {
                 }
             }
             Err(refusal) => {
-                // Said by the server, this is a promise too; a client says it when it does not know.
+                // Said by the server, this is a promise too; a client that does not know says it
+                // without a reason.
                 if refusal.code == Code::Unavailable && !refusal.reason.is_empty() {
                     for (item, _) in states {
                         self.ledger.retract(item);

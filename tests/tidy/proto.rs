@@ -39,7 +39,8 @@ fn is_continued(line: &str) -> bool {
 fn an_element_without_a_comment_is_found() {
     let uncommented_in = |text: &str| uncommented(&Source::new("a.proto", text)).len();
 
-    let fine = "syntax = \"proto3\";\n\n// A.\nmessage A {\n  // B.\n  string b = 1 [\n    (c) = D\n  ];\n\
+    let fine = "syntax = \"proto3\";\n\n// A.\nmessage A {\n  // B.\n  string b = 1 [\n\
+        (c) = D\n  ];\n\
         \n  // E.\n  oneof e {\n    // F.\n    int32 f = 2;\n  }\n  reserved 9;\n}\n";
     assert_eq!(uncommented_in(fine), 0);
     for comment in ["// A.\n", "  // B.\n", "  // E.\n", "    // F.\n"] {
