@@ -1,5 +1,7 @@
 //! Health over gRPC: checks, watches, and the end of both.
 
+use std::time::Duration;
+
 use tokio_stream::StreamExt as _;
 use tonic::Code;
 use tonic_health::pb::{
@@ -65,6 +67,7 @@ async fn a_watch_sees_each_change_once_and_ends_with_the_process() {
     health.report(TABLE, Some("first".to_owned())).await;
     seen.push(watch.next().await.unwrap().unwrap().status());
     health.report(TABLE, Some("still broken".to_owned())).await;
+    let silence = tokio::time::timeout(Duration::from_millis(50), watch.next()).await;
     health.report(TABLE, None).await;
     seen.push(watch.next().await.unwrap().unwrap().status());
     health.drain().await;
@@ -74,6 +77,7 @@ async fn a_watch_sees_each_change_once_and_ends_with_the_process() {
     }
 
     use ServingStatus::{NotServing, Serving};
+    assert!(silence.is_err(), "told again what had not changed");
     assert_eq!(seen, [Serving, NotServing, Serving, NotServing]);
     assert_eq!(health.problems(), ["shutting down"]);
 }

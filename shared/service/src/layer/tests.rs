@@ -156,7 +156,10 @@ async fn a_stream_ends_at_the_clients_deadline_but_not_at_the_cap() {
 #[tokio::test(start_paused = true)]
 async fn a_stream_that_is_always_ready_ends_at_the_deadline_too() {
     let service = before(DeadlineLayer::new(Duration::from_secs(1)), |_| {
-        ready(streaming(stream::repeat_with(|| data("more"))))
+        let frames = stream::repeat_with(|| data("more")).take(10_000);
+        ready(streaming(
+            frames.chain(stream::iter([end(&Status::ok(""))])),
+        ))
     });
     let answer = ask(&service, &[("grpc-timeout", "1S")]).await;
     tokio::time::advance(Duration::from_secs(2)).await;
