@@ -46,7 +46,7 @@ fn measure(criterion: &mut Criterion) {
         calls_max: 16,
         answer_within_max: Duration::from_secs(60),
     };
-    let routes = Routes::default().with(SERVICE, Upstream::local(inner.clone()));
+    let routes = Routes::default().with(SERVICE, Upstream::local(inner));
     for (name, service) in [
         ("service alone", CallService::new(inner)),
         ("behind the layers", gateway(routes, limits, observe)),
