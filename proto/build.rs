@@ -25,7 +25,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         .codec_path("crate::codec::Codec")
         // Entities are stored as they travel, so the server answers reads with bytes it never decodes.
         // These messages are declared by hand in `stored.rs`, identical on the wire.
-        .extern_path(".trestle.table.v1.GetEntityResponse", "crate::table::v1::stored::GetEntityResponse")
+        .extern_path(
+            ".trestle.table.v1.GetEntityResponse",
+            "crate::table::v1::stored::GetEntityResponse",
+        )
         .extern_path(
             ".trestle.table.v1.QueryEntitiesResponse",
             "crate::table::v1::stored::QueryEntitiesResponse",

@@ -57,10 +57,7 @@ where
     for task in tasks {
         operations += task.await.unwrap();
     }
-    Done {
-        operations,
-        seconds: started.elapsed().as_secs_f64(),
-    }
+    Done { operations, seconds: started.elapsed().as_secs_f64() }
 }
 
 /// Connections to one server.
@@ -98,10 +95,7 @@ impl Connections {
             tonic::client::Grpc::new(self.pick(number)).max_decoding_message_size(16 << 20);
         grpc.ready().await.unwrap();
         let path = http::uri::PathAndQuery::from_static(path);
-        Ok(grpc
-            .unary(Request::new(message), path, Raw)
-            .await?
-            .into_inner())
+        Ok(grpc.unary(Request::new(message), path, Raw).await?.into_inner())
     }
 }
 

@@ -53,10 +53,7 @@ impl Service<http::Request<Body>> for Echo {
 
 /// Serves on a free port, which the ready line tells, until the process is killed.
 pub(crate) fn serve() {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-        .unwrap();
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         println!("ready grpc={}", listener.local_addr().unwrap());

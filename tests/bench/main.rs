@@ -34,10 +34,7 @@ struct Plan {
 impl Plan {
     fn from_environment() -> Self {
         let number = |name: &str, default: u64| {
-            std::env::var(name)
-                .ok()
-                .and_then(|text| text.parse().ok())
-                .unwrap_or(default)
+            std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
         };
         Self {
             turn: Duration::from_secs(number("BENCH_SECONDS", 2)),
@@ -53,14 +50,9 @@ fn main() {
         Ok("engine") => return raw::serve(),
         _ => {}
     }
-    let wanted: Vec<String> = std::env::args()
-        .skip(1)
-        .filter(|arg| !arg.starts_with('-'))
-        .collect();
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-        .unwrap();
+    let wanted: Vec<String> =
+        std::env::args().skip(1).filter(|arg| !arg.starts_with('-')).collect();
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let plan = Plan::from_environment();
         report::header();

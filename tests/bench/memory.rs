@@ -38,19 +38,9 @@ pub(crate) async fn filter_scan(plan: Plan) {
         let started = Instant::now();
         let (entities, scanned) = all_pages(&bench, filter).await;
         fastest = fastest.min(started.elapsed().as_secs_f64() * 1000.0);
-        assert_eq!(
-            (entities, scanned),
-            (500, SCANNED),
-            "the filter matches one in a hundred"
-        );
+        assert_eq!((entities, scanned), (500, SCANNED), "the filter matches one in a hundred");
     }
-    report::figure(
-        "scan of 50,000 entities, 1 % match",
-        fastest,
-        60.0,
-        true,
-        "ms",
-    );
+    report::figure("scan of 50,000 entities, 1 % match", fastest, 60.0, true, "ms");
 }
 
 async fn all_pages(bench: &Bench, filter: String) -> (u64, u64) {
@@ -62,12 +52,7 @@ async fn all_pages(bench: &Bench, filter: String) -> (u64, u64) {
             page_token,
             ..Default::default()
         };
-        let page = bench
-            .client()
-            .query_entities(request)
-            .await
-            .unwrap()
-            .into_inner();
+        let page = bench.client().query_entities(request).await.unwrap().into_inner();
         let cost = page.cost.unwrap_or_default();
         entities += cost.returned;
         scanned += cost.scanned;
@@ -85,23 +70,9 @@ pub(crate) async fn million(_: Plan) {
     bench.fill(MILLION).await;
     let rate = MILLION as f64 / started.elapsed().as_secs_f64();
     report::figure("entities imported, 1 KiB", rate, 20_000.0, false, "/s");
-    report::figure(
-        "  memory after the import",
-        bench.server.resident_mib(),
-        428.0,
-        true,
-        "MiB",
-    );
-    let request = proto::StreamEntitiesRequest {
-        table: "bench".to_owned(),
-        ..Default::default()
-    };
-    let mut stream = bench
-        .client()
-        .stream_entities(request)
-        .await
-        .unwrap()
-        .into_inner();
+    report::figure("  memory after the import", bench.server.resident_mib(), 428.0, true, "MiB");
+    let request = proto::StreamEntitiesRequest { table: "bench".to_owned(), ..Default::default() };
+    let mut stream = bench.client().stream_entities(request).await.unwrap().into_inner();
     let (mut entities, mut peak) = (0, 0.0_f64);
     let started = Instant::now();
     while let Some(message) = stream.message().await.unwrap() {
@@ -113,13 +84,7 @@ pub(crate) async fn million(_: Plan) {
     }
     assert_eq!(entities, MILLION);
     let rate = MILLION as f64 / started.elapsed().as_secs_f64();
-    report::figure(
-        "entities exported from disk, 1 KiB",
-        rate,
-        100_000.0,
-        false,
-        "/s",
-    );
+    report::figure("entities exported from disk, 1 KiB", rate, 100_000.0, false, "/s");
     // 128 MiB of configured cache and 300 MiB.
     report::figure("  most memory during the export", peak, 428.0, true, "MiB");
 }

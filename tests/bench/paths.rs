@@ -24,6 +24,8 @@ use crate::{
 const CLIENTS: usize = 64;
 /// Clients of the batches: each call carries a hundred entities.
 const BATCH_CLIENTS: usize = 16;
+/// Clients of the streams.
+const STREAM_CLIENTS: usize = 4;
 /// Entities that reads choose from.
 const STORED: u64 = 20_000;
 const TABLE: &str = "bench";
@@ -40,15 +42,9 @@ pub(crate) fn all() -> Vec<(&'static str, Run)> {
     vec![
         ("point-get", |plan| Box::pin(point_get(plan))),
         ("separate-gateway", |plan| Box::pin(separate_gateway(plan))),
-        ("durable-insert", |plan| {
-            Box::pin(durable_insert(plan, |_| true, ""))
-        }),
+        ("durable-insert", |plan| Box::pin(durable_insert(plan, |_| true, ""))),
         ("slow-disk-insert", |plan| {
-            Box::pin(durable_insert(
-                plan,
-                slow_disk::add_a_millisecond,
-                ", sync + 1 ms",
-            ))
+            Box::pin(durable_insert(plan, slow_disk::add_a_millisecond, ", sync + 1 ms"))
         }),
         ("hot-row", |plan| Box::pin(hot_row(plan))),
         ("batch", |plan| Box::pin(batch(plan))),
@@ -64,9 +60,8 @@ pub(crate) fn payload() -> String {
     let mut state = 0x9E37_79B9_7F4A_7C15_u64;
     let mut text = String::with_capacity(1024);
     while text.len() < 1024 {
-        state = state
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         text.push_str(&format!("{:08x}padding!", state >> 32));
     }
     text.truncate(1000);
@@ -75,19 +70,9 @@ pub(crate) fn payload() -> String {
 
 /// An entity of 1 KiB.
 pub(crate) fn entity(partition: String, row: String) -> Entity {
-    let value = Some(Value {
-        kind: Some(Kind::StringValue(payload())),
-    });
-    let properties = vec![Property {
-        name: "payload".to_owned(),
-        value,
-    }];
-    Entity {
-        partition_key: partition,
-        row_key: row,
-        properties,
-        ..Default::default()
-    }
+    let value = Some(Value { kind: Some(Kind::StringValue(payload())) });
+    let properties = vec![Property { name: "payload".to_owned(), value }];
+    Entity { partition_key: partition, row_key: row, properties, ..Default::default() }
 }
 
 fn key(number: u64) -> (String, String) {
@@ -111,14 +96,8 @@ impl Bench {
         }
         let server = Process::start(&mut command);
         let connections = Connections::open(&server.endpoint()).await;
-        let bench = Self {
-            server,
-            connections,
-            _data: data,
-        };
-        let request = proto::CreateTableRequest {
-            table: TABLE.to_owned(),
-        };
+        let bench = Self { server, connections, _data: data };
+        let request = proto::CreateTableRequest { table: TABLE.to_owned() };
         bench.client().create_table(request).await.unwrap();
         Some(bench)
     }
@@ -130,30 +109,20 @@ impl Bench {
     /// Stores `count` entities of 1 KiB through the import.
     pub(crate) async fn fill(&self, count: u64) {
         use proto::import_entities_request::{Chunk, Message, Spec};
-        let spec = Spec {
-            table: TABLE.to_owned(),
-            mode: Some(WriteMode::Replace.into()),
-        };
+        let spec = Spec { table: TABLE.to_owned(), mode: Some(WriteMode::Replace.into()) };
         let chunks = (0..count.div_ceil(500)).map(move |chunk| {
             let numbers = chunk * 500..((chunk + 1) * 500).min(count);
             let entities = numbers.map(|number| {
                 let (partition, row) = key(number);
                 entity(partition, row)
             });
-            Message::Chunk(Chunk {
-                entities: entities.collect(),
-            })
+            Message::Chunk(Chunk { entities: entities.collect() })
         });
         let messages = std::iter::once(Message::Spec(spec)).chain(chunks);
-        let requests = tokio_stream::iter(messages.map(|message| proto::ImportEntitiesRequest {
-            message: Some(message),
-        }));
-        let mut responses = self
-            .client()
-            .import_entities(requests)
-            .await
-            .unwrap()
-            .into_inner();
+        let requests = tokio_stream::iter(
+            messages.map(|message| proto::ImportEntitiesRequest { message: Some(message) }),
+        );
+        let mut responses = self.client().import_entities(requests).await.unwrap().into_inner();
         while let Some(response) = responses.message().await.unwrap() {
             assert!(response.results.iter().all(|result| result.error.is_none()));
         }
@@ -173,10 +142,7 @@ impl Bench {
         let done = drive(clients, time, move |number| {
             let (connections, message) = (connections.clone(), Arc::clone(&message));
             async move {
-                connections
-                    .unary(number, path, message(number))
-                    .await
-                    .unwrap();
+                connections.unary(number, path, message(number)).await.unwrap();
                 1
             }
         })
@@ -188,25 +154,13 @@ impl Bench {
 fn get_message(number: u64) -> Bytes {
     let (partition_key, row_key) = key(number % STORED);
     let table = TABLE.to_owned();
-    proto::GetEntityRequest {
-        table,
-        partition_key,
-        row_key,
-        select: None,
-    }
-    .encode_to_vec()
-    .into()
+    proto::GetEntityRequest { table, partition_key, row_key, select: None }.encode_to_vec().into()
 }
 
 fn insert_message(number: u64) -> Bytes {
     let (partition, row) = key(number);
     let entity = Some(entity(partition, row));
-    proto::InsertEntityRequest {
-        table: TABLE.to_owned(),
-        entity,
-    }
-    .encode_to_vec()
-    .into()
+    proto::InsertEntityRequest { table: TABLE.to_owned(), entity }.encode_to_vec().into()
 }
 
 async fn point_get(plan: Plan) {
@@ -214,11 +168,7 @@ async fn point_get(plan: Plan) {
     bench.fill(STORED).await;
     let echo = Process::start(&mut Process::own("echo"));
     let to_echo = Connections::open(&echo.endpoint()).await;
-    let answer = bench
-        .connections
-        .unary(0, GET, get_message(0))
-        .await
-        .unwrap();
+    let answer = bench.connections.unary(0, GET, get_message(0)).await.unwrap();
     let (mut measured, mut ceiling) = (Side::default(), Side::default());
     for _ in 0..plan.rounds {
         let (done, cpu) = bench.turn(CLIENTS, plan.turn, GET, get_message).await;
@@ -234,44 +184,23 @@ async fn point_get(plan: Plan) {
         ceiling.add(done.await, 0.0);
     }
     report::compared("point get 1 KiB / empty echo", &measured, &ceiling, 0.65);
-    report::figure(
-        "  server CPU a point get",
-        measured.cpu_us_per_operation(),
-        20.0,
-        true,
-        "us",
-    );
+    report::figure("  server CPU a point get", measured.cpu_us_per_operation(), 20.0, true, "us");
 }
 
 async fn separate_gateway(plan: Plan) {
     let data = tempfile::tempdir().unwrap();
-    let args = [
-        "--roles",
-        "table",
-        "--data-dir",
-        data.path().to_str().unwrap(),
-    ];
+    let args = ["--roles", "table", "--data-dir", data.path().to_str().unwrap()];
     let table = Process::start(&mut Process::trestle(&args));
     let mut command = Process::trestle(&["--roles", "gateway"]);
     let gateway = Process::start(command.env("TRESTLE__GATEWAY__TABLE_ENDPOINT", table.endpoint()));
     let direct = Connections::open(&table.endpoint()).await;
     let through = Connections::open(&gateway.endpoint()).await;
-    let direct = Bench {
-        server: table,
-        connections: direct,
-        _data: data,
-    };
-    let request = proto::CreateTableRequest {
-        table: TABLE.to_owned(),
-    };
+    let direct = Bench { server: table, connections: direct, _data: data };
+    let request = proto::CreateTableRequest { table: TABLE.to_owned() };
     direct.client().create_table(request).await.unwrap();
     direct.fill(STORED).await;
     let unused = tempfile::tempdir().unwrap();
-    let through = Bench {
-        server: gateway,
-        connections: through,
-        _data: unused,
-    };
+    let through = Bench { server: gateway, connections: through, _data: unused };
     let (mut measured, mut ceiling) = (Side::default(), Side::default());
     for _ in 0..plan.rounds {
         let (done, cpu) = through.turn(CLIENTS, plan.turn, GET, get_message).await;
@@ -279,12 +208,7 @@ async fn separate_gateway(plan: Plan) {
         let (done, cpu) = direct.turn(CLIENTS, plan.turn, GET, get_message).await;
         ceiling.add(done, cpu);
     }
-    report::compared(
-        "point get through a gateway / direct",
-        &measured,
-        &ceiling,
-        0.45,
-    );
+    report::compared("point get through a gateway / direct", &measured, &ceiling, 0.45);
 }
 
 async fn durable_insert(plan: Plan, prepare: fn(&mut Command) -> bool, disk: &str) {
@@ -310,28 +234,13 @@ async fn durable_insert(plan: Plan, prepare: fn(&mut Command) -> bool, disk: &st
 async fn hot_row(plan: Plan) {
     let bench = Bench::start(|_| true).await.unwrap();
     let merge = |partition: String, row: String| -> Bytes {
-        let value = Some(Value {
-            kind: Some(Kind::Int64Value(1)),
-        });
-        let properties = vec![Property {
-            name: "count".to_owned(),
-            value,
-        }];
-        let entity = Entity {
-            partition_key: partition,
-            row_key: row,
-            properties,
-            ..Default::default()
-        };
+        let value = Some(Value { kind: Some(Kind::Int64Value(1)) });
+        let properties = vec![Property { name: "count".to_owned(), value }];
+        let entity =
+            Entity { partition_key: partition, row_key: row, properties, ..Default::default() };
         let mode = WriteMode::Merge.into();
         let table = TABLE.to_owned();
-        proto::UpsertEntityRequest {
-            table,
-            entity: Some(entity),
-            mode,
-        }
-        .encode_to_vec()
-        .into()
+        proto::UpsertEntityRequest { table, entity: Some(entity), mode }.encode_to_vec().into()
     };
     let (mut measured, mut ceiling) = (Side::default(), Side::default());
     for _ in 0..plan.rounds {
@@ -345,12 +254,7 @@ async fn hot_row(plan: Plan) {
         let (done, cpu) = bench.turn(CLIENTS, plan.turn, UPSERT, distinct).await;
         ceiling.add(done, cpu);
     }
-    report::compared(
-        "merge of one hot row / of distinct rows",
-        &measured,
-        &ceiling,
-        0.5,
-    );
+    report::compared("merge of one hot row / of distinct rows", &measured, &ceiling, 0.5);
 }
 
 async fn batch(plan: Plan) {
@@ -363,17 +267,10 @@ async fn batch(plan: Plan) {
             let (partition, prefix) = key(number);
             let entity = Some(entity(partition, format!("{prefix}-{row:03}")));
             let insert = batch_operation::Insert { entity };
-            BatchOperation {
-                operation: Some(batch_operation::Operation::Insert(insert)),
-            }
+            BatchOperation { operation: Some(batch_operation::Operation::Insert(insert)) }
         });
         let operations = operations.collect();
-        proto::ExecuteBatchRequest {
-            table: TABLE.to_owned(),
-            operations,
-        }
-        .encode_to_vec()
-        .into()
+        proto::ExecuteBatchRequest { table: TABLE.to_owned(), operations }.encode_to_vec().into()
     };
     let (mut measured, mut ceiling) = (Side::default(), Side::default());
     for _ in 0..plan.rounds {
@@ -382,12 +279,7 @@ async fn batch(plan: Plan) {
         measured.add(Done { operations, ..done }, cpu);
         ceiling.add(raw.commit(BATCH_CLIENTS, 100, plan.turn), 0.0);
     }
-    report::compared(
-        "entities in batches of 100 / raw batches",
-        &measured,
-        &ceiling,
-        0.6,
-    );
+    report::compared("entities in batches of 100 / raw batches", &measured, &ceiling, 0.6);
 }
 
 async fn pages(plan: Plan) {
@@ -395,72 +287,38 @@ async fn pages(plan: Plan) {
     bench.fill(STORED).await;
     let (mut streamed, mut paged) = (Side::default(), Side::default());
     for _ in 0..plan.rounds {
-        let message = |number: u64| -> Bytes {
-            let filter = format!("PartitionKey ge 'p{:05}'", number % 900);
-            let request = proto::QueryEntitiesRequest {
-                table: TABLE.to_owned(),
-                filter,
-                page_size: Some(100),
-                ..Default::default()
-            };
-            request.encode_to_vec().into()
-        };
-        let (done, cpu) = bench.turn(16, plan.turn, QUERY, message).await;
-        paged.add(
-            Done {
-                operations: done.operations * 100,
-                ..done
-            },
-            cpu,
-        );
+        let (done, cpu) = bench.turn(16, plan.turn, QUERY, page_message).await;
+        paged.add(Done { operations: done.operations * 100, ..done }, cpu);
         let before = bench.server.cpu_us();
         let connections = bench.connections.clone();
-        let done = drive(4, plan.turn, move |number| {
-            let client = TableServiceClient::new(connections.pick(number));
-            async move {
-                let mut client = client.max_decoding_message_size(16 << 20);
-                let request = proto::StreamEntitiesRequest {
-                    table: TABLE.to_owned(),
-                    ..Default::default()
-                };
-                let mut stream = client.stream_entities(request).await.unwrap().into_inner();
-                let mut entities = 0;
-                while let Some(message) = stream.message().await.unwrap() {
-                    entities += message.entities.len() as u64;
-                }
-                entities
-            }
-        })
-        .await;
+        let whole = move |number| stream_all(connections.pick(number));
+        let done = drive(STREAM_CLIENTS, plan.turn, whole).await;
         streamed.add(done, bench.server.cpu_us() - before);
     }
-    let rate = |side: &Side| side.rate();
-    report::figure(
-        "entities in pages of 100 x 1 KiB",
-        rate(&paged),
-        1e6,
-        false,
-        "/s",
-    );
-    report::figure(
-        "  server CPU an entity",
-        paged.cpu_us_per_operation(),
-        1.0,
-        true,
-        "us",
-    );
-    report::figure(
-        "entities streamed, 1 KiB",
-        rate(&streamed),
-        1e6,
-        false,
-        "/s",
-    );
-    report::figure(
-        "  server CPU an entity",
-        streamed.cpu_us_per_operation(),
-        1.0,
-        true,
-        "us",
-    );
+    for (name, side) in [("in pages of 100", &paged), ("streamed", &streamed)] {
+        let name = format!("entities of 1 KiB {name}");
+        report::figure(&name, side.rate(), 1e6, false, "/s");
+        report::figure("  server CPU an entity", side.cpu_us_per_operation(), 1.0, true, "us");
+    }
+}
+
+fn page_message(number: u64) -> Bytes {
+    let request = proto::QueryEntitiesRequest {
+        table: TABLE.to_owned(),
+        filter: format!("PartitionKey ge 'p{:05}'", number % 900),
+        page_size: Some(100),
+        ..Default::default()
+    };
+    request.encode_to_vec().into()
+}
+
+async fn stream_all(channel: tonic::transport::Channel) -> u64 {
+    let mut client = TableServiceClient::new(channel).max_decoding_message_size(16 << 20);
+    let request = proto::StreamEntitiesRequest { table: TABLE.to_owned(), ..Default::default() };
+    let mut stream = client.stream_entities(request).await.unwrap().into_inner();
+    let mut entities = 0;
+    while let Some(message) = stream.message().await.unwrap() {
+        entities += message.entities.len() as u64;
+    }
+    entities
 }

@@ -44,10 +44,7 @@ impl RawEngine {
 /// Carries out the commands on standard input.
 pub(crate) fn serve() {
     let directory = std::env::var("TRESTLE_BENCH_DIR").unwrap();
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-        .unwrap();
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let options = FjallOptions::new(directory, KEYSPACES.to_vec());
         let engine = Arc::new(FjallEngine::open(options).unwrap());
@@ -55,16 +52,8 @@ pub(crate) fn serve() {
         for line in stdin().lock().lines() {
             let line = line.unwrap();
             let numbers: Vec<usize> = line.split(' ').map(|word| word.parse().unwrap()).collect();
-            let [tasks, rows, millis] = numbers.as_slice() else {
-                panic!("unknown command")
-            };
-            let done = run(
-                &engine,
-                *tasks,
-                *rows,
-                Duration::from_millis(*millis as u64),
-            )
-            .await;
+            let [tasks, rows, millis] = numbers.as_slice() else { panic!("unknown command") };
+            let done = run(&engine, *tasks, *rows, Duration::from_millis(*millis as u64)).await;
             println!("{} {}", done.operations, done.seconds);
         }
     });
@@ -78,25 +67,13 @@ async fn run(engine: &Arc<FjallEngine>, tasks: usize, rows: usize, time: Duratio
         async move {
             let row = |row: usize| {
                 let partition = format!("p{:05}", number % 1000);
-                let key = keys::row(
-                    keys::TableId(1),
-                    &partition,
-                    &format!("{number:012}-{row:03}"),
-                );
-                Write::Put {
-                    key,
-                    value: value.clone(),
-                }
+                let key =
+                    keys::row(keys::TableId(1), &partition, &format!("{number:012}-{row:03}"));
+                Write::Put { key, value: value.clone() }
             };
             let mut writes = Some((0..rows).map(row).collect::<Vec<_>>());
             let decide = Box::new(move |_: &[Option<Bytes>]| writes.take().unwrap_or_default());
-            engine
-                .commit(Change {
-                    reads: Vec::new(),
-                    decide,
-                })
-                .await
-                .unwrap();
+            engine.commit(Change { reads: Vec::new(), decide }).await.unwrap();
             rows as u64
         }
     })

@@ -29,41 +29,27 @@ impl Process {
         let mut ready = String::new();
         stdout.read_line(&mut ready).unwrap();
         assert!(ready.starts_with("ready"), "{command:?} said `{ready}`");
-        Self {
-            child,
-            stdout,
-            ready,
-            start_ms: started.elapsed().as_secs_f64() * 1000.0,
-        }
+        Self { child, stdout, ready, start_ms: started.elapsed().as_secs_f64() * 1000.0 }
     }
 
     /// This program again, in another role.
     pub(crate) fn own(role: &str) -> Command {
         let mut command = Command::new(std::env::current_exe().unwrap());
-        command
-            .env("TRESTLE_BENCH_ROLE", role)
-            .stdin(Stdio::piped());
+        command.env("TRESTLE_BENCH_ROLE", role).stdin(Stdio::piped());
         command
     }
 
     /// `trestle serve` on free ports, with more arguments.
     pub(crate) fn trestle(args: &[&str]) -> Command {
         let mut command = Command::new(binary());
-        command
-            .args(["serve", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"])
-            .args(args);
-        command
-            .env("TRESTLE__TELEMETRY__LOG_FILTER", "warn")
-            .stdin(Stdio::null());
+        command.args(["serve", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"]).args(args);
+        command.env("TRESTLE__TELEMETRY__LOG_FILTER", "warn").stdin(Stdio::null());
         command
     }
 
     /// `http://` and the address of the gRPC listener.
     pub(crate) fn endpoint(&self) -> String {
-        let address = self
-            .ready
-            .split_whitespace()
-            .find_map(|word| word.strip_prefix("grpc="));
+        let address = self.ready.split_whitespace().find_map(|word| word.strip_prefix("grpc="));
         format!("http://{}", address.unwrap())
     }
 
@@ -71,12 +57,7 @@ impl Process {
     pub(crate) fn cpu_us(&self) -> f64 {
         let stat = fs::read_to_string(format!("/proc/{}/stat", self.child.id())).unwrap();
         // The second field, the name, may contain blanks and ends with the last parenthesis.
-        let fields: Vec<&str> = stat
-            .rsplit(')')
-            .next()
-            .unwrap()
-            .split_whitespace()
-            .collect();
+        let fields: Vec<&str> = stat.rsplit(')').next().unwrap().split_whitespace().collect();
         let ticks = |index: usize| fields.get(index).unwrap().parse::<f64>().unwrap();
         (ticks(11) + ticks(12)) * 1e6 / clock_ticks_per_second() as f64
     }
@@ -84,16 +65,8 @@ impl Process {
     /// Memory that the process has resident, in MiB.
     pub(crate) fn resident_mib(&self) -> f64 {
         let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
-        let line = status
-            .lines()
-            .find(|line| line.starts_with("VmRSS:"))
-            .unwrap();
-        line.split_whitespace()
-            .nth(1)
-            .unwrap()
-            .parse::<f64>()
-            .unwrap()
-            / 1024.0
+        let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
+        line.split_whitespace().nth(1).unwrap().parse::<f64>().unwrap() / 1024.0
     }
 }
 
@@ -109,15 +82,7 @@ fn binary() -> &'static Path {
     static BINARY: OnceLock<PathBuf> = OnceLock::new();
     BINARY.get_or_init(|| {
         let mut build = Command::new(option_env!("CARGO").unwrap_or("cargo"));
-        build.args([
-            "build",
-            "--quiet",
-            "--release",
-            "--package",
-            "trestle",
-            "--bin",
-            "trestle",
-        ]);
+        build.args(["build", "--quiet", "--release", "--package", "trestle", "--bin", "trestle"]);
         assert!(build.status().unwrap().success(), "the server builds");
         let own = std::env::current_exe().unwrap();
         own.parent().and_then(Path::parent).unwrap().join("trestle")

@@ -7,19 +7,14 @@ use std::{
 };
 
 /// Source of the library, shared with the fault tests of the engine.
-const SOURCE: &str = concat!(
-    env!("CARGO_MANIFEST_DIR"),
-    "/../shared/kv/tests/faults/fsfault.c"
-);
+const SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../shared/kv/tests/faults/fsfault.c");
 
 /// Lets each sync of a process take a millisecond more. False, with a word about it, where there is no C compiler.
 pub(crate) fn add_a_millisecond(command: &mut Command) -> bool {
     let Some(library) = library() else {
         return false;
     };
-    command
-        .env("LD_PRELOAD", library)
-        .env("KVFAULT_SYNC_DELAY_US", "1000");
+    command.env("LD_PRELOAD", library).env("KVFAULT_SYNC_DELAY_US", "1000");
     true
 }
 
@@ -28,10 +23,7 @@ fn library() -> Option<&'static Path> {
     let built = LIBRARY.get_or_init(|| {
         let target = std::env::temp_dir().join(format!("trestle-bench-{}.so", std::process::id()));
         let mut compile = Command::new("cc");
-        compile
-            .args(["-shared", "-fPIC", "-O2", "-o"])
-            .arg(&target)
-            .args([SOURCE, "-ldl"]);
+        compile.args(["-shared", "-fPIC", "-O2", "-o"]).arg(&target).args([SOURCE, "-ldl"]);
         let compiled = compile.status().is_ok_and(|status| status.success());
         if !compiled {
             println!("skipped: no C compiler to build the slow disk with");

@@ -44,10 +44,7 @@ async fn writes_in_flight_are_answered_before_the_process_ends() {
     };
     let (outcomes, (signalled, (code, elapsed))) = tokio::join!(join_all(calls), signal);
 
-    assert!(
-        outcomes.iter().all(|(outcome, _)| outcome.is_ok()),
-        "{outcomes:?}"
-    );
+    assert!(outcomes.iter().all(|(outcome, _)| outcome.is_ok()), "{outcomes:?}");
     let in_flight = outcomes.iter().all(|(_, answered)| *answered > signalled);
     assert!(in_flight, "answered before the signal: {outcomes:?}");
     assert_eq!(code, Some(0));
@@ -85,22 +82,12 @@ async fn a_stream_that_nobody_reads_is_cut_at_the_bound_and_said_so() {
         let chunk = (first..first + 100).map(row).collect();
         assert_eq!(table.import(None, vec![chunk]).await.unwrap(), []);
     }
-    let mut stream = table
-        .open_stream(StreamEntitiesRequest::default())
-        .await
-        .unwrap();
-    stream
-        .message()
-        .await
-        .unwrap()
-        .expect("the stream has begun");
+    let mut stream = table.open_stream(StreamEntitiesRequest::default()).await.unwrap();
+    stream.message().await.unwrap().expect("the stream has begun");
 
     let (code, elapsed) = terminate(server).await;
 
-    assert!(
-        elapsed >= Duration::from_millis(900) && elapsed < SOON,
-        "{elapsed:?}"
-    );
+    assert!(elapsed >= Duration::from_millis(900) && elapsed < SOON, "{elapsed:?}");
     assert!(code.is_some_and(|code| code != 0), "{code:?}");
     let end = loop {
         match stream.message().await {

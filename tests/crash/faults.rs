@@ -35,10 +35,7 @@ pub(crate) fn library() -> Option<&'static str> {
         let draft = directory.join(format!("server-fault-{}.so", std::process::id()));
         let library = directory.join("libserver-fault.so");
         let mut compiler = Command::new("cc");
-        compiler
-            .args(["-shared", "-fPIC", "-O1", "-o"])
-            .arg(&draft)
-            .arg(&source);
+        compiler.args(["-shared", "-fPIC", "-O1", "-o"]).arg(&draft).arg(&source);
         let Ok(status) = compiler.arg("-ldl").status() else {
             println!("SKIPPED: no C compiler `cc`, so no faults of the file system are tested");
             return None;
@@ -47,16 +44,12 @@ pub(crate) fn library() -> Option<&'static str> {
         fs::rename(draft, &library).unwrap();
         Some(library)
     });
-    compiled
-        .as_deref()
-        .map(|path| path.to_str().expect("a path in UTF-8"))
+    compiled.as_deref().map(|path| path.to_str().expect("a path in UTF-8"))
 }
 
 async fn health(channel: &Channel, service: &str) -> i32 {
     let service = service.to_owned();
-    let answer = HealthClient::new(channel.clone())
-        .check(HealthCheckRequest { service })
-        .await;
+    let answer = HealthClient::new(channel.clone()).check(HealthCheckRequest { service }).await;
     answer.expect("health is answered").into_inner().status
 }
 
@@ -76,10 +69,7 @@ async fn after_a_failed_sync_nothing_is_acknowledged_until_a_restart_which_loses
     let (data, triggers) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let trigger = triggers.path().join("sync-fails");
     let directory = triggers.path().to_str().expect("a path in UTF-8");
-    let server = start(
-        &data,
-        &[("LD_PRELOAD", library), ("KVFAULT_DIR", directory)],
-    );
+    let server = start(&data, &[("LD_PRELOAD", library), ("KVFAULT_DIR", directory)]);
     let channel = server.channel();
     let main = Table::over(&channel, MAIN);
     create(&main).await.unwrap();
@@ -102,10 +92,7 @@ async fn after_a_failed_sync_nothing_is_acknowledged_until_a_restart_which_loses
     }
     // The disk works again, and still the server must not trust it.
     for row in 0..100 {
-        let refused = main
-            .insert(entity("late", &row.to_string(), []))
-            .await
-            .unwrap_err();
+        let refused = main.insert(entity("late", &row.to_string(), [])).await.unwrap_err();
         assert_eq!(refused.kind(), (Code::Unavailable, "STORAGE_STOPPED"));
     }
     becomes_unhealthy(&channel, "").await;

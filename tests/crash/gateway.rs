@@ -37,9 +37,7 @@ struct Front {
 impl Front {
     /// Passes connections on to `target`.
     async fn open(address: SocketAddr, target: String) -> Self {
-        let listener = TcpListener::bind(address)
-            .await
-            .expect("the address is free");
+        let listener = TcpListener::bind(address).await.expect("the address is free");
         let address = listener.local_addr().expect("it has an address");
         let refusing = Arc::new(Notify::new());
         let refused = Arc::clone(&refusing);
@@ -57,11 +55,7 @@ impl Front {
             drop(listener);
             connections.join_all().await;
         });
-        Self {
-            address,
-            accepting,
-            refusing,
-        }
+        Self { address, accepting, refusing }
     }
 
     /// Refuses new connections, as for a process that is going; keeps those that are there.

@@ -38,18 +38,8 @@ async fn work_and_kill(crew: Vec<Writer>, server: Server, after: Duration) -> Ve
 /// Starts a server and kills it before it is ready, most likely while it reads its journal.
 async fn kill_at_start(data: &TempDir, after: Duration) {
     let mut command = Command::new(server_binary());
-    command.args([
-        "serve",
-        "--listen",
-        "127.0.0.1:0",
-        "--admin",
-        "127.0.0.1:0",
-        "--data-dir",
-    ]);
-    command
-        .arg(data.path())
-        .stdin(Stdio::null())
-        .stdout(Stdio::null());
+    command.args(["serve", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--data-dir"]);
+    command.arg(data.path()).stdin(Stdio::null()).stdout(Stdio::null());
     let mut child = command.spawn().expect("the server starts");
     tokio::time::sleep(after).await;
     child.kill().expect("the server is killed");
@@ -97,14 +87,8 @@ async fn every_acknowledged_write_survives_kills_at_random_instants_and_no_batch
     let acknowledged: u64 = crew.iter().map(|writer| writer.acknowledged).sum();
     let elapsed = began.elapsed();
     println!("{KILLS} kills, {acknowledged} acknowledged writes, in {elapsed:?}");
-    assert!(
-        acknowledged >= ACKNOWLEDGED_MIN,
-        "only {acknowledged} acknowledged writes"
-    );
-    let idle: Vec<&Writer> = crew
-        .iter()
-        .filter(|writer| writer.acknowledged == 0)
-        .collect();
+    assert!(acknowledged >= ACKNOWLEDGED_MIN, "only {acknowledged} acknowledged writes");
+    let idle: Vec<&Writer> = crew.iter().filter(|writer| writer.acknowledged == 0).collect();
     assert!(idle.is_empty(), "never acknowledged: {idle:?}");
     assert_eq!(server.terminate(), Some(0));
 }

@@ -54,20 +54,13 @@ impl Ledger {
     /// The state that an item is known to have.
     pub(crate) fn state(&self, item: &Item) -> State {
         let entry = self.entries.get(item);
-        assert!(
-            entry.is_none_or(|entry| entry.maybe.is_empty()),
-            "{item:?} is not settled"
-        );
+        assert!(entry.is_none_or(|entry| entry.maybe.is_empty()), "{item:?} is not settled");
         entry.map_or(State::Absent, |entry| entry.sure)
     }
 
     /// A write is on its way.
     pub(crate) fn attempt(&mut self, item: &Item, state: State) {
-        self.entries
-            .entry(item.clone())
-            .or_default()
-            .maybe
-            .push(state);
+        self.entries.entry(item.clone()).or_default().maybe.push(state);
     }
 
     /// The write on its way was acknowledged.
@@ -75,21 +68,14 @@ impl Ledger {
         let entry = self.entries.get_mut(item).expect("it was attempted");
         assert_eq!(entry.maybe.pop(), Some(state), "one write at a time");
         if let (Some(old), Some(new)) = (&entry.stamp, &stamp) {
-            assert!(
-                new.time > old.time && new.etag != old.etag,
-                "{item:?}: {new:?} after {old:?}"
-            );
+            assert!(new.time > old.time && new.etag != old.etag, "{item:?}: {new:?} after {old:?}");
         }
         (entry.sure, entry.stamp) = (state, stamp);
     }
 
     /// The write on its way was refused, and did not take place.
     pub(crate) fn retract(&mut self, item: &Item) {
-        self.entries
-            .get_mut(item)
-            .expect("it was attempted")
-            .maybe
-            .pop();
+        self.entries.get_mut(item).expect("it was attempted").maybe.pop();
     }
 
     /// Compares the promises with what is there.

@@ -22,10 +22,7 @@ impl Sight {
     /// Reads everything.
     pub(crate) async fn take(channel: &Channel) -> Self {
         let main = Table::over(channel, MAIN);
-        let listed = main
-            .client()
-            .list_tables(ListTablesRequest::default())
-            .await;
+        let listed = main.client().list_tables(ListTablesRequest::default()).await;
         let mut tables = BTreeMap::new();
         for table in listed.expect("tables are listed").into_inner().tables {
             if table.name != MAIN {
@@ -33,12 +30,7 @@ impl Sight {
                 tables.insert(table.name, rows.expect("a listed table is read"));
             }
         }
-        let rows = main
-            .query("")
-            .await
-            .expect("the table is read")
-            .into_iter()
-            .map(row);
+        let rows = main.query("").await.expect("the table is read").into_iter().map(row);
         let rows = rows.collect();
         Self { rows, tables }
     }
@@ -52,10 +44,7 @@ impl Sight {
         match item {
             Item::Row(partition, row) => {
                 let found = self.rows.get(&(partition.clone(), row.clone()));
-                (
-                    state(found.map(|(value, _)| value)),
-                    found.map(|(_, stamp)| stamp.clone()),
-                )
+                (state(found.map(|(value, _)| value)), found.map(|(_, stamp)| stamp.clone()))
             }
             Item::Group(partition) => {
                 let values = self.values(partition);
@@ -74,10 +63,7 @@ impl Sight {
             Item::Table(name) => (state(self.tables.get(name).map(|_| &0)), None),
             Item::Inside(name) => {
                 let rows = self.tables.get(name).map(Vec::as_slice).unwrap_or_default();
-                assert!(
-                    rows.len() < 2,
-                    "rows of a deleted table are back: {name}: {rows:?}"
-                );
+                assert!(rows.len() < 2, "rows of a deleted table are back: {name}: {rows:?}");
                 let generation = rows.first().map(|row| row.parse().expect("a number"));
                 (state(generation.as_ref()), None)
             }
@@ -92,10 +78,7 @@ impl Sight {
                 Item::Group(p) | Item::Token(p) => p == partition,
                 Item::Table(_) | Item::Inside(_) => false,
             };
-            assert!(
-                known.iter().any(|item| is_of(&item)),
-                "nobody wrote {partition}/{row}"
-            );
+            assert!(known.iter().any(|item| is_of(&item)), "nobody wrote {partition}/{row}");
         }
         for name in self.tables.keys() {
             let item = Item::Table(name.clone());
@@ -105,8 +88,7 @@ impl Sight {
 
     fn values(&self, partition: &str) -> Vec<(&str, i64)> {
         let rows = self.rows.iter().filter(|((own, _), _)| own == partition);
-        rows.map(|((_, row), (value, _))| (row.as_str(), *value))
-            .collect()
+        rows.map(|((_, row), (value, _))| (row.as_str(), *value)).collect()
     }
 }
 
@@ -116,10 +98,7 @@ fn row(entity: Entity) -> ((String, String), (i64, Stamp)) {
         other => panic!("a row without its value: {other:?}"),
     };
     let time = entity.timestamp.expect("a row has a time");
-    let stamp = Stamp {
-        time: (time.seconds, time.nanos),
-        etag: entity.etag,
-    };
+    let stamp = Stamp { time: (time.seconds, time.nanos), etag: entity.etag };
     ((entity.partition_key, entity.row_key), (value, stamp))
 }
 
@@ -137,10 +116,7 @@ mod tests {
     fn sight(rows: &[(&str, i64)]) -> Sight {
         let row =
             |(row, value): &(&str, i64)| (("p".to_owned(), (*row).to_owned()), (*value, stamp(1)));
-        Sight {
-            rows: rows.iter().map(row).collect(),
-            tables: BTreeMap::new(),
-        }
+        Sight { rows: rows.iter().map(row).collect(), tables: BTreeMap::new() }
     }
 
     /// A row `r` whose value 1 was acknowledged, and perhaps 2 was written after that.

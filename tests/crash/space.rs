@@ -18,10 +18,7 @@ async fn a_full_disk_refuses_writes_and_takes_deletes_until_there_is_space() {
     assert_eq!(server.terminate(), Some(0));
 
     // More than any disk has.
-    let server = start(
-        &data,
-        &[("TRESTLE__STORAGE__MIN_FREE_BYTES", "4000000000000000000")],
-    );
+    let server = start(&data, &[("TRESTLE__STORAGE__MIN_FREE_BYTES", "4000000000000000000")]);
     let table = Table::over(&server.channel(), MAIN);
     let row = |row| entity("p", row, [int("n", 2)]);
     let refusals = [
@@ -29,9 +26,7 @@ async fn a_full_disk_refuses_writes_and_takes_deletes_until_there_is_space() {
         table.upsert(row("a"), WriteMode::Merge).await.err(),
         table.update(row("a"), WriteMode::Replace, None).await.err(),
         table.batch(vec![insert_op(row("e"))]).await.err(),
-        create(&Table::over(&server.channel(), "another"))
-            .await
-            .err(),
+        create(&Table::over(&server.channel(), "another")).await.err(),
     ];
 
     for (place, refusal) in refusals.into_iter().enumerate() {

@@ -85,10 +85,7 @@ pub(crate) fn check(crew: &[Writer], sight: &Sight) {
     for writer in crew {
         writer.ledger.check(sight);
     }
-    let known: Vec<&Item> = crew
-        .iter()
-        .flat_map(|writer| writer.ledger.items())
-        .collect();
+    let known: Vec<&Item> = crew.iter().flat_map(|writer| writer.ledger.items()).collect();
     sight.has_only(&known);
 }
 
@@ -125,8 +122,7 @@ impl Writer {
         let (row, value) = (format!("{:08}", self.next), State::Value(self.next));
         let item = Item::Row(self.name.clone(), row.clone());
         let call = main.insert(self.row(&row));
-        self.write(&[(item, value)], async { call.await.map(stamp) })
-            .await;
+        self.write(&[(item, value)], async { call.await.map(stamp) }).await;
     }
 
     async fn upsert(&mut self, main: &Table) {
@@ -138,8 +134,7 @@ impl Writer {
         };
         let call = main.upsert(self.row(&row), mode);
         let value = State::Value(self.next);
-        self.write(&[(item, value)], async { call.await.map(stamp) })
-            .await;
+        self.write(&[(item, value)], async { call.await.map(stamp) }).await;
     }
 
     async fn batch(&mut self, main: &Table) {
@@ -148,8 +143,7 @@ impl Writer {
         let item = Item::Group(self.name.clone());
         let call = main.batch(operations);
         let value = State::Value(self.next);
-        self.write(&[(item, value)], async { call.await.map(|_| None) })
-            .await;
+        self.write(&[(item, value)], async { call.await.map(|_| None) }).await;
     }
 
     async fn delete(&mut self, main: &Table) {
@@ -157,15 +151,11 @@ impl Writer {
         let item = Item::Row(self.name.clone(), row.clone());
         let call = main.insert(self.row(&row));
         let value = State::Value(self.next);
-        self.write(&[(item.clone(), value)], async { call.await.map(stamp) })
-            .await;
+        self.write(&[(item.clone(), value)], async { call.await.map(stamp) }).await;
         if self.refusal.is_none() && self.next % 5 != 0 {
             let name = self.name.clone();
             let call = main.delete(&name, &row, None);
-            self.write(&[(item, State::Absent)], async {
-                call.await.map(|()| None)
-            })
-            .await;
+            self.write(&[(item, State::Absent)], async { call.await.map(|()| None) }).await;
         }
     }
 
@@ -178,8 +168,7 @@ impl Writer {
         let to = insert_op(self.row(&self.next.to_string()));
         let call = main.batch(from.into_iter().chain([to]).collect());
         let value = State::Value(self.next);
-        self.write(&[(item, value)], async { call.await.map(|_| None) })
-            .await;
+        self.write(&[(item, value)], async { call.await.map(|_| None) }).await;
     }
 
     async fn tables(&mut self, channel: &Channel) {
@@ -188,22 +177,17 @@ impl Writer {
         let table = Table::over(channel, &name);
         if self.ledger.state(&item) == State::Absent {
             let call = create(&table);
-            self.write(&[(item, State::Value(0))], async {
-                call.await.map(|()| None)
-            })
-            .await;
+            self.write(&[(item, State::Value(0))], async { call.await.map(|()| None) }).await;
             let row = entity("p", &self.next.to_string(), []);
             if self.refusal.is_none() {
                 let call = table.insert(row);
                 let value = State::Value(self.next);
-                self.write(&[(inside, value)], async { call.await.map(|_| None) })
-                    .await;
+                self.write(&[(inside, value)], async { call.await.map(|_| None) }).await;
             }
         } else {
             let call = drop_table(&table);
             let states = [(item, State::Absent), (inside, State::Absent)];
-            self.write(&states, async { call.await.map(|()| None) })
-                .await;
+            self.write(&states, async { call.await.map(|()| None) }).await;
         }
     }
 
@@ -248,17 +232,13 @@ fn stamp(version: Version) -> Option<Stamp> {
 
 /// Creates a table.
 pub(crate) async fn create(table: &Table) -> Result<(), Refusal> {
-    let request = CreateTableRequest {
-        table: table.name(),
-    };
+    let request = CreateTableRequest { table: table.name() };
     let response = table.client().create_table(request).await;
     response.map(drop).map_err(|status| Refusal::of(&status))
 }
 
 async fn drop_table(table: &Table) -> Result<(), Refusal> {
-    let request = DeleteTableRequest {
-        table: table.name(),
-    };
+    let request = DeleteTableRequest { table: table.name() };
     let response = table.client().delete_table(request).await;
     response.map(drop).map_err(|status| Refusal::of(&status))
 }

@@ -31,12 +31,8 @@ async fn goes_on(world: &World) {
 
 async fn every_violation_of_a_request_is_listed_with_its_path(world: &World) {
     goes_on(world).await;
-    let properties = [
-        int("ok", 1),
-        int("not ok", 1),
-        string("long", &"x".repeat(32_769)),
-        int("ok", 2),
-    ];
+    let properties =
+        [int("ok", 1), int("not ok", 1), string("long", &"x".repeat(32_769)), int("ok", 2)];
     let request = UpdateEntityRequest {
         table: "1".to_owned(),
         entity: Some(entity("a/b", "c#d", properties)),
@@ -63,11 +59,7 @@ async fn every_violation_of_a_request_is_listed_with_its_path(world: &World) {
     assert_eq!(fields, wanted);
     // The reason and the text are those of the first.
     assert_eq!(refused.reason, "INVALID_RESOURCE_NAME");
-    assert!(
-        refused.message.starts_with("table: "),
-        "{}",
-        refused.message
-    );
+    assert!(refused.message.starts_with("table: "), "{}", refused.message);
     goes_on(world).await;
 
     let query = proto::QueryEntitiesRequest {
@@ -101,10 +93,7 @@ async fn violations_of_batch_operations_are_listed_with_their_paths(world: &Worl
     let refused = world.client().execute_batch(request).await.unwrap_err();
 
     let refused = Refusal::of(&refused);
-    assert_eq!(
-        (refused.code, refused.index),
-        (Code::InvalidArgument, Some(1))
-    );
+    assert_eq!((refused.code, refused.index), (Code::InvalidArgument, Some(1)));
     let mut fields = refused.fields;
     fields.sort();
     let wanted = [
@@ -166,11 +155,9 @@ async fn absent_fields_that_are_required_are_named(world: &World) {
 async fn bytes_that_are_no_message_are_the_callers_mistake(world: &World) {
     goes_on(world).await;
     // An entity whose key is not UTF-8.
-    let mut not_utf8 = InsertEntityRequest {
-        table: "witness".to_owned(),
-        entity: Some(entity("KEY", "r", [])),
-    }
-    .encode_to_vec();
+    let mut not_utf8 =
+        InsertEntityRequest { table: "witness".to_owned(), entity: Some(entity("KEY", "r", [])) }
+            .encode_to_vec();
     let place = not_utf8.windows(3).position(|part| part == b"KEY").unwrap();
     not_utf8[place] = 0xFF;
     let nested = (0..300).fold(Vec::new(), |inner: Vec<u8>, _| {
@@ -191,26 +178,15 @@ async fn bytes_that_are_no_message_are_the_callers_mistake(world: &World) {
     ];
 
     for message in messages {
-        for method in [
-            "InsertEntity",
-            "UpsertEntity",
-            "ExecuteBatch",
-            "QueryEntities",
-        ] {
+        for method in ["InsertEntity", "UpsertEntity", "ExecuteBatch", "QueryEntities"] {
             let message = Bytes::from(message.clone());
             let refused = world.raw(method, message.clone()).await.unwrap_err();
             let code = refused.code;
-            assert_eq!(
-                code,
-                Code::InvalidArgument,
-                "{method} {message:?}: {refused:?}"
-            );
+            assert_eq!(code, Code::InvalidArgument, "{method} {message:?}: {refused:?}");
         }
         goes_on(world).await;
     }
-    let refused = world
-        .raw("GetTable", Bytes::from_static(b"\x0A\x02\xC3\x28"))
-        .await;
+    let refused = world.raw("GetTable", Bytes::from_static(b"\x0A\x02\xC3\x28")).await;
     let refused = refused.unwrap_err();
     assert_eq!(refused.kind(), (Code::InvalidArgument, "INVALID_INPUT"));
     assert_eq!(refused.fields, ["message"]);
@@ -221,19 +197,10 @@ async fn bytes_that_are_no_message_are_the_callers_mistake(world: &World) {
 
 async fn a_message_that_is_too_large_is_refused(world: &World) {
     goes_on(world).await;
-    let filler = Entity {
-        etag: "x".repeat(9 * 1024 * 1024),
-        ..entity("p", "large", [])
-    };
-    let request = InsertEntityRequest {
-        table: "witness".to_owned(),
-        entity: Some(filler),
-    };
+    let filler = Entity { etag: "x".repeat(9 * 1024 * 1024), ..entity("p", "large", []) };
+    let request = InsertEntityRequest { table: "witness".to_owned(), entity: Some(filler) };
 
-    let refused = world
-        .raw("InsertEntity", request.encode_to_vec().into())
-        .await
-        .unwrap_err();
+    let refused = world.raw("InsertEntity", request.encode_to_vec().into()).await.unwrap_err();
 
     let wanted = (Code::InvalidArgument, "REQUEST_BODY_TOO_LARGE");
     assert_eq!(refused.kind(), wanted);

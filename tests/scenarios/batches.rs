@@ -43,9 +43,8 @@ async fn a_batch_takes_one_to_a_hundred_operations(world: &World) {
         assert_eq!(&read.etag, etag);
     }
 
-    let deletes: Vec<_> = (0..101)
-        .map(|number| delete_op("p", &format!("{number:03}"), None))
-        .collect();
+    let deletes: Vec<_> =
+        (0..101).map(|number| delete_op("p", &format!("{number:03}"), None)).collect();
     let refused = table.batch(deletes).await.unwrap_err();
     assert_eq!(refused.kind(), (Code::InvalidArgument, "INVALID_INPUT"));
     assert_eq!(refused.index, Some(99));
@@ -92,15 +91,9 @@ async fn a_batch_executes_mixed_operations_in_their_order(world: &World) {
 
 async fn a_failing_operation_is_named_and_nothing_of_the_batch_is_written(world: &World) {
     let table = world.table("atomic").await;
-    let kept = table
-        .insert(entity("p", "kept", [int("a", 1)]))
-        .await
-        .unwrap();
+    let kept = table.insert(entity("p", "kept", [int("a", 1)])).await.unwrap();
     let stale = kept.etag.clone();
-    let kept = table
-        .upsert(entity("p", "kept", [int("a", 1)]), Replace)
-        .await
-        .unwrap();
+    let kept = table.upsert(entity("p", "kept", [int("a", 1)]), Replace).await.unwrap();
     let illegal = entity("p", "illegal", [int("not a name", 1)]);
     let too_many = (0..253).map(|n| int(&format!("p{n}"), 1)).collect();
     let too_many = entity_of("p", "many", too_many);
@@ -116,10 +109,7 @@ async fn a_failing_operation_is_named_and_nothing_of_the_batch_is_written(world:
             update_op(entity("p", "kept", []), Replace, Some(&stale)),
             "UPDATE_CONDITION_NOT_SATISFIED",
         ),
-        (
-            delete_op("p", "kept", Some(&stale)),
-            "UPDATE_CONDITION_NOT_SATISFIED",
-        ),
+        (delete_op("p", "kept", Some(&stale)), "UPDATE_CONDITION_NOT_SATISFIED"),
         (delete_op("p", "kept", Some("x")), "INVALID_INPUT"),
         (insert_op(illegal), "PROPERTY_NAME_INVALID"),
         (insert_op(too_many), "TOO_MANY_PROPERTIES"),

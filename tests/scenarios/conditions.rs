@@ -91,14 +91,8 @@ async fn a_write_that_needs_an_entity_says_not_found_whatever_its_condition(worl
 
     for if_match in [Some(etag.as_str()), Some("*"), None] {
         let refusals = [
-            table
-                .update(change("r"), Replace, if_match)
-                .await
-                .unwrap_err(),
-            table
-                .update(change("r"), Merge, if_match)
-                .await
-                .unwrap_err(),
+            table.update(change("r"), Replace, if_match).await.unwrap_err(),
+            table.update(change("r"), Merge, if_match).await.unwrap_err(),
             table.delete("p", "r", if_match).await.unwrap_err(),
         ];
         assert!(refusals.iter().all(|r| r.kind() == ABSENT), "{refusals:?}");
@@ -167,10 +161,7 @@ async fn a_malformed_etag_is_refused_before_anything_is_looked_up(world: &World)
 }
 
 async fn update(table: &Table, row: &str, mode: WriteMode, etag: &str) -> Refusal {
-    table
-        .update(change(row), mode, Some(etag))
-        .await
-        .unwrap_err()
+    table.update(change(row), mode, Some(etag)).await.unwrap_err()
 }
 
 async fn an_etag_is_understood_however_its_colons_are_escaped(world: &World) {

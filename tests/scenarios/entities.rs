@@ -161,10 +161,7 @@ async fn keys_may_hold_quotes_blanks_signs_nothing_and_supplementary_characters(
     ];
     for (place, key) in keys.iter().enumerate() {
         let place = i32::try_from(place).unwrap();
-        table
-            .insert(entity(key, key, [int("n", place)]))
-            .await
-            .unwrap();
+        table.insert(entity(key, key, [int("n", place)])).await.unwrap();
     }
 
     for (place, key) in keys.iter().enumerate() {
@@ -193,10 +190,7 @@ async fn keys_and_names_are_case_sensitive(world: &World) {
     let read = table.get("p", "Row").await.unwrap();
     assert_eq!(value_of(&read, "Birthday"), Some(&Kind::Int32Value(1)));
     assert_eq!(value_of(&read, "birthday"), Some(&Kind::Int32Value(2)));
-    assert_eq!(
-        table.get("p", "row").await.unwrap_err().code,
-        Code::NotFound
-    );
+    assert_eq!(table.get("p", "row").await.unwrap_err().code, Code::NotFound);
     assert_eq!(table.rows("birthday eq 1").await.unwrap().len(), 0);
 }
 
@@ -259,18 +253,9 @@ async fn a_merge_keeps_other_properties_and_a_replacement_drops_them(world: &Wor
 
     let change = [int("a", 2), int("b", 2), int("c", 2), int("e", 2)];
     let merge = entity("p", "r", change.clone());
-    table
-        .update(merge.clone(), WriteMode::Merge, None)
-        .await
-        .unwrap();
+    table.update(merge.clone(), WriteMode::Merge, None).await.unwrap();
     let merged = table.get("p", "r").await.unwrap().properties;
-    let wanted = [
-        int("a", 2),
-        int("b", 2),
-        int("c", 2),
-        int("d", 1),
-        int("e", 2),
-    ];
+    let wanted = [int("a", 2), int("b", 2), int("c", 2), int("d", 1), int("e", 2)];
     assert_eq!(numbers(&merged), numbers(&wanted));
 
     table.update(merge, WriteMode::Replace, None).await.unwrap();
@@ -282,9 +267,7 @@ async fn a_merge_of_nothing_is_a_write(world: &World) {
     let table = world.table("nothing").await;
     let inserted = table.insert(entity("p", "r", [int("a", 1)])).await.unwrap();
 
-    let merged = table
-        .update(entity("p", "r", []), WriteMode::Merge, None)
-        .await;
+    let merged = table.update(entity("p", "r", []), WriteMode::Merge, None).await;
 
     assert_ne!(merged.unwrap().etag, inserted.etag);
     let read = table.get("p", "r").await.unwrap();
@@ -296,15 +279,9 @@ async fn a_write_may_change_the_type_of_a_property(world: &World) {
     table.insert(entity("p", "r", [int("a", 1)])).await.unwrap();
 
     let change = entity("p", "r", [string("a", "one")]);
-    table
-        .update(change.clone(), WriteMode::Merge, None)
-        .await
-        .unwrap();
+    table.update(change.clone(), WriteMode::Merge, None).await.unwrap();
 
-    assert_eq!(
-        table.get("p", "r").await.unwrap().properties,
-        change.properties
-    );
+    assert_eq!(table.get("p", "r").await.unwrap().properties, change.properties);
 }
 
 async fn properties_come_back_in_ordinal_order(world: &World) {
@@ -312,10 +289,7 @@ async fn properties_come_back_in_ordinal_order(world: &World) {
     // U+FB01 sorts before U+1D49C in UTF-8, after it in UTF-16.
     let mut names = ["zz", "Z", "_", "a1", "a", "\u{FB01}", "\u{1D49C}", "ä"];
     let properties = names.iter().map(|name| int(name, 1)).collect();
-    table
-        .insert(entity_of("p", "inserted", properties))
-        .await
-        .unwrap();
+    table.insert(entity_of("p", "inserted", properties)).await.unwrap();
     for name in names {
         let merge = entity("p", "merged", [int(name, 1)]);
         table.upsert(merge, WriteMode::Merge).await.unwrap();
@@ -332,10 +306,7 @@ async fn properties_come_back_in_ordinal_order(world: &World) {
 async fn what_a_request_says_about_time_and_etag_is_ignored(world: &World) {
     let table = world.table("ignored").await;
     let mut claims = entity("p", "r", []);
-    claims.timestamp = Some(Timestamp {
-        seconds: i64::MAX,
-        nanos: -1,
-    });
+    claims.timestamp = Some(Timestamp { seconds: i64::MAX, nanos: -1 });
     claims.etag = "nonsense".to_owned();
 
     let version = table.insert(claims).await.unwrap();

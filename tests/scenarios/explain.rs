@@ -43,30 +43,15 @@ async fn a_plan_within_a_partition_names_the_rows_it_reads_between(world: &World
     check(
         &table,
         [
-            (
-                "PartitionKey eq 'a' and RowKey eq 'r'",
-                Point,
-                point("r"),
-                point("r"),
-            ),
-            (
-                "PartitionKey eq 'a' and RowKey eq ''",
-                Point,
-                point(""),
-                point(""),
-            ),
+            ("PartitionKey eq 'a' and RowKey eq 'r'", Point, point("r"), point("r")),
+            ("PartitionKey eq 'a' and RowKey eq ''", Point, point(""), point("")),
             (
                 "PartitionKey eq 'a' and RowKey gt 'r' and RowKey lt 's'",
                 RowRange,
                 beyond("r"),
                 beyond("s"),
             ),
-            (
-                "RowKey ge 'r' and PartitionKey eq 'a'",
-                RowRange,
-                point("r"),
-                partition(),
-            ),
+            ("RowKey ge 'r' and PartitionKey eq 'a'", RowRange, point("r"), partition()),
             ("PartitionKey eq 'a'", Partition, partition(), partition()),
         ],
     )
@@ -87,25 +72,10 @@ async fn a_plan_across_partitions_names_those_it_reads_between(world: &World) {
                 beyond("a"),
                 whole("c"),
             ),
-            (
-                "PartitionKey eq 'a' or PartitionKey eq 'c'",
-                PartitionRange,
-                whole("a"),
-                whole("c"),
-            ),
+            ("PartitionKey eq 'a' or PartitionKey eq 'c'", PartitionRange, whole("a"), whole("c")),
             ("PartitionKey lt 'c'", PartitionRange, None, beyond("c")),
-            (
-                "not (PartitionKey lt 'c')",
-                PartitionRange,
-                whole("c"),
-                None,
-            ),
-            (
-                "a eq 1 or PartitionKey eq 'a'",
-                QueryScope::Table,
-                None,
-                None,
-            ),
+            ("not (PartitionKey lt 'c')", PartitionRange, whole("c"), None),
+            ("a eq 1 or PartitionKey eq 'a'", QueryScope::Table, None, None),
         ],
     )
     .await;
@@ -117,11 +87,7 @@ async fn a_plan_says_what_is_left_to_check_on_each_entity(world: &World) {
     for (filter, residual, properties) in [
         ("", "", &[][..]),
         ("PartitionKey eq 'a' and RowKey lt 'b'", "", &[]),
-        (
-            "PartitionKey eq 'a' and b eq 1 and a gt 2L",
-            "b eq 1 and a gt 2L",
-            &["a", "b"],
-        ),
+        ("PartitionKey eq 'a' and b eq 1 and a gt 2L", "b eq 1 and a gt 2L", &["a", "b"]),
         ("RowKey eq 'r'", "RowKey eq 'r'", &["RowKey"]),
         (
             "PartitionKey eq 'a' or PartitionKey eq 'c'",
@@ -139,12 +105,7 @@ async fn a_plan_says_what_is_left_to_check_on_each_entity(world: &World) {
 async fn a_plan_advises_how_to_make_the_query_cheaper(world: &World) {
     let table = world.table("advised").await;
     let advice = async |filter: &str, select: &[&str]| {
-        table
-            .explain(filter, select, false)
-            .await
-            .unwrap()
-            .advice
-            .join("\n")
+        table.explain(filter, select, false).await.unwrap().advice.join("\n")
     };
 
     let point = "PartitionKey eq 'a' and RowKey eq 'b'";
@@ -181,12 +142,6 @@ async fn a_filter_that_contradicts_itself_reads_nothing(world: &World) {
     assert_eq!(plan.cost.unwrap().scanned, 0);
     assert!(plan.advice.concat().contains("contradict"));
     assert_eq!(table.rows(filter).await.unwrap().len(), 0);
-    let absent = world
-        .existing_table("absent")
-        .explain(filter, &[], false)
-        .await;
-    assert_eq!(
-        absent.unwrap_err().kind(),
-        (Code::NotFound, "TABLE_NOT_FOUND")
-    );
+    let absent = world.existing_table("absent").explain(filter, &[], false).await;
+    assert_eq!(absent.unwrap_err().kind(), (Code::NotFound, "TABLE_NOT_FOUND"));
 }

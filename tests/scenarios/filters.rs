@@ -29,10 +29,7 @@ enum Filter {
 }
 
 fn literal() -> impl Strategy<Value = Kind> {
-    let time = |seconds| prost_types::Timestamp {
-        seconds,
-        nanos: 100,
-    };
+    let time = |seconds| prost_types::Timestamp { seconds, nanos: 100 };
     prop_oneof![
         3 => select(&TEXTS[..]).prop_map(|text| Kind::StringValue(text.to_owned())),
         2 => (-1..3).prop_map(Kind::Int32Value),
@@ -180,10 +177,7 @@ fn rank(kind: &Kind) -> u8 {
 type Key = (String, String);
 
 fn keys(entities: Vec<Entity>) -> Vec<Key> {
-    entities
-        .into_iter()
-        .map(|e| (e.partition_key, e.row_key))
-        .collect()
+    entities.into_iter().map(|e| (e.partition_key, e.row_key)).collect()
 }
 
 async fn paged(table: &Table, filter: &str, page_size: i32) -> Vec<Key> {
@@ -206,14 +200,9 @@ async fn paged(table: &Table, filter: &str, page_size: i32) -> Vec<Key> {
 }
 
 async fn streamed(table: &Table, filter: &str) -> Vec<Key> {
-    let request = StreamEntitiesRequest {
-        filter: filter.to_owned(),
-        ..Default::default()
-    };
+    let request = StreamEntitiesRequest { filter: filter.to_owned(), ..Default::default() };
     let messages = table.stream(request).await.unwrap();
-    let entities = messages
-        .iter()
-        .map(|m| decode_entities(&m.entities).unwrap());
+    let entities = messages.iter().map(|m| decode_entities(&m.entities).unwrap());
     entities.flat_map(keys).collect()
 }
 
@@ -228,10 +217,7 @@ async fn check(entities: Vec<Entity>, filters: Vec<Filter>, page_size: i32) {
     }
     stored.sort_by_key(|entity| (utf16(&entity.partition_key), utf16(&entity.row_key)));
     for filter in filters {
-        let found = stored
-            .iter()
-            .filter(|entity| matches(&filter, entity))
-            .cloned();
+        let found = stored.iter().filter(|entity| matches(&filter, entity)).cloned();
         let wanted = keys(found.collect());
         let text = render(&filter);
         assert_eq!(paged(&table, &text, 1000).await, wanted, "{text}");
@@ -242,23 +228,13 @@ async fn check(entities: Vec<Entity>, filters: Vec<Filter>, page_size: i32) {
 
 #[test]
 fn random_filters_match_what_a_naive_evaluation_matches() {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .unwrap();
-    let config = Config {
-        cases: 150,
-        failure_persistence: None,
-        ..Config::default()
-    };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let config = Config { cases: 150, failure_persistence: None, ..Config::default() };
     let filters = prop::collection::vec(filter(), 8);
     TestRunner::new(config)
-        .run(
-            &(entities(), filters, 1..5_i32),
-            |(entities, filters, page_size)| {
-                runtime.block_on(check(entities, filters, page_size));
-                Ok(())
-            },
-        )
+        .run(&(entities(), filters, 1..5_i32), |(entities, filters, page_size)| {
+            runtime.block_on(check(entities, filters, page_size));
+            Ok(())
+        })
         .unwrap();
 }

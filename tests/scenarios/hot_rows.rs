@@ -44,19 +44,13 @@ async fn unconditional_writes_of_one_row_all_succeed(world: &World) {
             _ => {
                 let etags = table.batch(vec![upsert_op(row, Replace)]).await;
                 let etag = etags.map(|mut etags| etags.remove(0));
-                etag.map(|etag| trestle_tests::Version {
-                    etag,
-                    timestamp: Default::default(),
-                })
+                etag.map(|etag| trestle_tests::Version { etag, timestamp: Default::default() })
             }
         }
     };
     let written = join_all((0..WRITERS).map(write)).await;
 
-    let mut etags: Vec<_> = written
-        .into_iter()
-        .map(|version| version.unwrap().etag)
-        .collect();
+    let mut etags: Vec<_> = written.into_iter().map(|version| version.unwrap().etag).collect();
     let stored = table.get("p", "r").await.unwrap().etag;
     assert!(etags.contains(&stored), "one of the writes was the last");
     etags.sort();
@@ -83,11 +77,7 @@ async fn concurrent_merges_of_one_row_lose_nothing(world: &World) {
 
 async fn of_concurrent_writes_with_the_same_etag_one_wins(world: &World) {
     let table = world.table("race").await;
-    let etag = table
-        .insert(entity("p", "r", [int("n", -1)]))
-        .await
-        .unwrap()
-        .etag;
+    let etag = table.insert(entity("p", "r", [int("n", -1)])).await.unwrap().etag;
 
     let write = async |n: usize| {
         let row = entity("p", "r", [int("n", numbered(n))]);
@@ -112,10 +102,7 @@ async fn of_concurrent_writes_with_the_same_etag_one_wins(world: &World) {
         None => assert!(table.get("p", "r").await.is_err(), "the deletion won"),
         Some((winner, etag)) => {
             let stored = table.get("p", "r").await.unwrap();
-            assert_eq!(
-                (number(&stored, "n"), stored.etag),
-                (numbered(winner), etag)
-            );
+            assert_eq!((number(&stored, "n"), stored.etag), (numbered(winner), etag));
         }
     }
 }
@@ -149,20 +136,13 @@ async fn conditional_increments_count_every_winner(world: &World) {
 async fn of_concurrent_inserts_of_one_key_one_wins(world: &World) {
     let table = world.table("inserts").await;
 
-    let insert = async |n: usize| {
-        table
-            .insert(entity("p", "r", [int("n", numbered(n))]))
-            .await
-    };
+    let insert = async |n: usize| table.insert(entity("p", "r", [int("n", numbered(n))])).await;
     let outcomes = join_all((0..WRITERS).map(insert)).await;
 
     let winners: Vec<_> = (0..WRITERS).filter(|n| outcomes[*n].is_ok()).collect();
     assert_eq!(winners.len(), 1);
     let lost = outcomes.into_iter().filter_map(Result::err);
-    assert!(
-        lost.into_iter()
-            .all(|refusal| refusal.code == Code::AlreadyExists)
-    );
+    assert!(lost.into_iter().all(|refusal| refusal.code == Code::AlreadyExists));
     let stored = table.get("p", "r").await.unwrap();
     assert_eq!(number(&stored, "n"), numbered(winners[0]));
 }
@@ -172,9 +152,7 @@ async fn a_page_never_shows_half_a_batch(world: &World) {
     let table = world.table("whole").await;
     let batch = |round: i32| {
         let row = |n| entity("p", &format!("{n:02}"), [int("round", round)]);
-        (0..ROWS)
-            .map(|n| upsert_op(row(n), Replace))
-            .collect::<Vec<_>>()
+        (0..ROWS).map(|n| upsert_op(row(n), Replace)).collect::<Vec<_>>()
     };
     table.batch(batch(0)).await.unwrap();
     let done = AtomicBool::new(false);
@@ -188,10 +166,7 @@ async fn a_page_never_shows_half_a_batch(world: &World) {
     let read = async |filter: &str| {
         let (mut pages, mut last) = (0, 0);
         while !done.load(Ordering::SeqCst) || pages == 0 {
-            let request = QueryEntitiesRequest {
-                filter: filter.to_owned(),
-                ..Default::default()
-            };
+            let request = QueryEntitiesRequest { filter: filter.to_owned(), ..Default::default() };
             let (entities, _) = table.page(request).await.unwrap();
             let rounds: Vec<_> = entities.iter().map(|e| number(e, "round")).collect();
             assert_eq!(rounds, vec![rounds[0]; ROWS], "a batch seen in part");

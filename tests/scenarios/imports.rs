@@ -47,10 +47,7 @@ async fn numbers(table: &Table) -> Vec<(String, i32)> {
         Some(Kind::Int32Value(number)) => *number,
         _ => -1,
     };
-    stored
-        .iter()
-        .map(|entity| (entity.row_key.clone(), number(entity)))
-        .collect()
+    stored.iter().map(|entity| (entity.row_key.clone(), number(entity))).collect()
 }
 
 fn chunks(chunks: Vec<Vec<Entity>>) -> impl Iterator<Item = Option<Message>> {
@@ -73,10 +70,7 @@ async fn an_import_inserts_and_reports_entities_that_exist(world: &World) {
 
     assert_eq!(imported.failure, None);
     assert_eq!(imported.responses.len(), 2, "one for each chunk");
-    let results = imported
-        .responses
-        .iter()
-        .flat_map(|response| &response.results);
+    let results = imported.responses.iter().flat_map(|response| &response.results);
     let indexes: Vec<_> = results.map(|result| result.index).collect();
     assert_eq!(indexes, [0, 1, 2]);
     assert_eq!(imported.failures().len(), 1);
@@ -93,9 +87,7 @@ async fn an_import_replaces_or_merges_as_it_was_asked(world: &World) {
         let stored = entity("p", "a", [int("n", 1), int("old", 1)]);
         table.insert(stored).await.unwrap();
 
-        let imported = table
-            .import(mode, vec![vec![row("a", 2), row("b", 2)]])
-            .await;
+        let imported = table.import(mode, vec![vec![row("a", 2), row("b", 2)]]).await;
 
         assert_eq!(imported.unwrap(), []);
         let read = table.get("p", "a").await.unwrap();
@@ -122,18 +114,8 @@ async fn a_faulty_entity_fails_alone_and_is_named_by_its_position(world: &World)
     assert_eq!(imported.failures().len(), 3);
     for (place, index, reason, field) in [
         (0, 1, "OUT_OF_RANGE_INPUT", "chunk.entities[1].row_key"),
-        (
-            1,
-            3,
-            "DUPLICATE_PROPERTIES_SPECIFIED",
-            "chunk.entities[0].properties[1].name",
-        ),
-        (
-            2,
-            5,
-            "PROPERTY_NAME_INVALID",
-            "chunk.entities[2].properties[0].name",
-        ),
+        (1, 3, "DUPLICATE_PROPERTIES_SPECIFIED", "chunk.entities[0].properties[1].name"),
+        (2, 5, "PROPERTY_NAME_INVALID", "chunk.entities[2].properties[0].name"),
     ] {
         let (found, refusal) = failure(&imported, place);
         assert_eq!(found, index);
@@ -147,12 +129,7 @@ async fn an_entity_that_occurs_again_sees_what_the_earlier_one_wrote(world: &Wor
     let table = world.table("again").await;
     let again = |n: i32| entity("p", "r", [int(&format!("n{n}"), n), int("n", n)]);
 
-    let merged = import(
-        &table,
-        MERGE,
-        vec![vec![again(1), again(2)], vec![again(3)]],
-    )
-    .await;
+    let merged = import(&table, MERGE, vec![vec![again(1), again(2)], vec![again(3)]]).await;
     assert_eq!(merged.failures().len(), 0);
     let read = table.get("p", "r").await.unwrap();
     let wanted = [int("n", 3), int("n1", 1), int("n2", 2), int("n3", 3)];
@@ -184,24 +161,16 @@ async fn an_import_starts_with_its_spec_and_goes_on_with_chunks(world: &World) {
     }
     let mut unknown = table.spec(None);
     unknown.mode = Some(7);
-    let imported = table
-        .import_messages(vec![Some(Message::Spec(unknown))])
-        .await;
+    let imported = table.import_messages(vec![Some(Message::Spec(unknown))]).await;
     let refused = imported.failure.unwrap();
     assert_eq!(refused.kind(), (Code::InvalidArgument, "INVALID_INPUT"));
     assert_eq!(refused.fields, ["spec.mode"]);
     let mut nameless = table.spec(None);
     nameless.table = String::new();
-    let imported = table
-        .import_messages(vec![Some(Message::Spec(nameless))])
-        .await;
+    let imported = table.import_messages(vec![Some(Message::Spec(nameless))]).await;
     assert_eq!(imported.failure.unwrap().fields, ["spec.table"]);
 
-    assert_eq!(
-        table.rows("").await.unwrap(),
-        ["a"],
-        "what came before counts"
-    );
+    assert_eq!(table.rows("").await.unwrap(), ["a"], "what came before counts");
     let only_spec = table.import_messages(vec![spec()]).await;
     assert_eq!((only_spec.responses.len(), only_spec.failure), (0, None));
 }
@@ -218,9 +187,7 @@ fn sized(row: &str, kib: usize) -> Entity {
 async fn a_chunk_without_entities_or_with_too_many_bytes_ends_the_import(world: &World) {
     let table = world.table("chunks").await;
     let large = |count: usize| -> Vec<_> {
-        (0..count)
-            .map(|n| sized(&format!("large{n}"), 1000))
-            .collect()
+        (0..count).map(|n| sized(&format!("large{n}"), 1000)).collect()
     };
 
     let parts = vec![vec![row("before", 1)], vec![], vec![row("after", 1)]];
@@ -247,10 +214,7 @@ async fn an_import_into_a_table_that_is_deleted_meanwhile_ends(world: &World) {
     let (mut sender, receiver) = futures::channel::mpsc::channel(4);
     let mut send = async |message| {
         let message = Some(message);
-        sender
-            .send(ImportEntitiesRequest { message })
-            .await
-            .unwrap();
+        sender.send(ImportEntitiesRequest { message }).await.unwrap();
     };
     let chunk = |name: &str| chunks(vec![vec![row(name, 1)]]).next().unwrap().unwrap();
     send(Message::Spec(table.spec(None))).await;
@@ -277,10 +241,7 @@ async fn an_import_of_many_entities_is_complete(world: &World) {
     let parts = all.chunks(700).map(<[Entity]>::to_vec).collect();
     let imported = import(&table, None, parts).await;
 
-    assert_eq!(
-        (imported.failure.clone(), imported.failures().len()),
-        (None, 0)
-    );
+    assert_eq!((imported.failure.clone(), imported.failures().len()), (None, 0));
     assert_eq!(imported.responses.len(), 5);
     assert_eq!(table.query("").await.unwrap().len(), 3000);
     assert_eq!(table.rows("PartitionKey eq 'p3'").await.unwrap().len(), 429);

@@ -31,11 +31,7 @@ async fn accepted(table: &Table, entity: Entity) {
 async fn refused(table: &Table, entity: Entity, reason: &str, field: &str) {
     let upsert = table.upsert(entity.clone(), WriteMode::Merge).await;
     let refusal = table.insert(entity).await.unwrap_err();
-    assert_eq!(
-        refusal.kind(),
-        (Code::InvalidArgument, reason),
-        "{refusal:?}"
-    );
+    assert_eq!(refusal.kind(), (Code::InvalidArgument, reason), "{refusal:?}");
     assert_eq!(refusal.fields, [field]);
     assert_eq!(upsert.unwrap_err(), refusal, "upserts have the same limits");
 }
@@ -48,36 +44,19 @@ async fn keys_are_bounded_in_utf16_code_units(world: &World) {
 
         let longer = format!("{longest}a");
         let reason = "PROPERTY_VALUE_TOO_LARGE";
-        refused(
-            &table,
-            entity(&longer, "r", []),
-            reason,
-            "entity.partition_key",
-        )
-        .await;
+        refused(&table, entity(&longer, "r", []), reason, "entity.partition_key").await;
         refused(&table, entity("p", &longer, []), reason, "entity.row_key").await;
         let read = table.get("p", &longer).await.unwrap_err();
-        assert_eq!(
-            (read.reason.as_str(), read.fields),
-            (reason, vec!["row_key".to_owned()])
-        );
+        assert_eq!((read.reason.as_str(), read.fields), (reason, vec!["row_key".to_owned()]));
     }
 }
 
 async fn keys_with_forbidden_characters_are_refused(world: &World) {
     let table = world.table("forbidden").await;
     let reason = "OUT_OF_RANGE_INPUT";
-    for forbidden in [
-        '/', '\\', '#', '?', '\0', '\t', '\u{1F}', '\u{7F}', '\u{80}', '\u{9F}',
-    ] {
+    for forbidden in ['/', '\\', '#', '?', '\0', '\t', '\u{1F}', '\u{7F}', '\u{80}', '\u{9F}'] {
         let key = format!("a{forbidden}b");
-        refused(
-            &table,
-            entity(&key, "r", []),
-            reason,
-            "entity.partition_key",
-        )
-        .await;
+        refused(&table, entity(&key, "r", []), reason, "entity.partition_key").await;
         refused(&table, entity("p", &key, []), reason, "entity.row_key").await;
         let read = table.get(&key, "r").await.unwrap_err();
         assert_eq!(read.kind(), (Code::InvalidArgument, reason));
@@ -93,37 +72,19 @@ async fn property_names_are_bounded_in_utf16_code_units(world: &World) {
     let table = world.table("names").await;
     let max = limits::PROPERTY_NAME_UTF16_UNITS_MAX;
     let supplementary = "\u{1D49C}".repeat(max / 2);
-    for longest in [
-        "n".repeat(max),
-        "é".repeat(max),
-        format!("{supplementary}x"),
-    ] {
+    for longest in ["n".repeat(max), "é".repeat(max), format!("{supplementary}x")] {
         accepted(&table, entity("p", "r", [int(&longest, 1)])).await;
 
         let longer = [int(&format!("{longest}n"), 1)];
         let field = "entity.properties[0].name";
-        refused(
-            &table,
-            entity("p", "r", longer),
-            "PROPERTY_NAME_TOO_LONG",
-            field,
-        )
-        .await;
+        refused(&table, entity("p", "r", longer), "PROPERTY_NAME_TOO_LONG", field).await;
     }
 }
 
 async fn property_names_are_identifiers_and_not_reserved(world: &World) {
     let table = world.table("identifiers").await;
-    for name in [
-        "_",
-        "a",
-        "Ünïcode",
-        "名前",
-        "a1_\u{203F}",
-        "timestamp",
-        "partitionKey",
-        "etag",
-    ] {
+    for name in ["_", "a", "Ünïcode", "名前", "a1_\u{203F}", "timestamp", "partitionKey", "etag"]
+    {
         accepted(&table, entity("p", "r", [int(name, 1)])).await;
     }
 
@@ -143,23 +104,11 @@ async fn property_names_are_identifiers_and_not_reserved(world: &World) {
     ] {
         let properties = [int("ok", 1), int(name, 1)];
         let field = "entity.properties[1].name";
-        refused(
-            &table,
-            entity("p", "r", properties),
-            "PROPERTY_NAME_INVALID",
-            field,
-        )
-        .await;
+        refused(&table, entity("p", "r", properties), "PROPERTY_NAME_INVALID", field).await;
     }
     let twice = [int("a", 1), int("b", 1), string("a", "x")];
     let reason = "DUPLICATE_PROPERTIES_SPECIFIED";
-    refused(
-        &table,
-        entity("p", "r", twice),
-        reason,
-        "entity.properties[2].name",
-    )
-    .await;
+    refused(&table, entity("p", "r", twice), reason, "entity.properties[2].name").await;
 }
 
 async fn values_are_bounded_in_their_size(world: &World) {
@@ -174,13 +123,7 @@ async fn values_are_bounded_in_their_size(world: &World) {
     }
     let binary = |len: usize| prop("v", Kind::BinaryValue(vec![7; len].into()));
     accepted(&table, one(binary(limits::BINARY_BYTES_MAX))).await;
-    refused(
-        &table,
-        one(binary(limits::BINARY_BYTES_MAX + 1)),
-        reason,
-        field,
-    )
-    .await;
+    refused(&table, one(binary(limits::BINARY_BYTES_MAX + 1)), reason, field).await;
 }
 
 async fn times_are_bounded_and_in_steps_of_a_hundred_nanoseconds(world: &World) {
@@ -239,10 +182,7 @@ async fn an_entity_has_at_most_252_properties_also_after_a_merge(world: &World) 
     let many = entity_of("p", "r", numbered(0..max + 1));
     refused(&table, many, reason, "entity.properties").await;
 
-    table
-        .insert(entity_of("p", "r", numbered(0..max - 1)))
-        .await
-        .unwrap();
+    table.insert(entity_of("p", "r", numbered(0..max - 1))).await.unwrap();
     let merge = async |range| {
         let merge = entity_of("p", "r", numbered(range));
         table.update(merge, WriteMode::Merge, None).await
@@ -263,11 +203,8 @@ fn weighing(bytes: usize) -> Vec<Property> {
     while left > 0 {
         // Leaves enough for one more property, or nothing.
         let value = (left - PROPERTY).min(65_000);
-        let value = if left - PROPERTY - value == 0 {
-            value
-        } else {
-            value.min(left - 2 * PROPERTY)
-        };
+        let value =
+            if left - PROPERTY - value == 0 { value } else { value.min(left - 2 * PROPERTY) };
         let name = format!("b{}", char::from(b'a' + properties.len() as u8));
         properties.push(prop(&name, Kind::BinaryValue(vec![1; value].into())));
         left -= PROPERTY + value;
@@ -285,32 +222,18 @@ async fn an_entity_has_at_most_a_mebibyte_also_after_a_merge(world: &World) {
 
     // The last property of the merge weighs 8 + 2 + 1.
     let flag = |name: &str| prop(name, Kind::BooleanValue(true));
-    table
-        .insert(entity_of("p", "r", weighing(max - 11)))
-        .await
-        .unwrap();
-    let merge = async |property| {
-        table
-            .update(entity("p", "r", [property]), WriteMode::Merge, None)
-            .await
-    };
+    table.insert(entity_of("p", "r", weighing(max - 11))).await.unwrap();
+    let merge =
+        async |property| table.update(entity("p", "r", [property]), WriteMode::Merge, None).await;
     assert!(merge(flag("x")).await.is_ok());
     let past_it = merge(flag("y")).await.unwrap_err();
     assert_eq!(past_it.kind(), (Code::InvalidArgument, reason));
-    assert!(
-        table
-            .upsert(entity("p", "r", [flag("z")]), WriteMode::Merge)
-            .await
-            .is_err()
-    );
+    assert!(table.upsert(entity("p", "r", [flag("z")]), WriteMode::Merge).await.is_err());
 }
 
 async fn a_projection_names_at_most_255_properties(world: &World) {
     let table = world.table("projections").await;
-    table
-        .insert(entity("p", "r", [int("n000", 1)]))
-        .await
-        .unwrap();
+    table.insert(entity("p", "r", [int("n000", 1)])).await.unwrap();
     let names: Vec<_> = (0..256).map(|n| format!("n{n:03}")).collect();
     let mut names: Vec<_> = names.iter().map(String::as_str).collect();
 
@@ -318,15 +241,10 @@ async fn a_projection_names_at_most_255_properties(world: &World) {
     assert_eq!(past_it.kind(), (Code::InvalidArgument, "INVALID_INPUT"));
     assert_eq!(past_it.fields, ["select.paths"]);
     let request = QueryEntitiesRequest {
-        select: Some(PropertyMask {
-            paths: names.iter().map(|name| (*name).to_owned()).collect(),
-        }),
+        select: Some(PropertyMask { paths: names.iter().map(|name| (*name).to_owned()).collect() }),
         ..Default::default()
     };
-    assert_eq!(
-        table.page(request).await.unwrap_err().fields,
-        ["select.paths"]
-    );
+    assert_eq!(table.page(request).await.unwrap_err().fields, ["select.paths"]);
     names.truncate(limits::SELECT_NAMES_MAX);
     let (read, _) = table.get_selected("p", "r", &names).await.unwrap();
     assert_eq!(read.properties.len(), 1);

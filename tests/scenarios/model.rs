@@ -59,10 +59,7 @@ enum Command {
 #[derive(Debug, Clone, PartialEq)]
 enum Outcome {
     Done,
-    Refused {
-        reason: String,
-        index: Option<usize>,
-    },
+    Refused { reason: String, index: Option<usize> },
     Entities(Vec<Stored>),
     Names(Vec<String>),
 }
@@ -147,10 +144,7 @@ struct Real {
 
 impl Real {
     async fn new(engine: Arc<dyn Engine>) -> Self {
-        Self {
-            world: World::on_engine(engine).await,
-            etags: HashMap::new(),
-        }
+        Self { world: World::on_engine(engine).await, etags: HashMap::new() }
     }
 
     /// Executes a command, whose writes require and make the versions that the model tells.
@@ -204,8 +198,7 @@ impl Real {
         // A deletion makes no version.
         let made = versions.made.iter().zip(etags);
         let made = made.filter(|(_, etag)| !etag.is_empty());
-        self.etags
-            .extend(made.map(|(number, etag)| (*number, etag)));
+        self.etags.extend(made.map(|(number, etag)| (*number, etag)));
         Outcome::Done
     }
 }
@@ -215,10 +208,7 @@ fn done(outcome: Result<(), Refusal>) -> Outcome {
 }
 
 fn refused(refusal: Refusal) -> Outcome {
-    Outcome::Refused {
-        reason: refusal.reason,
-        index: refusal.index,
-    }
+    Outcome::Refused { reason: refusal.reason, index: refusal.index }
 }
 
 fn operation(write: &Write, etag: Option<&str>) -> Operation {
@@ -246,9 +236,7 @@ async fn one(table: &Table, write: &Write, etag: Option<&str>) -> Result<String,
             table.upsert(upsert.entity.unwrap(), mode).await
         }
         Operation::Delete(delete) => {
-            let deleted = table
-                .delete(&delete.partition_key, &delete.row_key, etag)
-                .await;
+            let deleted = table.delete(&delete.partition_key, &delete.row_key, etag).await;
             return deleted.map(|()| String::new());
         }
     };
@@ -300,31 +288,18 @@ async fn run(commands: Vec<Command>) {
     for (place, command) in commands.iter().enumerate() {
         let (wanted, versions) = plain.execute(command);
         let memory = in_memory.execute(command, &versions).await;
-        assert_eq!(
-            memory, wanted,
-            "memory engine, {place}: {command:?} of {commands:?}"
-        );
+        assert_eq!(memory, wanted, "memory engine, {place}: {command:?} of {commands:?}");
         let disk = on_disk.execute(command, &versions).await;
-        assert_eq!(
-            disk, wanted,
-            "fjall engine, {place}: {command:?} of {commands:?}"
-        );
+        assert_eq!(disk, wanted, "fjall engine, {place}: {command:?} of {commands:?}");
     }
 }
 
 #[test]
 fn random_commands_do_the_same_on_every_engine_and_on_a_plain_model() {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build()
-        .unwrap();
-    let config = Config {
-        cases: 60,
-        failure_persistence: None,
-        max_shrink_iters: 200,
-        ..Config::default()
-    };
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let config =
+        Config { cases: 60, failure_persistence: None, max_shrink_iters: 200, ..Config::default() };
     let created = [Command::Create("one"), Command::Create("two")];
     let commands = prop::collection::vec(command(), 1..60);
     TestRunner::new(config)

@@ -69,10 +69,7 @@ async fn a_page_holds_at_most_a_thousand_entities(world: &World) {
     fill(&table, 1001).await;
 
     for size in [None, Some(1000), Some(1001), Some(i32::MAX)] {
-        let request = QueryEntitiesRequest {
-            page_size: size,
-            ..Default::default()
-        };
+        let request = QueryEntitiesRequest { page_size: size, ..Default::default() };
         let (entities, response) = table.page(request).await.unwrap();
         assert_eq!(entities.len(), 1000, "{size:?}");
         let (rest, end) = page(&table, "", 1000, &response.next_page_token).await;
@@ -118,10 +115,7 @@ async fn a_page_of_nothing_has_no_token(world: &World) {
     let (_, token) = page(&table, "", 1, "").await;
 
     assert_eq!(page(&table, "", 0, "").await, (Vec::new(), String::new()));
-    assert_eq!(
-        page(&table, "", 0, &token).await,
-        (Vec::new(), String::new())
-    );
+    assert_eq!(page(&table, "", 0, &token).await, (Vec::new(), String::new()));
 }
 
 async fn the_next_page_starts_at_its_place_even_when_the_entity_there_is_gone(world: &World) {
@@ -136,10 +130,7 @@ async fn the_next_page_starts_at_its_place_even_when_the_entity_there_is_gone(wo
     for row in ["00002x", "00003", "00004", "00005"] {
         table.delete("p", row, None).await.unwrap();
     }
-    assert_eq!(
-        page(&table, "", 2, &token).await,
-        (Vec::new(), String::new())
-    );
+    assert_eq!(page(&table, "", 2, &token).await, (Vec::new(), String::new()));
 }
 
 async fn refused(table: &Table, filter: &str, token: &str) {
@@ -172,11 +163,7 @@ async fn a_damaged_token_is_refused(world: &World) {
     let (_, token) = page(&table, "", 1, "").await;
 
     let middle = token.len() / 2;
-    let changed = if token[middle..].starts_with('A') {
-        "B"
-    } else {
-        "A"
-    };
+    let changed = if token[middle..].starts_with('A') { "B" } else { "A" };
     let mut flipped = token.clone();
     flipped.replace_range(middle..=middle, changed);
     refused(&table, "", &flipped).await;
@@ -201,16 +188,7 @@ async fn a_filter_with_few_matches_ends(world: &World) {
 
 async fn page_tokens_work_with_keys_of_any_characters(world: &World) {
     let table = world.table("anykeys").await;
-    let keys = [
-        "",
-        "'",
-        "%",
-        "+",
-        "\u{10FFFF}",
-        "\u{E000}",
-        "\u{FFFF}",
-        "\u{A0}",
-    ];
+    let keys = ["", "'", "%", "+", "\u{10FFFF}", "\u{E000}", "\u{FFFF}", "\u{A0}"];
     for partition in keys {
         for row in keys {
             table.insert(entity(partition, row, [])).await.unwrap();
@@ -228,10 +206,7 @@ async fn page_tokens_work_with_keys_of_any_characters(world: &World) {
         assert!(token.is_ascii());
     }
     let all = table.query("").await.unwrap();
-    let all: Vec<_> = all
-        .into_iter()
-        .map(|e| (e.partition_key, e.row_key))
-        .collect();
+    let all: Vec<_> = all.into_iter().map(|e| (e.partition_key, e.row_key)).collect();
     assert_eq!(all.len(), 64);
     assert_eq!(seen, all);
 }

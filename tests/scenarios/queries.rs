@@ -27,10 +27,7 @@ const GUID: &str = "11111111-2222-3333-4444-555555555555";
 /// One entity for each type, whose row key names it, with the property `v`.
 async fn typed(world: &World) -> Table {
     let table = world.table("typed").await;
-    let noon = prost_types::Timestamp {
-        seconds: 1_767_268_800,
-        nanos: 500_000_100,
-    };
+    let noon = prost_types::Timestamp { seconds: 1_767_268_800, nanos: 500_000_100 };
     let kinds = [
         ("string", Kind::StringValue("m".to_owned())),
         ("int32", Kind::Int32Value(5)),
@@ -111,10 +108,7 @@ async fn numbers_of_different_types_compare_by_their_exact_value(world: &World) 
         ("large", Kind::Int64Value(large)),
         ("nan", Kind::DoubleValue(f64::NAN)),
     ] {
-        table
-            .insert(entity("p", row, [prop("v", kind)]))
-            .await
-            .unwrap();
+        table.insert(entity("p", row, [prop("v", kind)])).await.unwrap();
     }
     let rows = async |filter: &str| table.rows(filter).await.unwrap();
 
@@ -127,10 +121,7 @@ async fn numbers_of_different_types_compare_by_their_exact_value(world: &World) 
         assert_eq!(other, ["infinite", "large", "nan"], "{five}");
     }
     assert_eq!(rows("v eq 9007199254740993L").await, ["large"]);
-    assert_eq!(
-        rows("v gt 9007199254740992.0 and v lt 1e300").await,
-        ["large"]
-    );
+    assert_eq!(rows("v gt 9007199254740992.0 and v lt 1e300").await, ["large"]);
     assert_eq!(rows("v le 4.999").await.len(), 0);
     assert_eq!(rows("not (v le 5.0) and not (v gt 5.0)").await, ["nan"]);
 }
@@ -153,9 +144,7 @@ async fn values_of_other_types_are_never_equal_and_are_ordered_by_type(world: &W
         ("X''", 4),
         ("''", 5),
     ];
-    let mut names = [
-        "string", "int32", "int64", "double", "boolean", "datetime", "guid", "binary",
-    ];
+    let mut names = ["string", "int32", "int64", "double", "boolean", "datetime", "guid", "binary"];
     names.sort_unstable();
 
     for (literal, literal_rank) in literals {
@@ -165,10 +154,7 @@ async fn values_of_other_types_are_never_equal_and_are_ordered_by_type(world: &W
         };
         // The types of the literal's own kind are left out: they compare by value.
         let others = async |operator: &str| -> Vec<String> {
-            let mut rows = table
-                .rows(&format!("v {operator} {literal}"))
-                .await
-                .unwrap();
+            let mut rows = table.rows(&format!("v {operator} {literal}")).await.unwrap();
             rows.retain(|row| rank(row) != literal_rank);
             rows
         };
@@ -185,14 +171,8 @@ async fn values_of_other_types_are_never_equal_and_are_ordered_by_type(world: &W
 
 async fn a_comparison_with_a_missing_property_is_false_and_its_negation_true(world: &World) {
     let table = world.table("missing").await;
-    table
-        .insert(entity("p", "has", [int("a", 1)]))
-        .await
-        .unwrap();
-    table
-        .insert(entity("p", "lacks", [int("b", 1)]))
-        .await
-        .unwrap();
+    table.insert(entity("p", "has", [int("a", 1)])).await.unwrap();
+    table.insert(entity("p", "lacks", [int("b", 1)])).await.unwrap();
 
     for operator in ["eq", "ne", "gt", "ge", "lt", "le"] {
         for literal in ["0", "1", "2", "''", "true"] {
@@ -210,11 +190,7 @@ async fn not_and_or_bind_in_this_order_and_parentheses_regroup(world: &World) {
     let table = world.table("logic").await;
     for number in 0..8 {
         let bit = |name, bit: i32| int(name, number >> bit & 1);
-        let stored = entity(
-            "p",
-            &number.to_string(),
-            [bit("a", 2), bit("b", 1), bit("c", 0)],
-        );
+        let stored = entity("p", &number.to_string(), [bit("a", 2), bit("b", 1), bit("c", 0)]);
         table.insert(stored).await.unwrap();
     }
 
@@ -240,11 +216,7 @@ async fn keys_and_the_time_can_be_filtered_like_properties(world: &World) {
     let table = world.table("system").await;
     let first = table.insert(entity("p", "r1", [])).await.unwrap();
     table.insert(entity("q", "r2", [])).await.unwrap();
-    let time = first
-        .etag
-        .replace("W/\"", "")
-        .replace('"', "")
-        .replace("%3A", ":");
+    let time = first.etag.replace("W/\"", "").replace('"', "").replace("%3A", ":");
     let rows = async |filter: &str| table.rows(filter).await.unwrap();
 
     assert_eq!(rows(&format!("Timestamp eq {time}")).await, ["r1"]);
@@ -269,45 +241,23 @@ async fn a_query_reports_its_scope_and_what_it_scanned(world: &World) {
     for (filter, scope, scanned, returned) in [
         ("PartitionKey eq 'b' and RowKey eq '3'", Point, 1, 1),
         ("PartitionKey eq 'b' and RowKey eq 'x'", Point, 0, 0),
-        (
-            "PartitionKey eq 'b' and RowKey eq '3' and n eq 9",
-            Point,
-            1,
-            0,
-        ),
-        (
-            "PartitionKey eq 'b' and RowKey ge '3' and RowKey lt '6'",
-            RowRange,
-            3,
-            3,
-        ),
+        ("PartitionKey eq 'b' and RowKey eq '3' and n eq 9", Point, 1, 0),
+        ("PartitionKey eq 'b' and RowKey ge '3' and RowKey lt '6'", RowRange, 3, 3),
         ("PartitionKey eq 'b' and RowKey gt '7'", RowRange, 2, 2),
         ("PartitionKey eq 'b'", Partition, 10, 10),
         ("PartitionKey eq 'b' and n eq 3", Partition, 10, 1),
         ("PartitionKey ge 'b'", PartitionRange, 20, 20),
-        (
-            "PartitionKey gt 'a' and PartitionKey lt 'c'",
-            PartitionRange,
-            10,
-            10,
-        ),
+        ("PartitionKey gt 'a' and PartitionKey lt 'c'", PartitionRange, 10, 10),
         ("", whole, 30, 30),
         ("n eq 3", whole, 30, 3),
         ("RowKey eq '3'", whole, 30, 3),
         ("PartitionKey ne 'b'", whole, 30, 20),
     ] {
-        let request = QueryEntitiesRequest {
-            filter: filter.to_owned(),
-            ..Default::default()
-        };
+        let request = QueryEntitiesRequest { filter: filter.to_owned(), ..Default::default() };
         let (entities, response) = table.page(request).await.unwrap();
         let cost = response.cost.unwrap();
         assert_eq!(cost.scope(), scope, "{filter}");
-        assert_eq!(
-            (cost.scanned, cost.returned),
-            (scanned, returned),
-            "{filter}"
-        );
+        assert_eq!((cost.scanned, cost.returned), (scanned, returned), "{filter}");
         assert_eq!(entities.len() as u64, returned, "{filter}");
         assert_eq!(cost.bytes > 0, scanned > 0, "{filter}");
         assert_eq!(response.next_page_token, "", "{filter}");
@@ -339,16 +289,7 @@ async fn a_query_returns_only_the_properties_asked_for(world: &World) {
 async fn entities_are_ordered_by_utf16_code_unit(world: &World) {
     let table = world.table("order").await;
     // In UTF-16 the supplementary characters sort before U+E000 to U+FFFF; in UTF-8 after them.
-    let mut keys = [
-        "a",
-        "a\u{E000}",
-        "\u{E000}",
-        "\u{FFFD}",
-        "\u{10000}",
-        "\u{10FFFF}",
-        "ab",
-        "",
-    ];
+    let mut keys = ["a", "a\u{E000}", "\u{E000}", "\u{FFFD}", "\u{10000}", "\u{10FFFF}", "ab", ""];
     for partition in keys {
         for row in keys {
             table.insert(entity(partition, row, [])).await.unwrap();
@@ -366,10 +307,7 @@ async fn entities_are_ordered_by_utf16_code_unit(world: &World) {
     }
     // Ranges use the same order.
     let filter = "PartitionKey eq 'a' and RowKey ge '\u{10000}' and RowKey lt '\u{E000}'";
-    assert_eq!(
-        table.rows(filter).await.unwrap(),
-        ["\u{10000}", "\u{10FFFF}"]
-    );
+    assert_eq!(table.rows(filter).await.unwrap(), ["\u{10000}", "\u{10FFFF}"]);
     let filter = "PartitionKey gt '\u{10FFFF}' and RowKey eq 'a'";
     assert_eq!(table.rows(filter).await.unwrap().len(), 2);
 }
@@ -393,11 +331,7 @@ async fn a_mistake_in_a_filter_is_reported_with_its_position(world: &World) {
         ("a eq 1e999", 5),
     ] {
         let refused = table.rows(filter).await.unwrap_err();
-        assert_eq!(
-            refused.kind(),
-            (Code::InvalidArgument, "INVALID_INPUT"),
-            "{filter}"
-        );
+        assert_eq!(refused.kind(), (Code::InvalidArgument, "INVALID_INPUT"), "{filter}");
         assert_eq!(refused.fields, ["filter"]);
         let said = format!("Syntax error at position {position} in '{filter}'.");
         assert!(refused.message.contains(&said), "{}", refused.message);
@@ -422,11 +356,7 @@ async fn a_filter_outside_of_the_language_is_refused(world: &World) {
         "()",
     ] {
         let refused = table.rows(filter).await.unwrap_err();
-        assert_eq!(
-            refused.kind(),
-            (Code::InvalidArgument, "INVALID_INPUT"),
-            "{filter}"
-        );
+        assert_eq!(refused.kind(), (Code::InvalidArgument, "INVALID_INPUT"), "{filter}");
         let explained = table.explain(filter, &[], false).await.unwrap_err();
         assert_eq!(explained.message, refused.message);
     }

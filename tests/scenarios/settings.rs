@@ -21,10 +21,7 @@ const MALFORMED: (Code, &str) = (Code::InvalidArgument, "INVALID_XML_DOCUMENT");
 const DAY: i64 = 86_400;
 
 fn policy(id: &str) -> AccessPolicy {
-    AccessPolicy {
-        id: id.to_owned(),
-        ..Default::default()
-    }
+    AccessPolicy { id: id.to_owned(), ..Default::default() }
 }
 
 async fn access_policies_come_back_as_they_were_set(world: &World) {
@@ -32,21 +29,12 @@ async fn access_policies_come_back_as_they_were_set(world: &World) {
     let other = world.table("other").await;
     assert_eq!(table.policies().await.unwrap(), []);
     let full = AccessPolicy {
-        start_time: Some(Timestamp {
-            seconds: 1_767_268_800,
-            nanos: 123_456_700,
-        }),
-        expiry_time: Some(Timestamp {
-            seconds: 1_798_804_800,
-            nanos: 0,
-        }),
+        start_time: Some(Timestamp { seconds: 1_767_268_800, nanos: 123_456_700 }),
+        expiry_time: Some(Timestamp { seconds: 1_798_804_800, nanos: 0 }),
         permissions: Some("raud".to_owned()),
         ..policy("writer")
     };
-    let empty_permissions = AccessPolicy {
-        permissions: Some(String::new()),
-        ..policy("nothing")
-    };
+    let empty_permissions = AccessPolicy { permissions: Some(String::new()), ..policy("nothing") };
     let all = vec![full, policy("bare"), empty_permissions];
 
     table.set_policies(all.clone()).await.unwrap();
@@ -79,10 +67,7 @@ async fn access_policies_are_bounded_and_checked(world: &World) {
         (numbered(limits::ACCESS_POLICIES_MAX + 1), "policies"),
         (vec![policy("")], "policies[0].id"),
         (vec![policy(&format!("{longest}x"))], "policies[0].id"),
-        (
-            vec![policy("a"), policy("b"), policy("a")],
-            "policies[2].id",
-        ),
+        (vec![policy("a"), policy("b"), policy("a")], "policies[2].id"),
         (vec![permitted("rx")], "policies[0].permissions"),
         (vec![permitted("ar")], "policies[0].permissions"),
         (vec![permitted("rr")], "policies[0].permissions"),
@@ -94,27 +79,16 @@ async fn access_policies_are_bounded_and_checked(world: &World) {
         assert_eq!(refused.fields, [field]);
     }
     for permissions in ["r", "a", "ad", "ru", "aud"] {
-        table
-            .set_policies(vec![permitted(permissions)])
-            .await
-            .unwrap();
+        table.set_policies(vec![permitted(permissions)]).await.unwrap();
     }
 }
 
 fn logging(write: bool) -> Logging {
-    Logging {
-        version: "1.0".to_owned(),
-        write,
-        ..Default::default()
-    }
+    Logging { version: "1.0".to_owned(), write, ..Default::default() }
 }
 
 fn metrics(enabled: bool) -> Metrics {
-    Metrics {
-        version: "1.0".to_owned(),
-        enabled,
-        ..Default::default()
-    }
+    Metrics { version: "1.0".to_owned(), enabled, ..Default::default() }
 }
 
 fn rule() -> CorsRule {
@@ -127,10 +101,7 @@ fn rule() -> CorsRule {
 }
 
 fn cors(rules: Vec<CorsRule>) -> ServiceProperties {
-    ServiceProperties {
-        cors: Some(Cors { rules }),
-        ..Default::default()
-    }
+    ServiceProperties { cors: Some(Cors { rules }), ..Default::default() }
 }
 
 async fn the_settings_have_defaults_and_parts_left_out_are_kept(world: &World) {
@@ -144,21 +115,12 @@ async fn the_settings_have_defaults_and_parts_left_out_are_kept(world: &World) {
 
     let hour = Metrics {
         include_apis: true,
-        retention: Some(Duration {
-            seconds: 7 * DAY,
-            nanos: 0,
-        }),
+        retention: Some(Duration { seconds: 7 * DAY, nanos: 0 }),
         ..metrics(true)
     };
-    let change = ServiceProperties {
-        hour_metrics: Some(hour.clone()),
-        ..cors(vec![rule()])
-    };
+    let change = ServiceProperties { hour_metrics: Some(hour.clone()), ..cors(vec![rule()]) };
     world.set_properties(change).await.unwrap();
-    let logged = ServiceProperties {
-        logging: Some(logging(true)),
-        ..Default::default()
-    };
+    let logged = ServiceProperties { logging: Some(logging(true)), ..Default::default() };
     world.set_properties(logged).await.unwrap();
 
     let read = world.properties().await.unwrap();
@@ -166,9 +128,7 @@ async fn the_settings_have_defaults_and_parts_left_out_are_kept(world: &World) {
         logging: Some(logging(true)),
         hour_metrics: Some(hour),
         minute_metrics: defaults.minute_metrics,
-        cors: Some(Cors {
-            rules: vec![rule()],
-        }),
+        cors: Some(Cors { rules: vec![rule()] }),
     };
     assert_eq!(read, wanted);
     world.set_properties(cors(Vec::new())).await.unwrap();
@@ -180,14 +140,8 @@ async fn the_settings_have_defaults_and_parts_left_out_are_kept(world: &World) {
 async fn settings_are_checked(world: &World) {
     let lasting = |seconds, nanos| {
         let retention = Some(Duration { seconds, nanos });
-        let metrics = Metrics {
-            retention,
-            ..metrics(true)
-        };
-        ServiceProperties {
-            minute_metrics: Some(metrics),
-            ..Default::default()
-        }
+        let metrics = Metrics { retention, ..metrics(true) };
+        ServiceProperties { minute_metrics: Some(metrics), ..Default::default() }
     };
     for days in [1, 365] {
         world.set_properties(lasting(days * DAY, 0)).await.unwrap();
@@ -195,20 +149,11 @@ async fn settings_are_checked(world: &World) {
     let before = world.properties().await.unwrap();
 
     let versioned = |version: &str| ServiceProperties {
-        logging: Some(Logging {
-            version: version.to_owned(),
-            ..logging(true)
-        }),
+        logging: Some(Logging { version: version.to_owned(), ..logging(true) }),
         ..Default::default()
     };
-    let detailed = Metrics {
-        include_apis: true,
-        ..metrics(false)
-    };
-    let detailed = ServiceProperties {
-        hour_metrics: Some(detailed),
-        ..Default::default()
-    };
+    let detailed = Metrics { include_apis: true, ..metrics(false) };
+    let detailed = ServiceProperties { hour_metrics: Some(detailed), ..Default::default() };
     let retention = "properties.minute_metrics.retention";
     for (change, field) in [
         (lasting(0, 0), retention),
@@ -265,10 +210,7 @@ async fn cross_origin_rules_are_bounded_and_checked(world: &World) {
         }),
         ("max_age", |rule| rule.max_age = None),
         ("max_age", |rule| {
-            rule.max_age = Some(Duration {
-                seconds: -1,
-                nanos: 0,
-            });
+            rule.max_age = Some(Duration { seconds: -1, nanos: 0 });
         }),
     ];
     for (field, change) in changes {
@@ -277,10 +219,7 @@ async fn cross_origin_rules_are_bounded_and_checked(world: &World) {
         let rules = vec![rule(), changed];
         let refused = world.set_properties(cors(rules)).await.unwrap_err();
         assert_eq!(refused.kind(), MALFORMED, "{field}");
-        assert_eq!(
-            refused.fields,
-            [format!("properties.cors.rules[1].{field}")]
-        );
+        assert_eq!(refused.fields, [format!("properties.cors.rules[1].{field}")]);
     }
 }
 

@@ -50,27 +50,18 @@ async fn a_stream_brings_every_match_in_order(world: &World) {
     assert_eq!(all_rows(&messages), numbered(0..40));
     let (last, earlier) = messages.split_last().unwrap();
     assert_eq!(last.resume_token, "");
-    assert!(
-        earlier
-            .iter()
-            .all(|message| !message.resume_token.is_empty())
-    );
+    assert!(earlier.iter().all(|message| !message.resume_token.is_empty()));
     for message in &messages {
         let cost = message.cost.unwrap();
         assert_eq!(cost.returned, message.entities.len() as u64);
     }
 
     let filter = "PartitionKey eq 'p' and RowKey ge '0038'".to_owned();
-    let request = StreamEntitiesRequest {
-        filter,
-        ..Default::default()
-    };
+    let request = StreamEntitiesRequest { filter, ..Default::default() };
     let messages = table.stream(request).await.unwrap();
     assert_eq!(all_rows(&messages), numbered(38..40));
-    let nothing = StreamEntitiesRequest {
-        filter: "RowKey eq 'none'".to_owned(),
-        ..Default::default()
-    };
+    let nothing =
+        StreamEntitiesRequest { filter: "RowKey eq 'none'".to_owned(), ..Default::default() };
     let messages = table.stream(nothing).await.unwrap();
     assert_eq!(all_rows(&messages).len(), 0);
     assert_eq!(messages.last().unwrap().resume_token, "");
@@ -80,10 +71,7 @@ async fn a_stream_ends_at_its_limit(world: &World) {
     let table = world.table("limited").await;
     fill(&table, 20).await;
     let limited = async |limit| {
-        let request = StreamEntitiesRequest {
-            limit: Some(limit),
-            ..Default::default()
-        };
+        let request = StreamEntitiesRequest { limit: Some(limit), ..Default::default() };
         table.stream(request).await
     };
 
@@ -124,20 +112,15 @@ async fn a_stream_is_refused_before_its_first_message(world: &World) {
         resume_token: token.clone(),
         ..Default::default()
     };
-    let damaged = StreamEntitiesRequest {
-        resume_token: token[1..].to_owned(),
-        ..Default::default()
-    };
+    let damaged =
+        StreamEntitiesRequest { resume_token: token[1..].to_owned(), ..Default::default() };
     for request in [foreign, damaged] {
         let refused = table.open_stream(request).await.unwrap_err();
         let wanted = (Code::InvalidArgument, "INVALID_QUERY_PARAMETER_VALUE");
         assert_eq!(refused.kind(), wanted);
         assert_eq!(refused.fields, ["resume_token"]);
     }
-    let filter = StreamEntitiesRequest {
-        filter: "b xx 1".to_owned(),
-        ..Default::default()
-    };
+    let filter = StreamEntitiesRequest { filter: "b xx 1".to_owned(), ..Default::default() };
     let refused = table.open_stream(filter).await.unwrap_err();
     assert_eq!(refused.fields, ["filter"]);
 }
@@ -159,10 +142,7 @@ async fn a_slow_reader_holds_up_nobody_and_misses_nothing(world: &World) {
         }
     };
     let waited = tokio::time::timeout(Duration::from_secs(20), others).await;
-    assert!(
-        waited.is_ok(),
-        "a stream that is not read stops other calls"
-    );
+    assert!(waited.is_ok(), "a stream that is not read stops other calls");
 
     let mut seen = rows(&first);
     while let Some(message) = slow.message().await.unwrap() {
@@ -239,10 +219,7 @@ mod counting {
     impl Engine for CountingEngine {
         async fn snapshot(&self) -> Result<Box<dyn Snapshot>, EngineError> {
             let snapshot = self.engine.snapshot().await?;
-            Ok(Box::new(CountingSnapshot(
-                snapshot,
-                Arc::clone(&self.scans),
-            )))
+            Ok(Box::new(CountingSnapshot(snapshot, Arc::clone(&self.scans))))
         }
 
         async fn commit(&self, change: Change) -> Result<(), CommitError> {

@@ -40,10 +40,7 @@ async fn a_table_is_found_in_any_case_and_keeps_the_case_it_was_created_in(world
     let upper = world.existing_table("MIXEDCASE");
     let lower = world.existing_table("mixedcase");
 
-    upper
-        .insert(entity("p", "r", [string("a", "1")]))
-        .await
-        .unwrap();
+    upper.insert(entity("p", "r", [string("a", "1")])).await.unwrap();
 
     assert_eq!(lower.get("p", "r").await.unwrap().properties.len(), 1);
     assert_eq!(lower.rows("").await.unwrap(), ["r"]);
@@ -56,10 +53,7 @@ async fn a_table_is_found_in_any_case_and_keeps_the_case_it_was_created_in(world
     lower.delete("p", "r", None).await.unwrap();
     assert_eq!(world.describe("mIXEDcASE").await.unwrap().name, "MixedCase");
     world.drop_table("mixedCASE").await.unwrap();
-    assert_eq!(
-        world.describe("MixedCase").await.unwrap_err().kind(),
-        ABSENT
-    );
+    assert_eq!(world.describe("MixedCase").await.unwrap_err().kind(), ABSENT);
 }
 
 async fn table_names_are_accepted_at_their_bounds_and_refused_past_them(world: &World) {
@@ -120,10 +114,7 @@ async fn tables_are_listed_by_lower_cased_name_and_filtered_by_prefix(world: &Wo
     assert_eq!(names("not (TableName lt 'loh')").await, ["loh", "zebra"]);
     let either = "TableName eq 'zebra' or TableName eq 'alpha'";
     assert_eq!(names(either).await, ["Alpha", "zebra"]);
-    assert_eq!(
-        names("TableName gt 'a' and TableName lt 'a'").await.len(),
-        0
-    );
+    assert_eq!(names("TableName gt 'a' and TableName lt 'a'").await.len(), 0);
     let refused = world.list("RowKey eq 'a'", None, "").await.unwrap_err();
     assert_eq!(refused.kind(), (Code::InvalidArgument, "INVALID_INPUT"));
     assert_eq!(refused.fields, ["filter"]);
@@ -159,10 +150,8 @@ async fn a_listing_token_of_another_filter_is_refused(world: &World) {
     let table = world.existing_table("abc");
     table.insert(entity("p", "1", [])).await.unwrap();
     table.insert(entity("p", "2", [])).await.unwrap();
-    let request = trestle_proto::table::v1::QueryEntitiesRequest {
-        page_size: Some(1),
-        ..Default::default()
-    };
+    let request =
+        trestle_proto::table::v1::QueryEntitiesRequest { page_size: Some(1), ..Default::default() };
     let of_entities = table.page(request).await.unwrap().1.next_page_token;
 
     for (filter, token) in [
@@ -181,10 +170,8 @@ async fn a_listing_token_of_another_filter_is_refused(world: &World) {
 async fn a_deleted_table_frees_its_name_and_its_successor_is_empty(world: &World) {
     let table = world.table("again").await;
     table.insert(entity("p", "r", [])).await.unwrap();
-    let policy = trestle_proto::table::v1::AccessPolicy {
-        id: "reader".to_owned(),
-        ..Default::default()
-    };
+    let policy =
+        trestle_proto::table::v1::AccessPolicy { id: "reader".to_owned(), ..Default::default() };
     table.set_policies(vec![policy]).await.unwrap();
 
     world.drop_table("again").await.unwrap();
@@ -219,10 +206,7 @@ async fn operations_in_an_absent_table_say_table_not_found(world: &World) {
         table.delete("p", "r", Some(&etag)).await.err(),
         table.batch(batch).await.err(),
         table.rows("").await.err(),
-        table
-            .rows("PartitionKey eq 'a' and PartitionKey eq 'b'")
-            .await
-            .err(),
+        table.rows("PartitionKey eq 'a' and PartitionKey eq 'b'").await.err(),
         table.stream(Default::default()).await.err(),
         table.import(None, chunk).await.err(),
         table.explain("", &[], false).await.err(),

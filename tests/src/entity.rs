@@ -14,18 +14,12 @@ pub fn entity<const N: usize>(partition: &str, row: &str, properties: [Property;
 
 /// An entity with a key and any number of properties.
 pub fn entity_of(partition: &str, row: &str, properties: Vec<Property>) -> Entity {
-    Entity {
-        properties,
-        ..entity(partition, row, [])
-    }
+    Entity { properties, ..entity(partition, row, []) }
 }
 
 /// A property.
 pub fn prop(name: &str, kind: Kind) -> Property {
-    Property {
-        name: name.to_owned(),
-        value: Some(Value { kind: Some(kind) }),
-    }
+    Property { name: name.to_owned(), value: Some(Value { kind: Some(kind) }) }
 }
 
 /// A string property.
@@ -40,10 +34,7 @@ pub fn int(name: &str, number: i32) -> Property {
 
 /// A property without a value.
 pub fn null(name: &str) -> Property {
-    Property {
-        name: name.to_owned(),
-        value: None,
-    }
+    Property { name: name.to_owned(), value: None }
 }
 
 /// A double property.
@@ -53,10 +44,7 @@ pub fn double(name: &str, number: f64) -> Property {
 
 /// The value of a property, if the entity has it.
 pub fn value_of<'a>(entity: &'a Entity, name: &str) -> Option<&'a Kind> {
-    let property = entity
-        .properties
-        .iter()
-        .find(|property| property.name == name)?;
+    let property = entity.properties.iter().find(|property| property.name == name)?;
     property.value.as_ref()?.kind.as_ref()
 }
 

@@ -22,10 +22,7 @@ pub fn update_op(entity: Entity, mode: WriteMode, if_match: Option<&str>) -> Ope
 
 /// Upserts an entity.
 pub fn upsert_op(entity: Entity, mode: WriteMode) -> Operation {
-    Operation::Upsert(Upsert {
-        entity: Some(entity),
-        mode: mode.into(),
-    })
+    Operation::Upsert(Upsert { entity: Some(entity), mode: mode.into() })
 }
 
 /// Deletes an entity.

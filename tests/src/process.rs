@@ -13,18 +13,8 @@ pub fn server_binary() -> &'static Path {
     BINARY.get_or_init(|| {
         let cargo = option_env!("CARGO").unwrap_or("cargo");
         let mut build = Command::new(cargo);
-        build.args([
-            "build",
-            "--quiet",
-            "--package",
-            "trestle",
-            "--bin",
-            "trestle",
-        ]);
-        assert!(
-            build.status().expect("cargo runs").success(),
-            "the server builds"
-        );
+        build.args(["build", "--quiet", "--package", "trestle", "--bin", "trestle"]);
+        assert!(build.status().expect("cargo runs").success(), "the server builds");
         // This test runs from `target/<profile>/deps`.
         let own = std::env::current_exe().expect("the path of this test");
         let profile = own.parent().and_then(Path::parent).expect("two folders up");
@@ -44,37 +34,20 @@ impl Server {
     /// is ready.
     pub fn start(args: &[&str], settings: &[(&str, &str)]) -> Self {
         let mut command = Command::new(server_binary());
-        command
-            .args(["serve", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"])
-            .args(args);
-        command
-            .envs(settings.iter().copied())
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped());
+        command.args(["serve", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"]).args(args);
+        command.envs(settings.iter().copied()).stdin(Stdio::null()).stdout(Stdio::piped());
         let mut child = command.spawn().expect("the server starts");
         let mut ready = String::new();
         let stdout = child.stdout.take().expect("standard output is piped");
-        BufReader::new(stdout)
-            .read_line(&mut ready)
-            .expect("standard output is text");
-        assert!(
-            ready.starts_with("ready "),
-            "the server said `{ready}` with {args:?}"
-        );
+        BufReader::new(stdout).read_line(&mut ready).expect("standard output is text");
+        assert!(ready.starts_with("ready "), "the server said `{ready}` with {args:?}");
         Self { child, ready }
     }
 
     /// The address of a listener, such as `grpc`.
     pub fn address(&self, listener: &str) -> String {
-        let named = |word: &str| {
-            word.strip_prefix(listener)?
-                .strip_prefix('=')
-                .map(str::to_owned)
-        };
-        self.ready
-            .split_whitespace()
-            .find_map(named)
-            .expect("the listener is announced")
+        let named = |word: &str| word.strip_prefix(listener)?.strip_prefix('=').map(str::to_owned);
+        self.ready.split_whitespace().find_map(named).expect("the listener is announced")
     }
 
     /// The endpoint of the gRPC listener.
@@ -94,9 +67,7 @@ impl Server {
 
     /// Asks the process to stop, and waits for it; its exit code.
     pub fn terminate(mut self) -> Option<i32> {
-        let pid = i32::try_from(self.child.id())
-            .ok()
-            .and_then(rustix::process::Pid::from_raw);
+        let pid = i32::try_from(self.child.id()).ok().and_then(rustix::process::Pid::from_raw);
         let pid = pid.expect("a process number");
         rustix::process::kill_process(pid, rustix::process::Signal::TERM).expect("signal is sent");
         self.child.wait().expect("the server ends").code()

@@ -29,14 +29,8 @@ impl Refusal {
         let details = status.get_error_details();
         let info = details.error_info();
         let index = info.and_then(|info| info.metadata.get("index")?.parse().ok());
-        let violations = details
-            .bad_request()
-            .map(|bad| bad.field_violations.as_slice());
-        let fields = violations
-            .unwrap_or_default()
-            .iter()
-            .map(|v| v.field.clone())
-            .collect();
+        let violations = details.bad_request().map(|bad| bad.field_violations.as_slice());
+        let fields = violations.unwrap_or_default().iter().map(|v| v.field.clone()).collect();
         Self {
             code: status.code(),
             reason: info.map(|info| info.reason.clone()).unwrap_or_default(),

@@ -37,10 +37,7 @@ type Outcome<T> = Result<T, Refusal>;
 
 impl Table {
     pub(crate) fn new(client: TableServiceClient<Transport>, name: &str) -> Self {
-        Self {
-            client,
-            name: name.to_owned(),
-        }
+        Self { client, name: name.to_owned() }
     }
 
     /// The client, for calls that have no verb.
@@ -55,16 +52,9 @@ impl Table {
 
     /// Inserts an entity.
     pub async fn insert(&self, entity: Entity) -> Outcome<Version> {
-        let request = proto::InsertEntityRequest {
-            table: self.name(),
-            entity: Some(entity),
-        };
-        let response = self
-            .client()
-            .insert_entity(request)
-            .await
-            .map_err(Refusal::from)?
-            .into_inner();
+        let request = proto::InsertEntityRequest { table: self.name(), entity: Some(entity) };
+        let response =
+            self.client().insert_entity(request).await.map_err(Refusal::from)?.into_inner();
         Ok(version(response.etag, response.timestamp))
     }
 
@@ -76,12 +66,7 @@ impl Table {
             row_key: row.to_owned(),
             select: None,
         };
-        let response = self
-            .client()
-            .get_entity(request)
-            .await
-            .map_err(Refusal::from)?
-            .into_inner();
+        let response = self.client().get_entity(request).await.map_err(Refusal::from)?.into_inner();
         Ok(prost::Message::decode(response.entity).expect("an entity"))
     }
 
@@ -98,12 +83,8 @@ impl Table {
             mode: mode.into(),
             if_match: if_match.map(str::to_owned),
         };
-        let response = self
-            .client()
-            .update_entity(request)
-            .await
-            .map_err(Refusal::from)?
-            .into_inner();
+        let response =
+            self.client().update_entity(request).await.map_err(Refusal::from)?.into_inner();
         Ok(version(response.etag, response.timestamp))
     }
 
@@ -114,12 +95,8 @@ impl Table {
             entity: Some(entity),
             mode: mode.into(),
         };
-        let response = self
-            .client()
-            .upsert_entity(request)
-            .await
-            .map_err(Refusal::from)?
-            .into_inner();
+        let response =
+            self.client().upsert_entity(request).await.map_err(Refusal::from)?.into_inner();
         Ok(version(response.etag, response.timestamp))
     }
 
@@ -131,36 +108,17 @@ impl Table {
             row_key: row.to_owned(),
             if_match: if_match.map(str::to_owned),
         };
-        self.client()
-            .delete_entity(request)
-            .await
-            .map(drop)
-            .map_err(Refusal::from)
+        self.client().delete_entity(request).await.map(drop).map_err(Refusal::from)
     }
 
     /// Executes a batch; the etags of its operations.
     pub async fn batch(&self, operations: Vec<Operation>) -> Outcome<Vec<String>> {
-        let operations = operations
-            .into_iter()
-            .map(|op| BatchOperation {
-                operation: Some(op),
-            })
-            .collect();
-        let request = proto::ExecuteBatchRequest {
-            table: self.name(),
-            operations,
-        };
-        let response = self
-            .client()
-            .execute_batch(request)
-            .await
-            .map_err(Refusal::from)?
-            .into_inner();
-        Ok(response
-            .results
-            .into_iter()
-            .map(|result| result.etag)
-            .collect())
+        let operations =
+            operations.into_iter().map(|op| BatchOperation { operation: Some(op) }).collect();
+        let request = proto::ExecuteBatchRequest { table: self.name(), operations };
+        let response =
+            self.client().execute_batch(request).await.map_err(Refusal::from)?.into_inner();
+        Ok(response.results.into_iter().map(|result| result.etag).collect())
     }
 
     /// Reads some properties of an entity; also what that cost.
@@ -196,9 +154,7 @@ impl Table {
             analyze,
         };
         let response = self.client().explain_query(request).await;
-        response
-            .map(tonic::Response::into_inner)
-            .map_err(Refusal::from)
+        response.map(tonic::Response::into_inner).map_err(Refusal::from)
     }
 
     /// One page of a query, as asked for.
@@ -206,16 +162,9 @@ impl Table {
         &self,
         request: proto::QueryEntitiesRequest,
     ) -> Outcome<(Vec<Entity>, proto::QueryEntitiesResponse)> {
-        let request = proto::QueryEntitiesRequest {
-            table: self.name(),
-            ..request
-        };
-        let response = self
-            .client()
-            .query_entities(request)
-            .await
-            .map_err(Refusal::from)?
-            .into_inner();
+        let request = proto::QueryEntitiesRequest { table: self.name(), ..request };
+        let response =
+            self.client().query_entities(request).await.map_err(Refusal::from)?.into_inner();
         let entities = stored::decode_entities(&response.entities).expect("entities");
         Ok((entities, response))
     }
@@ -226,11 +175,7 @@ impl Table {
         let mut page_token = String::new();
         loop {
             let filter = filter.to_owned();
-            let request = proto::QueryEntitiesRequest {
-                filter,
-                page_token,
-                ..Default::default()
-            };
+            let request = proto::QueryEntitiesRequest { filter, page_token, ..Default::default() };
             let (entities, response) = self.page(request).await?;
             all.extend(entities);
             page_token = response.next_page_token;
@@ -242,12 +187,7 @@ impl Table {
 
     /// The row keys of every entity that matches a filter.
     pub async fn rows(&self, filter: &str) -> Outcome<Vec<String>> {
-        Ok(self
-            .query(filter)
-            .await?
-            .into_iter()
-            .map(|entity| entity.row_key)
-            .collect())
+        Ok(self.query(filter).await?.into_iter().map(|entity| entity.row_key).collect())
     }
 
     /// Every message of a stream.
@@ -255,16 +195,9 @@ impl Table {
         &self,
         request: proto::StreamEntitiesRequest,
     ) -> Outcome<Vec<proto::StreamEntitiesResponse>> {
-        let request = proto::StreamEntitiesRequest {
-            table: self.name(),
-            ..request
-        };
-        let stream = self
-            .client()
-            .stream_entities(request)
-            .await
-            .map_err(Refusal::from)?
-            .into_inner();
+        let request = proto::StreamEntitiesRequest { table: self.name(), ..request };
+        let stream =
+            self.client().stream_entities(request).await.map_err(Refusal::from)?.into_inner();
         stream.map_err(Refusal::from).try_collect().await
     }
 
@@ -273,14 +206,9 @@ impl Table {
         &self,
         request: proto::StreamEntitiesRequest,
     ) -> Outcome<tonic::Streaming<proto::StreamEntitiesResponse>> {
-        let request = proto::StreamEntitiesRequest {
-            table: self.name(),
-            ..request
-        };
+        let request = proto::StreamEntitiesRequest { table: self.name(), ..request };
         let response = self.client().stream_entities(request).await;
-        response
-            .map(tonic::Response::into_inner)
-            .map_err(Refusal::from)
+        response.map(tonic::Response::into_inner).map_err(Refusal::from)
     }
 
     /// Imports chunks; the failures by position.
@@ -289,9 +217,7 @@ impl Table {
         mode: Option<WriteMode>,
         chunks: Vec<Vec<Entity>>,
     ) -> Outcome<Vec<(u64, tonic_types::Status)>> {
-        let chunks = chunks
-            .into_iter()
-            .map(|entities| Message::Chunk(Chunk { entities }));
+        let chunks = chunks.into_iter().map(|entities| Message::Chunk(Chunk { entities }));
         let messages = std::iter::once(Message::Spec(self.spec(mode))).chain(chunks);
         let imported = self.import_messages(messages.map(Some).collect()).await;
         match imported.failure {
@@ -302,17 +228,12 @@ impl Table {
 
     /// The first message of an import.
     pub fn spec(&self, mode: Option<WriteMode>) -> Spec {
-        Spec {
-            table: self.name(),
-            mode: mode.map(i32::from),
-        }
+        Spec { table: self.name(), mode: mode.map(i32::from) }
     }
 
     /// Imports with messages of any kind, in any order.
     pub async fn import_messages(&self, messages: Vec<Option<Message>>) -> Imported {
-        let messages = messages
-            .into_iter()
-            .map(|message| proto::ImportEntitiesRequest { message });
+        let messages = messages.into_iter().map(|message| proto::ImportEntitiesRequest { message });
         let mut imported = Imported::default();
         let requests = futures::stream::iter(messages.collect::<Vec<_>>());
         let mut responses = match self.client().import_entities(requests).await {
@@ -348,15 +269,10 @@ impl Imported {
     /// The entities that were not written, by position.
     pub fn failures(&self) -> Vec<(u64, tonic_types::Status)> {
         let results = self.responses.iter().flat_map(|response| &response.results);
-        results
-            .filter_map(|result| Some((result.index, result.error.clone()?)))
-            .collect()
+        results.filter_map(|result| Some((result.index, result.error.clone()?))).collect()
     }
 }
 
 fn version(etag: String, timestamp: Option<prost_types::Timestamp>) -> Version {
-    Version {
-        etag,
-        timestamp: timestamp.expect("a write has a time"),
-    }
+    Version { etag, timestamp: timestamp.expect("a write has a time") }
 }

@@ -59,9 +59,7 @@ impl World {
 
     /// Changes settings of the service.
     pub async fn set_properties(&self, change: proto::ServiceProperties) -> Result<(), Refusal> {
-        let request = proto::SetServicePropertiesRequest {
-            properties: Some(change),
-        };
+        let request = proto::SetServicePropertiesRequest { properties: Some(change) };
         let response = self.client().set_service_properties(request).await;
         response.map(drop).map_err(Refusal::from)
     }
@@ -70,8 +68,6 @@ impl World {
     pub async fn stats(&self) -> Result<proto::GetServiceStatsResponse, Refusal> {
         let request = proto::GetServiceStatsRequest {};
         let response = self.client().get_service_stats(request).await;
-        response
-            .map(tonic::Response::into_inner)
-            .map_err(Refusal::from)
+        response.map(tonic::Response::into_inner).map_err(Refusal::from)
     }
 }

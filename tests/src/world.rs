@@ -35,10 +35,7 @@ impl World {
         let data = tempfile::tempdir().expect("a directory");
         let options = FjallOptions::new(data.path(), KEYSPACES.to_vec());
         let engine = FjallEngine::open(options).expect("the store opens");
-        Self {
-            _data: Some(data),
-            ..Self::on_engine(Arc::new(engine)).await
-        }
+        Self { _data: Some(data), ..Self::on_engine(Arc::new(engine)).await }
     }
 
     /// The server in this process, on a store of the test's choice: every layer of a node, but no
@@ -78,12 +75,7 @@ impl World {
     }
 
     fn new(transport: Transport, servers: Vec<Server>, data: Option<TempDir>) -> Self {
-        Self {
-            client: client(transport.clone()),
-            transport,
-            _servers: servers,
-            _data: data,
-        }
+        Self { client: client(transport.clone()), transport, _servers: servers, _data: data }
     }
 
     /// What the client sends its calls through.
@@ -98,13 +90,8 @@ impl World {
 
     /// A new table.
     pub async fn table(&self, name: &str) -> Table {
-        let request = CreateTableRequest {
-            table: name.to_owned(),
-        };
-        self.client()
-            .create_table(request)
-            .await
-            .expect("the table is created");
+        let request = CreateTableRequest { table: name.to_owned() };
+        self.client().create_table(request).await.expect("the table is created");
         self.existing_table(name)
     }
 
@@ -122,12 +109,6 @@ fn client(transport: Transport) -> TableServiceClient<Transport> {
 
 async fn connect(endpoint: &str) -> Transport {
     let endpoint = Endpoint::from_shared(endpoint.to_owned()).expect("an endpoint");
-    let channel = endpoint
-        .connect()
-        .await
-        .expect("the server accepts connections");
-    BoxCloneSyncService::new(ServiceExt::<http::Request<Body>>::map_err(
-        channel,
-        BoxError::from,
-    ))
+    let channel = endpoint.connect().await.expect("the server accepts connections");
+    BoxCloneSyncService::new(ServiceExt::<http::Request<Body>>::map_err(channel, BoxError::from))
 }

@@ -9,18 +9,9 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("trestle-proto", &[]),
     ("trestle-kv", &[]),
     ("trestle-service", &["trestle-kv", "trestle-proto"]),
-    (
-        "trestle-runtime",
-        &["trestle-kv", "trestle-proto", "trestle-service"],
-    ),
-    (
-        "trestle-table",
-        &["trestle-kv", "trestle-proto", "trestle-service"],
-    ),
-    (
-        "trestle-gateway",
-        &["trestle-kv", "trestle-proto", "trestle-service"],
-    ),
+    ("trestle-runtime", &["trestle-kv", "trestle-proto", "trestle-service"]),
+    ("trestle-table", &["trestle-kv", "trestle-proto", "trestle-service"]),
+    ("trestle-gateway", &["trestle-kv", "trestle-proto", "trestle-service"]),
     ("trestle-cli", &["trestle-proto"]),
     (
         "trestle",
@@ -47,15 +38,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "trestle-table",
         ],
     ),
-    (
-        "trestle-fuzz",
-        &[
-            "trestle-kv",
-            "trestle-proto",
-            "trestle-service",
-            "trestle-table",
-        ],
-    ),
+    ("trestle-fuzz", &["trestle-kv", "trestle-proto", "trestle-service", "trestle-table"]),
 ];
 
 /// The parts of a manifest that name dependencies.
@@ -63,18 +46,13 @@ const SECTIONS: [&str; 3] = ["dependencies", "dev-dependencies", "build-dependen
 
 /// Crates that depend on what is not below them, and crates whose place is not known.
 pub(crate) fn misplaced(sources: &[Source]) -> Vec<Finding> {
-    let manifests = sources
-        .iter()
-        .filter(|source| source.file_name() == "Cargo.toml");
+    let manifests = sources.iter().filter(|source| source.file_name() == "Cargo.toml");
     manifests.flat_map(misplaced_in).collect()
 }
 
 fn misplaced_in(manifest: &Source) -> Vec<Finding> {
     let parsed = parse(manifest);
-    let Some(name) = parsed
-        .get("package")
-        .and_then(|package| package.get("name")?.as_str())
-    else {
+    let Some(name) = parsed.get("package").and_then(|package| package.get("name")?.as_str()) else {
         return Vec::new();
     };
     let Some((_, below)) = LAYERS.iter().find(|(layer, _)| *layer == name) else {
@@ -103,31 +81,20 @@ pub(crate) fn own_versions(source: &Source) -> Vec<Finding> {
     }
     let has_version = |value: &Value| value.is_str() || value.get("version").is_some();
     let own = dependencies(&parsed).filter(|(_, value)| has_version(value));
-    own.map(|(name, _)| source.finding(0, format!("a version of its own: `{name}`")))
-        .collect()
+    own.map(|(name, _)| source.finding(0, format!("a version of its own: `{name}`"))).collect()
 }
 
 fn parse(manifest: &Source) -> Table {
-    manifest
-        .text
-        .parse()
-        .unwrap_or_else(|error| panic!("{}: {error}", manifest.path))
+    manifest.text.parse().unwrap_or_else(|error| panic!("{}: {error}", manifest.path))
 }
 
 /// The dependencies of a manifest, whatever the platform.
 fn dependencies(manifest: &Table) -> impl Iterator<Item = (&str, &Value)> {
     let targets = manifest.get("target").and_then(Value::as_table);
-    let targets = targets
-        .into_iter()
-        .flat_map(Table::values)
-        .filter_map(Value::as_table);
+    let targets = targets.into_iter().flat_map(Table::values).filter_map(Value::as_table);
     let tables = std::iter::once(manifest).chain(targets);
     tables
-        .flat_map(|table| {
-            SECTIONS
-                .iter()
-                .filter_map(|section| table.get(*section)?.as_table())
-        })
+        .flat_map(|table| SECTIONS.iter().filter_map(|section| table.get(*section)?.as_table()))
         .flat_map(|section| section.iter().map(|(name, value)| (name.as_str(), value)))
 }
 
@@ -151,11 +118,7 @@ mod tests {
             ("trestle-cli", "trestle-service"),
             ("trestle-runtime", "trestle"),
         ] {
-            for section in [
-                "",
-                "[dev-dependencies]\n",
-                "[target.'cfg(unix)'.dependencies]\n",
-            ] {
+            for section in ["", "[dev-dependencies]\n", "[target.'cfg(unix)'.dependencies]\n"] {
                 let text = format!("{section}{other}.workspace = true\n");
                 let found = misplaced(&[manifest(name, &text)]);
                 assert_eq!(found.len(), 1, "{name} {other} {section}");
@@ -174,10 +137,7 @@ mod tests {
 
     #[test]
     fn a_version_outside_of_the_workspace_is_found() {
-        for own in [
-            "serde = \"1\"",
-            "serde = { version = \"1\", features = [] }",
-        ] {
+        for own in ["serde = \"1\"", "serde = { version = \"1\", features = [] }"] {
             assert_eq!(own_versions(&manifest("trestle-kv", own)).len(), 1, "{own}");
         }
         let shared = "serde.workspace = true\ntokio = { workspace = true, features = [] }";

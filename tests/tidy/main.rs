@@ -4,12 +4,7 @@
 //! The tests here run every rule over the files that git knows or would add. A rule that turns out
 //! wrong is changed here, never silenced where it strikes.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    clippy::panic,
-    reason = "tests"
-)]
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
 
 mod layers;
 mod mask;
@@ -36,11 +31,7 @@ fn the_walk_finds_the_repository() {
     let has = |path: &str| sources.iter().any(|source| source.path == path);
 
     assert!(has("Cargo.toml") && has("tests/tidy/main.rs") && has("proto/build.rs"));
-    assert!(
-        !sources
-            .iter()
-            .any(|source| source.path.starts_with("target/"))
-    );
+    assert!(!sources.iter().any(|source| source.path.starts_with("target/")));
 }
 
 #[test]

@@ -13,11 +13,7 @@ pub(crate) fn code(text: &str) -> String {
             len => (0, len),
         };
         out.push_str(&rest[..visible]);
-        out.extend(
-            rest[..blank]
-                .chars()
-                .map(|c| if c == '\n' { c } else { ' ' }),
-        );
+        out.extend(rest[..blank].chars().map(|c| if c == '\n' { c } else { ' ' }));
         rest = &rest[visible + blank..];
     }
     out
@@ -99,11 +95,7 @@ fn character_len(rest: &str) -> usize {
         Some(_) => inside.next() == Some('\''),
         None => false,
     };
-    if is_character {
-        quoted_len(rest, '\'')
-    } else {
-        0
-    }
+    if is_character { quoted_len(rest, '\'') } else { 0 }
 }
 
 #[test]

@@ -15,9 +15,7 @@ pub(crate) fn uncommented(source: &Source) -> Vec<Finding> {
         .iter()
         .enumerate()
         .filter(|(index, line)| declares(line) && starts_here(*index) && !is_commented(*index));
-    found
-        .map(|(index, line)| source.finding(index, format!("no comment on `{line}`")))
-        .collect()
+    found.map(|(index, line)| source.finding(index, format!("no comment on `{line}`"))).collect()
 }
 
 fn declares(line: &str) -> bool {
@@ -46,12 +44,6 @@ fn an_element_without_a_comment_is_found() {
     for comment in ["// A.\n", "  // B.\n", "  // E.\n", "    // F.\n"] {
         assert_eq!(uncommented_in(&fine.replace(comment, "")), 1, "{comment}");
     }
-    assert_eq!(
-        uncommented_in("service S {\n  rpc M(A) returns (B);\n}\n"),
-        2
-    );
-    assert_eq!(
-        uncommented_in("// E.\nenum E {\n  E_UNSPECIFIED = 0;\n}\n"),
-        1
-    );
+    assert_eq!(uncommented_in("service S {\n  rpc M(A) returns (B);\n}\n"), 2);
+    assert_eq!(uncommented_in("// E.\nenum E {\n  E_UNSPECIFIED = 0;\n}\n"), 1);
 }

@@ -17,11 +17,7 @@ pub(crate) fn long_functions(source: &Source) -> Vec<Finding> {
     let code = source.code();
     let lines: Vec<&str> = code.lines().collect();
     let mut findings = Vec::new();
-    for (index, _) in lines
-        .iter()
-        .enumerate()
-        .filter(|(_, line)| starts_function(line))
-    {
+    for (index, _) in lines.iter().enumerate().filter(|(_, line)| starts_function(line)) {
         let length = function_len(&lines[index..]);
         if length > FUNCTION_LINES_MAX {
             let max = FUNCTION_LINES_MAX;
@@ -38,10 +34,7 @@ fn function_len(lines: &[&str]) -> usize {
     let own = lines.first().map_or(0, |line| indent(line));
     let is_end = |line: &&&str| line.trim_end().ends_with(['{', '}', ';']);
     let signature = lines.iter().take_while(|line| !is_end(line)).count();
-    if lines
-        .get(signature)
-        .is_none_or(|line| !line.trim_end().ends_with('{'))
-    {
+    if lines.get(signature).is_none_or(|line| !line.trim_end().ends_with('{')) {
         return 0;
     }
     let rest = lines.iter().skip(signature + 1).map(|line| line.trim_end());
@@ -59,20 +52,12 @@ fn starts_function(line: &str) -> bool {
 
 /// Tests that do not run.
 pub(crate) fn ignored_tests(source: &Source) -> Vec<Finding> {
-    code_lines(
-        source,
-        |line| line.contains("#[ignore"),
-        "a test that does not run",
-    )
+    code_lines(source, |line| line.contains("#[ignore"), "a test that does not run")
 }
 
 /// Prints that someone forgot.
 pub(crate) fn debug_prints(source: &Source) -> Vec<Finding> {
-    code_lines(
-        source,
-        |line| line.contains("dbg!("),
-        "a print for debugging",
-    )
+    code_lines(source, |line| line.contains("dbg!("), "a print for debugging")
 }
 
 /// A comparison as a statement, which asserts nothing and compiles.
@@ -122,27 +107,16 @@ pub(crate) fn missing_docs(source: &Source) -> Vec<Finding> {
 
 /// Files that no other file of their crate names as a module, so that they are not compiled.
 pub(crate) fn orphans(sources: &[Source]) -> Vec<Finding> {
-    let manifests = || {
-        sources
-            .iter()
-            .filter(|source| source.file_name() == "Cargo.toml")
-    };
+    let manifests = || sources.iter().filter(|source| source.file_name() == "Cargo.toml");
     let crates: Vec<&str> = manifests().map(|manifest| folder(&manifest.path)).collect();
     // The innermost crate that has the file.
     let crate_of = |path: &str| {
         let around = crates.iter().filter(|folder| path.starts_with(**folder));
-        around
-            .max_by_key(|folder| folder.len())
-            .copied()
-            .unwrap_or_default()
+        around.max_by_key(|folder| folder.len()).copied().unwrap_or_default()
     };
     let rust = || sources.iter().filter(|source| source.is_rust());
     let named: BTreeSet<(&str, String)> = rust()
-        .flat_map(|source| {
-            modules(source)
-                .into_iter()
-                .map(|name| (crate_of(&source.path), name))
-        })
+        .flat_map(|source| modules(source).into_iter().map(|name| (crate_of(&source.path), name)))
         .collect();
     let targets: BTreeSet<String> = manifests().flat_map(target_paths).collect();
     let is_known = |source: &&Source| {
@@ -164,28 +138,16 @@ pub(crate) fn orphans(sources: &[Source]) -> Vec<Finding> {
 
 /// The files that a manifest names.
 fn target_paths(manifest: &Source) -> Vec<String> {
-    let paths = manifest
-        .text
-        .lines()
-        .filter_map(|line| line.trim().strip_prefix("path = \""));
+    let paths = manifest.text.lines().filter_map(|line| line.trim().strip_prefix("path = \""));
     let paths = paths.map(|path| path.trim_end_matches('"'));
-    paths
-        .map(|path| format!("{}{path}", folder(&manifest.path)))
-        .collect()
+    paths.map(|path| format!("{}{path}", folder(&manifest.path))).collect()
 }
 
 /// The names of the modules that a file takes from other files.
 fn modules(source: &Source) -> Vec<String> {
     let module = |line: &str| {
-        let name = line
-            .trim()
-            .strip_suffix(';')?
-            .split_once("mod ")?
-            .1
-            .to_owned();
-        name.chars()
-            .all(|c| c.is_alphanumeric() || c == '_')
-            .then_some(name)
+        let name = line.trim().strip_suffix(';')?.split_once("mod ")?.1.to_owned();
+        name.chars().all(|c| c.is_alphanumeric() || c == '_').then_some(name)
     };
     source.code().lines().filter_map(module).collect()
 }
@@ -200,9 +162,7 @@ fn code_lines(source: &Source, bad: impl Fn(&str) -> bool, what: &str) -> Vec<Fi
     }
     let code = source.code();
     let lines = code.lines().enumerate().filter(|(_, line)| bad(line));
-    lines
-        .map(|(index, _)| source.finding(index, what))
-        .collect()
+    lines.map(|(index, _)| source.finding(index, what)).collect()
 }
 
 #[cfg(test)]
@@ -218,9 +178,7 @@ mod tests {
         let function = |indent: &str, first_line: &str, lines: usize| {
             let body = format!("{indent}    a();\n").repeat(lines);
             let other = format!("{indent}fn g() {{\n{indent}}}\n");
-            rust(&format!(
-                "{indent}{first_line}\n{body}\n// c\n{indent}}}\n{other}"
-            ))
+            rust(&format!("{indent}{first_line}\n{body}\n// c\n{indent}}}\n{other}"))
         };
 
         for indent in ["", "    "] {
@@ -230,23 +188,14 @@ mod tests {
                 assert_eq!(long_functions(&function(indent, first_line, 71)).len(), 1);
             }
         }
-        let declared = format!(
-            "    fn f(\n        &self,\n    );\n{}",
-            "    a();\n".repeat(80)
-        );
+        let declared = format!("    fn f(\n        &self,\n    );\n{}", "    a();\n".repeat(80));
         assert_eq!(long_functions(&rust(&declared)), []);
     }
 
     #[test]
     fn a_test_that_is_ignored_is_found() {
-        assert_eq!(
-            ignored_tests(&rust("#[test]\n    #[ignore = \"slow\"]")).len(),
-            1
-        );
-        assert_eq!(
-            ignored_tests(&rust("// #[ignore]\nlet a = \"#[ignore]\";")),
-            []
-        );
+        assert_eq!(ignored_tests(&rust("#[test]\n    #[ignore = \"slow\"]")).len(), 1);
+        assert_eq!(ignored_tests(&rust("// #[ignore]\nlet a = \"#[ignore]\";")), []);
     }
 
     #[test]
@@ -278,10 +227,7 @@ mod tests {
         assert_eq!(missing_docs(&rust("use std::fmt;")).len(), 1);
         assert_eq!(missing_docs(&rust("// Not a doc comment.")).len(), 1);
         assert_eq!(missing_docs(&rust("//! What it is for.")), []);
-        assert_eq!(
-            missing_docs(&Source::new("a/src/b/tests.rs", "use super::*;")),
-            []
-        );
+        assert_eq!(missing_docs(&Source::new("a/src/b/tests.rs", "use super::*;")), []);
     }
 
     #[test]
@@ -300,9 +246,6 @@ mod tests {
         assert_eq!(orphans(&crate_of("mod b;\npub mod d;")), []);
         let found = orphans(&crate_of("mod b;\n// mod d;"));
         assert_eq!(found.len(), 1);
-        assert!(
-            found[0].to_string().starts_with("a/src/d/mod.rs:"),
-            "{found:?}"
-        );
+        assert!(found[0].to_string().starts_with("a/src/d/mod.rs:"), "{found:?}");
     }
 }

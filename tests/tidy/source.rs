@@ -36,9 +36,7 @@ impl Source {
     /// The ending of its name, without the dot.
     pub(crate) fn extension(&self) -> &str {
         let path = Path::new(&self.path);
-        path.extension()
-            .and_then(|ending| ending.to_str())
-            .unwrap_or_default()
+        path.extension().and_then(|ending| ending.to_str()).unwrap_or_default()
     }
 
     /// Its last part.
@@ -72,9 +70,7 @@ impl fmt::Display for Finding {
 
 fn root() -> PathBuf {
     let own = Path::new(env!("CARGO_MANIFEST_DIR"));
-    own.parent()
-        .expect("this crate is a folder of the repository")
-        .to_owned()
+    own.parent().expect("this crate is a folder of the repository").to_owned()
 }
 
 /// Every text file that git knows or would add; outside of a checkout, every one that is not in a
@@ -93,17 +89,8 @@ pub(crate) fn all() -> Vec<Source> {
 fn known_to_git(root: &Path) -> Option<Vec<String>> {
     let mut list = Command::new("git");
     list.current_dir(root);
-    list.args([
-        "ls-files",
-        "--cached",
-        "--others",
-        "--exclude-standard",
-        "-z",
-    ]);
-    let output = list
-        .output()
-        .ok()
-        .filter(|output| output.status.success())?;
+    list.args(["ls-files", "--cached", "--others", "--exclude-standard", "-z"]);
+    let output = list.output().ok().filter(|output| output.status.success())?;
     let names = String::from_utf8(output.stdout).expect("names in UTF-8");
     Some(names.split_terminator('\0').map(str::to_owned).collect())
 }
@@ -113,10 +100,7 @@ fn walk(root: &Path) -> Vec<String> {
     while let Some(folder) = folders.pop() {
         for entry in std::fs::read_dir(&folder).expect("a readable folder") {
             let path = entry.expect("a readable entry").path();
-            let name = path
-                .file_name()
-                .and_then(|name| name.to_str())
-                .unwrap_or_default();
+            let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
             let is_output = matches!(name, "target" | "artifacts" | "node_modules" | ".git");
             if path.is_dir() && !is_output {
                 folders.push(path);
@@ -133,10 +117,7 @@ fn walk(root: &Path) -> Vec<String> {
 fn a_walk_and_git_find_the_same_sources() {
     let root = root();
     let rust = |paths: Vec<String>| {
-        let mut rust: Vec<_> = paths
-            .into_iter()
-            .filter(|path| path.ends_with(".rs"))
-            .collect();
+        let mut rust: Vec<_> = paths.into_iter().filter(|path| path.ends_with(".rs")).collect();
         rust.retain(|path| root.join(path).exists());
         rust.sort();
         rust

@@ -8,10 +8,7 @@ const COLUMNS_MAX: usize = 120;
 /// Files that are written by hand and read as a whole.
 fn is_code(source: &Source) -> bool {
     let lock = source.file_name() == "package-lock.json";
-    matches!(
-        source.extension(),
-        "rs" | "proto" | "sh" | "py" | "js" | "c"
-    ) && !lock
+    matches!(source.extension(), "rs" | "proto" | "sh" | "py" | "js" | "c") && !lock
 }
 
 /// Rust files of more than 500 lines.
@@ -33,11 +30,7 @@ pub(crate) fn long_lines(source: &Source) -> Vec<Finding> {
 /// Marks of work left undone that do not say where it is tracked: `(#12)` must follow.
 pub(crate) fn open_ends(source: &Source) -> Vec<Finding> {
     // Written apart, lest this file break its own rule.
-    let marks = [
-        concat!("TO", "DO"),
-        concat!("FIX", "ME"),
-        concat!("XX", "X:"),
-    ];
+    let marks = [concat!("TO", "DO"), concat!("FIX", "ME"), concat!("XX", "X:")];
     let is_open = |line: &str| {
         marks.iter().any(|mark| {
             line.match_indices(mark).any(|(at, _)| {
@@ -50,9 +43,7 @@ pub(crate) fn open_ends(source: &Source) -> Vec<Finding> {
 }
 
 fn is_tracked(after_mark: &str) -> bool {
-    let number = after_mark
-        .strip_prefix("(#")
-        .and_then(|rest| rest.split_once(')'));
+    let number = after_mark.strip_prefix("(#").and_then(|rest| rest.split_once(')'));
     number.is_some_and(|(number, _)| number.parse::<u32>().is_ok())
 }
 
@@ -76,16 +67,8 @@ pub(crate) fn registry_hosts(source: &Source) -> Vec<Finding> {
 
 /// Files and folders with a name that says nothing.
 pub(crate) fn empty_names(source: &Source) -> Vec<Finding> {
-    const NAMES: [&str; 8] = [
-        "common",
-        "core",
-        "helper",
-        "helpers",
-        "misc",
-        "shared_code",
-        "util",
-        "utils",
-    ];
+    const NAMES: [&str; 8] =
+        ["common", "core", "helper", "helpers", "misc", "shared_code", "util", "utils"];
     let mut findings = Vec::new();
     for part in source.path.split('/') {
         let stem = part.split('.').next().unwrap_or_default();
@@ -95,10 +78,7 @@ pub(crate) fn empty_names(source: &Source) -> Vec<Finding> {
     }
     if source.is_rust() {
         for (index, line) in source.code().lines().enumerate() {
-            let name = line
-                .trim_start()
-                .trim_start_matches("pub ")
-                .strip_prefix("mod ");
+            let name = line.trim_start().trim_start_matches("pub ").strip_prefix("mod ");
             let name = name.map(|name| name.trim_end_matches([';', '{', ' ']));
             if let Some(name) = name.filter(|name| NAMES.contains(name)) {
                 findings.push(source.finding(index, format!("a name that says nothing: `{name}`")));
@@ -110,10 +90,7 @@ pub(crate) fn empty_names(source: &Source) -> Vec<Finding> {
 
 fn lines_where(source: &Source, bad: impl Fn(&str) -> bool, what: &str) -> Vec<Finding> {
     let lines = source.text.lines().enumerate();
-    lines
-        .filter(|(_, line)| bad(line))
-        .map(|(index, _)| source.finding(index, what))
-        .collect()
+    lines.filter(|(_, line)| bad(line)).map(|(index, _)| source.finding(index, what)).collect()
 }
 
 #[cfg(test)]
@@ -146,20 +123,10 @@ mod tests {
     fn undone_work_without_an_issue_is_found() {
         let (one, other) = (concat!("TO", "DO"), concat!("FIX", "ME"));
         for open in ["", ": later", "(me)", "(#)", "(#x)"] {
-            assert_eq!(
-                open_ends(&rust(&format!("// {one}{open}"))).len(),
-                1,
-                "{open}"
-            );
-            assert_eq!(
-                open_ends(&Source::new("a.sh", &format!("# {other}{open}"))).len(),
-                1
-            );
+            assert_eq!(open_ends(&rust(&format!("// {one}{open}"))).len(), 1, "{open}");
+            assert_eq!(open_ends(&Source::new("a.sh", &format!("# {other}{open}"))).len(), 1);
         }
-        assert_eq!(
-            open_ends(&rust(&format!("// {one}(#12): later, AU{one}"))),
-            []
-        );
+        assert_eq!(open_ends(&rust(&format!("// {one}(#12): later, AU{one}"))), []);
     }
 
     #[test]
@@ -167,30 +134,15 @@ mod tests {
         let text = concat!("https://static.crates", ".io/x");
 
         assert_eq!(registry_hosts(&Source::new("a.toml", text)).len(), 1);
-        assert_eq!(
-            registry_hosts(&Source::new("tests/fuzz/Cargo.lock", text)),
-            []
-        );
-        assert_eq!(
-            registry_hosts(&Source::new("a.md", "the crates of this workspace")),
-            []
-        );
+        assert_eq!(registry_hosts(&Source::new("tests/fuzz/Cargo.lock", text)), []);
+        assert_eq!(registry_hosts(&Source::new("a.md", "the crates of this workspace")), []);
     }
 
     #[test]
     fn a_name_that_says_nothing_is_found() {
         assert_eq!(empty_names(&Source::new("a/util.rs", "")).len(), 1);
-        assert_eq!(
-            empty_names(&Source::new("shared/common/lib.rs", "")).len(),
-            1
-        );
-        assert_eq!(
-            empty_names(&rust("fn a() {}\n    pub mod helpers {\n}")).len(),
-            1
-        );
-        assert_eq!(
-            empty_names(&rust("// mod util;\nmod utility;\nmod order;")),
-            []
-        );
+        assert_eq!(empty_names(&Source::new("shared/common/lib.rs", "")).len(), 1);
+        assert_eq!(empty_names(&rust("fn a() {}\n    pub mod helpers {\n}")).len(), 1);
+        assert_eq!(empty_names(&rust("// mod util;\nmod utility;\nmod order;")), []);
     }
 }

@@ -145,20 +145,10 @@ pub struct DeleteArgs {
 #[derive(Debug, Args)]
 pub struct EntityArgs {
     /// Partition key; may be ''
-    #[arg(
-        long,
-        short = 'p',
-        value_name = "KEY",
-        required_unless_present = "json_entity"
-    )]
+    #[arg(long, short = 'p', value_name = "KEY", required_unless_present = "json_entity")]
     pub(crate) partition_key: Option<String>,
     /// Row key; may be ''
-    #[arg(
-        long,
-        short = 'r',
-        value_name = "KEY",
-        required_unless_present = "json_entity"
-    )]
+    #[arg(long, short = 'r', value_name = "KEY", required_unless_present = "json_entity")]
     pub(crate) row_key: Option<String>,
     /// A property: name=text, or name:Edm.Int64=5 for another type (String, Int32, Int64, Double,
     /// Boolean, DateTime, Guid, Binary)
@@ -293,9 +283,7 @@ writes that happen meanwhile may or may not be in it.";
 
 /// Reads a time such as `500ms`, `10s`, `2m`, `1h`; a bare number is in seconds.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
-    let split = text
-        .find(|c: char| !c.is_ascii_digit())
-        .unwrap_or(text.len());
+    let split = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let (digits, unit) = text.split_at(split);
     let millis: u64 = match unit {
         "ms" => 1,

@@ -102,11 +102,7 @@ impl Tally {
     fn new() -> Self {
         let latency_micros = Histogram::new_with_bounds(1, LATENCY_MICROS_MAX, 3)
             .expect("the bounds of the histogram are constant and valid");
-        Self {
-            latency_micros,
-            entities: 0,
-            errors: BTreeMap::new(),
-        }
+        Self { latency_micros, entities: 0, errors: BTreeMap::new() }
     }
 
     pub(crate) fn call(&mut self, took: Duration) {
@@ -115,9 +111,7 @@ impl Tally {
     }
 
     pub(crate) fn entities(&mut self, count: usize) {
-        self.entities = self
-            .entities
-            .saturating_add(u64::try_from(count).unwrap_or_default());
+        self.entities = self.entities.saturating_add(u64::try_from(count).unwrap_or_default());
     }
 
     pub(crate) fn error(&mut self, code: Code) {
@@ -141,9 +135,7 @@ pub(crate) async fn run(command: BenchCommand, client: &ClientArgs) -> Result<()
     let BenchCommand::Table(args) = command;
     let session = Session::connect(client).await?;
     let table = format!("bench{:016x}", Random::from_system().next());
-    let request = session.request(CreateTableRequest {
-        table: table.clone(),
-    });
+    let request = session.request(CreateTableRequest { table: table.clone() });
     session.table().create_table(request).await?;
     let measured = tokio::select! {
         measured = measure(&args, client, &session, &table) => measured,
@@ -158,10 +150,7 @@ pub(crate) async fn run(command: BenchCommand, client: &ClientArgs) -> Result<()
     removed?;
     match tally.errors.values().sum::<u64>() {
         0 => Ok(()),
-        failed => Err(CliError::Rows(format!(
-            "{} calls failed",
-            thousands(failed)
-        ))),
+        failed => Err(CliError::Rows(format!("{} calls failed", thousands(failed)))),
     }
 }
 
@@ -185,12 +174,7 @@ async fn measure(
     let mut callers = JoinSet::new();
     for (number, channel) in (0..args.clients).zip(channels.iter().cycle()) {
         let client = RawClient::new(channel.clone());
-        let worker = Worker {
-            load: load.clone(),
-            number,
-            measured_from,
-            end,
-        };
+        let worker = Worker { load: load.clone(), number, measured_from, end };
         callers.spawn(async move {
             let mut tally = Tally::new();
             worker.run(client, &mut tally).await;
@@ -220,10 +204,7 @@ fn print(output: &mut Output, args: &TableBenchArgs, tally: &Tally) -> Result<()
         .iter()
         .map(|(code, count)| (crate::errors::code_name(Code::from(*code)), *count))
         .collect();
-    let operation = args
-        .op
-        .to_possible_value()
-        .map(|op| op.get_name().to_owned());
+    let operation = args.op.to_possible_value().map(|op| op.get_name().to_owned());
     let operation = operation.unwrap_or_default();
     let mut latency: Vec<(&str, u64)> = PERCENTILES
         .iter()
@@ -231,10 +212,8 @@ fn print(output: &mut Output, args: &TableBenchArgs, tally: &Tally) -> Result<()
         .collect();
     latency.push(("max", tally.latency_micros.max()));
     if output.is_json() {
-        let latency: serde_json::Map<_, _> = latency
-            .into_iter()
-            .map(|(name, micros)| (name.to_owned(), json!(micros)))
-            .collect();
+        let latency: serde_json::Map<_, _> =
+            latency.into_iter().map(|(name, micros)| (name.to_owned(), json!(micros))).collect();
         let object = json!({
             "op": operation,
             "clients": args.clients,

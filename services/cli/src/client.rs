@@ -35,10 +35,7 @@ impl Session {
     /// Connects. The connection is made again by itself when it breaks.
     pub(crate) async fn connect(args: &ClientArgs) -> Result<Self, CliError> {
         let channel = connect(&args.endpoint).await?;
-        Ok(Self {
-            channel,
-            timeout: args.timeout,
-        })
+        Ok(Self { channel, timeout: args.timeout })
     }
 
     /// A client of the table service.
@@ -68,9 +65,7 @@ pub(crate) async fn connect(endpoint: &str) -> Result<Channel, CliError> {
     };
     let target = Endpoint::from_shared(endpoint.to_owned()).map_err(usage)?;
     if target.uri().scheme_str() != Some("http") {
-        return Err(CliError::Usage(format!(
-            "endpoint must begin with http://: `{endpoint}`"
-        )));
+        return Err(CliError::Usage(format!("endpoint must begin with http://: `{endpoint}`")));
     }
     target
         .connect_timeout(CONNECT_TIMEOUT)
@@ -121,9 +116,7 @@ impl Retries {
         if !is_retryable(status) || self.failed >= TRIES_MAX {
             return None;
         }
-        let longest = WAIT_FIRST
-            .saturating_mul(1 << self.failed.min(10))
-            .min(WAIT_MAX);
+        let longest = WAIT_FIRST.saturating_mul(1 << self.failed.min(10)).min(WAIT_MAX);
         self.failed = self.failed.saturating_add(1);
         let asked = errors::retry_after(&status.get_error_details()).unwrap_or_default();
         let jittered = longest.mul_f64(0.5 + self.random.unit() / 2.0);
@@ -202,12 +195,7 @@ mod tests {
 
     #[tokio::test]
     async fn endpoints_that_are_no_addresses_are_usage_errors() {
-        for endpoint in [
-            "",
-            "not an address",
-            "https://localhost:1",
-            "localhost:50051",
-        ] {
+        for endpoint in ["", "not an address", "https://localhost:1", "localhost:50051"] {
             let error = connect(endpoint).await.unwrap_err();
             assert!(matches!(error, CliError::Usage(_)), "{endpoint}: {error}");
         }

@@ -21,10 +21,7 @@ pub(crate) fn parse(text: &str) -> Option<Timestamp> {
         OffsetDateTime::parse(&format!("{text}Z"), &Rfc3339).ok()?
     };
     let digits = clock.split_once('.').map_or("", |(_, rest)| rest);
-    let digits = digits
-        .split(|c: char| !c.is_ascii_digit())
-        .next()
-        .unwrap_or_default();
+    let digits = digits.split(|c: char| !c.is_ascii_digit()).next().unwrap_or_default();
     let finest = digits.get(7..).unwrap_or_default();
     let utc = parsed.to_offset(time::UtcOffset::UTC);
     // Ten digits and more are cut by the parser, so the text itself is checked.
@@ -34,10 +31,7 @@ pub(crate) fn parse(text: &str) -> Option<Timestamp> {
     if !exact || ticks % TICK_NANOS != 0 || !(1601..=9999).contains(&utc.year()) {
         return None;
     }
-    Some(Timestamp {
-        seconds: utc.unix_timestamp(),
-        nanos: ticks,
-    })
+    Some(Timestamp { seconds: utc.unix_timestamp(), nanos: ticks })
 }
 
 /// Writes a date and time; `None` when it is outside of the years 0 to 9999.
@@ -73,27 +67,14 @@ mod tests {
     fn dates_keep_every_tick_and_drop_trailing_zeros() {
         for (given, expected) in [
             ("1601-01-01T00:00:00Z", "1601-01-01T00:00:00Z"),
-            (
-                "9999-12-31T23:59:59.9999999Z",
-                "9999-12-31T23:59:59.9999999Z",
-            ),
+            ("9999-12-31T23:59:59.9999999Z", "9999-12-31T23:59:59.9999999Z"),
             ("2026-01-31T08:00:00.2000000Z", "2026-01-31T08:00:00.2Z"),
             ("2026-01-31T08:00:00.000Z", "2026-01-31T08:00:00Z"),
-            (
-                "1969-12-31T23:59:59.0000001",
-                "1969-12-31T23:59:59.0000001Z",
-            ),
+            ("1969-12-31T23:59:59.0000001", "1969-12-31T23:59:59.0000001Z"),
             ("2026-01-31T08:00:00+02:00", "2026-01-31T06:00:00Z"),
-            (
-                "2026-01-31T08:00:00.123456700Z",
-                "2026-01-31T08:00:00.1234567Z",
-            ),
+            ("2026-01-31T08:00:00.123456700Z", "2026-01-31T08:00:00.1234567Z"),
         ] {
-            assert_eq!(
-                format(&parse(given).unwrap()).unwrap(),
-                expected,
-                "given {given}"
-            );
+            assert_eq!(format(&parse(given).unwrap()).unwrap(), expected, "given {given}");
         }
     }
 

@@ -53,12 +53,10 @@ impl EdmType {
     /// The rule that the name breaks.
     pub(crate) fn parse(name: &str) -> Result<Self, String> {
         let short = name.strip_prefix("Edm.").unwrap_or(name);
-        ALL.into_iter()
-            .find(|known| known.name().get(4..) == Some(short))
-            .ok_or_else(|| {
-                let names: Vec<_> = ALL.iter().map(|known| known.name()).collect();
-                format!("unknown type `{name}`: must be one of {}", names.join(", "))
-            })
+        ALL.into_iter().find(|known| known.name().get(4..) == Some(short)).ok_or_else(|| {
+            let names: Vec<_> = ALL.iter().map(|known| known.name()).collect();
+            format!("unknown type `{name}`: must be one of {}", names.join(", "))
+        })
     }
 
     /// The type of a value.
@@ -100,9 +98,9 @@ pub(crate) fn parse_value(edm: EdmType, text: &str) -> Result<Kind, String> {
             "false" => Ok(Kind::BooleanValue(false)),
             _ => Err(rule("must be true or false")),
         },
-        EdmType::DateTime => datetime::parse(text)
-            .map(Kind::DatetimeValue)
-            .ok_or_else(|| rule(datetime::RULE)),
+        EdmType::DateTime => {
+            datetime::parse(text).map(Kind::DatetimeValue).ok_or_else(|| rule(datetime::RULE))
+        }
         EdmType::Guid if is_guid(text) => Ok(Kind::GuidValue(text.to_ascii_lowercase())),
         EdmType::Guid => Err(rule("must be hexadecimal digits in the form 8-4-4-4-12")),
         EdmType::Binary => STANDARD
@@ -136,12 +134,7 @@ pub(crate) fn format_double(number: f64) -> String {
     if number.is_nan() {
         "NaN".to_owned()
     } else if number.is_infinite() {
-        if number > 0.0 {
-            "Infinity"
-        } else {
-            "-Infinity"
-        }
-        .to_owned()
+        if number > 0.0 { "Infinity" } else { "-Infinity" }.to_owned()
     } else {
         format!("{number:?}")
     }
@@ -182,9 +175,7 @@ mod tests {
     use super::*;
 
     fn round_trip(edm: EdmType, text: &str) -> String {
-        format_value(&parse_value(edm, text).unwrap())
-            .unwrap()
-            .into_owned()
+        format_value(&parse_value(edm, text).unwrap()).unwrap().into_owned()
     }
 
     #[test]

@@ -55,11 +55,7 @@ pub(crate) fn write(out: &mut Vec<u8>, entity: &Entity, meta: Meta) -> Result<()
         string(out, &datetime::format(at).ok_or("timestamp out of range")?);
     }
     for property in &entity.properties {
-        if let Some(kind) = property
-            .value
-            .as_ref()
-            .and_then(|value| value.kind.as_ref())
-        {
+        if let Some(kind) = property.value.as_ref().and_then(|value| value.kind.as_ref()) {
             out.push(b',');
             write_property(out, &property.name, kind)?;
         }
@@ -152,10 +148,7 @@ pub(crate) fn parse(text: &[u8]) -> Result<Entity, FieldError> {
             _ => {
                 if let Some(kind) = value(name, raw, declared)? {
                     let value = Some(Value { kind: Some(kind) });
-                    entity.properties.push(Property {
-                        name: name.to_owned(),
-                        value,
-                    });
+                    entity.properties.push(Property { name: name.to_owned(), value });
                 }
             }
         }
@@ -171,11 +164,7 @@ fn missing(key: &str) -> FieldError {
 }
 
 fn malformed(text: &[u8], error: &serde_json::Error) -> FieldError {
-    FieldError::new(
-        "",
-        String::from_utf8_lossy(text),
-        format!("must be one JSON object: {error}"),
-    )
+    FieldError::new("", String::from_utf8_lossy(text), format!("must be one JSON object: {error}"))
 }
 
 fn reject_repeats<'a>(names: impl Iterator<Item = &'a str>) -> Result<(), FieldError> {
@@ -211,9 +200,7 @@ fn value(
     let quoted: Cow<'_, str> = match text.as_bytes().first() {
         Some(b'n') => return Ok(None),
         Some(b'{' | b'[') => {
-            return Err(fail(
-                "must be a string, a number, true, false or null".to_owned(),
-            ));
+            return Err(fail("must be a string, a number, true, false or null".to_owned()));
         }
         Some(b'"') => {
             let text: String =
@@ -236,21 +223,16 @@ fn value(
     };
     let edm = declared.unwrap_or(natural);
     let fits = edm == natural
-        || matches!(
-            (edm, natural),
-            (EdmType::Double | EdmType::Int64, EdmType::Int32)
-        );
+        || matches!((edm, natural), (EdmType::Double | EdmType::Int64, EdmType::Int32));
     if !fits {
         return Err(fail(format!("{}: does not fit the JSON value", edm.name())));
     }
-    edm::parse_value(edm, &quoted)
-        .map(Some)
-        .map_err(|rule| match declared {
-            None if natural == EdmType::Int32 => fail(format!(
-                "{rule}; declare larger ones with `{name}{ANNOTATION}`:`Edm.Int64`"
-            )),
-            _ => fail(rule),
-        })
+    edm::parse_value(edm, &quoted).map(Some).map_err(|rule| match declared {
+        None if natural == EdmType::Int32 => {
+            fail(format!("{rule}; declare larger ones with `{name}{ANNOTATION}`:`Edm.Int64`"))
+        }
+        _ => fail(rule),
+    })
 }
 
 /// The members of an object in their order, repeats included.

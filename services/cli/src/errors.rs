@@ -171,11 +171,7 @@ fn call_text(status: &Status) -> String {
             let _ = write!(text, "\n  code: {code}");
         }
     }
-    for violation in details
-        .bad_request()
-        .iter()
-        .flat_map(|bad| &bad.field_violations)
-    {
+    for violation in details.bad_request().iter().flat_map(|bad| &bad.field_violations) {
         let rule = format!("{}: {}", violation.field, violation.description);
         // A single violation is often the whole message.
         if rule != status.message() {
@@ -326,14 +322,7 @@ mod tests {
         assert_eq!(CliError::Usage(String::new()).code(), 2);
         assert_eq!(CliError::Rows(String::new()).code(), 1);
         let endpoint = String::new();
-        assert_eq!(
-            CliError::Connect {
-                endpoint,
-                cause: String::new()
-            }
-            .code(),
-            5
-        );
+        assert_eq!(CliError::Connect { endpoint, cause: String::new() }.code(), 5);
     }
 
     #[test]

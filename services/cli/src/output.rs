@@ -21,10 +21,7 @@ pub(crate) struct Output {
 impl Output {
     /// Writes to standard output.
     pub(crate) fn standard(json: bool) -> Self {
-        Self {
-            out: Box::new(BufWriter::new(io::stdout())),
-            json,
-        }
+        Self { out: Box::new(BufWriter::new(io::stdout())), json }
     }
 
     /// Whether programs read the output.
@@ -39,11 +36,7 @@ impl Output {
 
     /// Prints `human`, or for programs the object `json`.
     pub(crate) fn either(&mut self, human: &str, json: &serde_json::Value) -> Result<(), CliError> {
-        if self.json {
-            self.line(&json.to_string())
-        } else {
-            self.line(human)
-        }
+        if self.json { self.line(&json.to_string()) } else { self.line(human) }
     }
 
     /// Prints a table with a header.
@@ -133,9 +126,7 @@ pub(crate) fn cost_text(cost: &QueryCost) -> String {
 
 /// A scope as the contract spells it, without its prefix.
 pub(crate) fn scope_name(scope: i32) -> &'static str {
-    let name = QueryScope::try_from(scope)
-        .unwrap_or_default()
-        .as_str_name();
+    let name = QueryScope::try_from(scope).unwrap_or_default().as_str_name();
     name.strip_prefix("QUERY_SCOPE_").unwrap_or(name)
 }
 
@@ -161,12 +152,7 @@ pub(crate) fn bytes(number: u64) -> String {
 fn grid(entities: &[Entity]) -> Result<(Vec<String>, Vec<Vec<String>>), CliError> {
     let mut names: Vec<&str> = entities
         .iter()
-        .flat_map(|entity| {
-            entity
-                .properties
-                .iter()
-                .map(|property| property.name.as_str())
-        })
+        .flat_map(|entity| entity.properties.iter().map(|property| property.name.as_str()))
         .collect();
     names.sort_unstable();
     names.dedup();
@@ -174,17 +160,10 @@ fn grid(entities: &[Entity]) -> Result<(Vec<String>, Vec<Vec<String>>), CliError
     for entity in entities {
         let mut row = vec![entity.partition_key.clone(), entity.row_key.clone()];
         for name in &names {
-            let property = entity
-                .properties
-                .iter()
-                .find(|property| property.name == *name);
-            let kind = property
-                .and_then(|p| p.value.as_ref())
-                .and_then(|v| v.kind.as_ref());
+            let property = entity.properties.iter().find(|property| property.name == *name);
+            let kind = property.and_then(|p| p.value.as_ref()).and_then(|v| v.kind.as_ref());
             row.push(match kind {
-                Some(kind) => edm::format_value(kind)
-                    .map_err(CliError::Protocol)?
-                    .into_owned(),
+                Some(kind) => edm::format_value(kind).map_err(CliError::Protocol)?.into_owned(),
                 None => String::new(),
             });
         }

@@ -93,11 +93,7 @@ impl RawClient {
     ) -> Result<Streaming<Bytes>, Status> {
         self.ready().await?;
         let path = http::uri::PathAndQuery::from_static(method.0);
-        Ok(self
-            .0
-            .server_streaming(Request::new(request), path, Raw)
-            .await?
-            .into_inner())
+        Ok(self.0.server_streaming(Request::new(request), path, Raw).await?.into_inner())
     }
 
     /// A stream of requests, a stream of answers.
@@ -108,18 +104,11 @@ impl RawClient {
     ) -> Result<Streaming<Bytes>, Status> {
         self.ready().await?;
         let path = http::uri::PathAndQuery::from_static(method.0);
-        Ok(self
-            .0
-            .streaming(Request::new(requests), path, Raw)
-            .await?
-            .into_inner())
+        Ok(self.0.streaming(Request::new(requests), path, Raw).await?.into_inner())
     }
 
     async fn ready(&mut self) -> Result<(), Status> {
         // The channel itself is always ready unless its connection cannot be made.
-        self.0
-            .ready()
-            .await
-            .map_err(|error| Status::from_error(Box::new(error)))
+        self.0.ready().await.map_err(|error| Status::from_error(Box::new(error)))
     }
 }

@@ -80,11 +80,7 @@ impl FieldError {
         value: impl Into<String>,
         rule: impl Into<String>,
     ) -> Self {
-        Self {
-            field: field.into(),
-            value: value.into(),
-            rule: rule.into(),
-        }
+        Self { field: field.into(), value: value.into(), rule: rule.into() }
     }
 }
 
@@ -147,11 +143,7 @@ pub(crate) enum RowWriter<W: Write> {
 impl<W: Write> RowWriter<W> {
     /// A writer of JSONL.
     pub(crate) fn jsonl(out: W, meta: Meta) -> Self {
-        Self::Jsonl {
-            out,
-            line: Vec::new(),
-            meta,
-        }
+        Self::Jsonl { out, line: Vec::new(), meta }
     }
 
     /// Writes an entity.
@@ -197,14 +189,7 @@ pub(crate) struct Budget<R> {
 
 impl<R> Budget<R> {
     pub(crate) fn new(inner: R) -> Self {
-        Self {
-            inner,
-            left: ROW_BYTES_MAX,
-            total: 0,
-            last: 0,
-            crlf: false,
-            first_line: true,
-        }
+        Self { inner, left: ROW_BYTES_MAX, total: 0, last: 0, crlf: false, first_line: true }
     }
 
     /// Allows one more row.
@@ -225,9 +210,7 @@ impl<R: Read> Read for Budget<R> {
             self.first_line = false;
         }
         self.last = bytes.last().copied().unwrap_or(self.last);
-        self.total = self
-            .total
-            .saturating_add(u64::try_from(read).unwrap_or(u64::MAX));
+        self.total = self.total.saturating_add(u64::try_from(read).unwrap_or(u64::MAX));
         self.left = self.left.checked_sub(read).ok_or_else(too_long)?;
         Ok(read)
     }
@@ -235,10 +218,7 @@ impl<R: Read> Read for Budget<R> {
 
 /// The error of a row longer than [`ROW_BYTES_MAX`].
 pub(crate) fn too_long() -> io::Error {
-    io::Error::new(
-        io::ErrorKind::InvalidData,
-        format!("row is longer than {ROW_BYTES_MAX} bytes"),
-    )
+    io::Error::new(io::ErrorKind::InvalidData, format!("row is longer than {ROW_BYTES_MAX} bytes"))
 }
 
 #[cfg(test)]

@@ -26,10 +26,7 @@ struct Context {
 /// Runs a command.
 pub(crate) async fn run(command: TableCommand, client: &ClientArgs) -> Result<(), CliError> {
     let session = Session::connect(client).await?;
-    let mut context = Context {
-        session,
-        output: Output::standard(client.json),
-    };
+    let mut context = Context { session, output: Output::standard(client.json) };
     dispatch(&mut context, command, client).await?;
     context.output.flush()
 }
@@ -40,51 +37,31 @@ async fn dispatch(
     client: &ClientArgs,
 ) -> Result<(), CliError> {
     match command {
-        TableCommand::Create {
-            table,
-            if_not_exists,
-        } => tables::create(context, table, if_not_exists).await,
+        TableCommand::Create { table, if_not_exists } => {
+            tables::create(context, table, if_not_exists).await
+        }
         TableCommand::List { prefix } => tables::list(context, prefix.as_deref()).await,
         TableCommand::Delete(args) => match (args.partition_key, args.row_key) {
             (Some(partition_key), Some(row_key)) => {
-                let key = entities::Key {
-                    table: args.table,
-                    partition_key,
-                    row_key,
-                };
+                let key = entities::Key { table: args.table, partition_key, row_key };
                 entities::delete(context, key, args.if_match).await
             }
             _ => tables::delete(context, args.table, args.yes).await,
         },
         TableCommand::Insert { table, entity } => entities::insert(context, table, entity).await,
-        TableCommand::Upsert {
-            table,
-            mode,
-            entity,
-        } => entities::upsert(context, table, mode, entity).await,
-        TableCommand::Get {
-            table,
-            partition_key,
-            row_key,
-            select,
-            cost,
-        } => {
-            let key = entities::Key {
-                table,
-                partition_key,
-                row_key,
-            };
+        TableCommand::Upsert { table, mode, entity } => {
+            entities::upsert(context, table, mode, entity).await
+        }
+        TableCommand::Get { table, partition_key, row_key, select, cost } => {
+            let key = entities::Key { table, partition_key, row_key };
             entities::get(context, key, select, cost).await
         }
         TableCommand::Query(args) => query::run(context, args).await,
         TableCommand::Import(args) => Box::pin(import::run(context, args, client)).await,
         TableCommand::Export(args) => Box::pin(export::run(context, args, client)).await,
-        TableCommand::Explain {
-            table,
-            filter,
-            select,
-            analyze,
-        } => explain::run(context, table, filter, select, analyze).await,
+        TableCommand::Explain { table, filter, select, analyze } => {
+            explain::run(context, table, filter, select, analyze).await
+        }
         TableCommand::Stats { table: Some(table) } => stats::table(context, table).await,
         TableCommand::Stats { table: None } => stats::service(context).await,
     }

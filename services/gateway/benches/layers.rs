@@ -27,9 +27,7 @@ fn request() -> Request {
 }
 
 fn measure(criterion: &mut Criterion) {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.expect("a runtime");
     let inner =
         service_fn(|_: Request| async { Ok::<Response, Infallible>(Status::ok("").into_http()) });
@@ -42,10 +40,7 @@ fn measure(criterion: &mut Criterion) {
             .expect("the build wrote the descriptors"),
         random: || 7,
     };
-    let limits = Limits {
-        calls_max: 16,
-        answer_within_max: Duration::from_secs(60),
-    };
+    let limits = Limits { calls_max: 16, answer_within_max: Duration::from_secs(60) };
     let routes = Routes::default().with(SERVICE, Upstream::local(inner));
     for (name, service) in [
         ("service alone", CallService::new(inner)),

@@ -46,11 +46,7 @@ pub struct Observe {
 pub fn gateway(routes: Routes, limits: Limits, observe: Observe) -> CallService {
     let stack = ServiceBuilder::new()
         // First, so that it sees every call and the very answer that the client gets.
-        .layer(TraceLayer::new(
-            &observe.meter,
-            observe.methods,
-            observe.random,
-        ))
+        .layer(TraceLayer::new(&observe.meter, observe.methods, observe.random))
         // Before anything that could fail, and after what has to record the failure.
         .layer(PanicLayer)
         // Before admission: a call that is over must not hold its place.
@@ -58,9 +54,7 @@ pub fn gateway(routes: Routes, limits: Limits, observe: Observe) -> CallService 
         // Before credentials: shedding has to be the cheapest thing a server does under load.
         .layer(AdmissionLayer::new(limits.calls_max))
         // The place of credentials; until they are read, everybody is the development account.
-        .layer(CallerLayer::new(Caller {
-            account: AccountName::development(),
-        }))
+        .layer(CallerLayer::new(Caller { account: AccountName::development() }))
         // Last: the service answers from here.
         .service(routes);
     CallService::new(stack)

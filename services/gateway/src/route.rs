@@ -30,9 +30,7 @@ impl Routes {
 
 /// The full name of the service in the path of a call.
 fn service_of(path: &str) -> Option<&str> {
-    path.strip_prefix('/')?
-        .split_once('/')
-        .map(|(service, _)| service)
+    path.strip_prefix('/')?.split_once('/').map(|(service, _)| service)
 }
 
 impl Service<Request> for Routes {
@@ -93,9 +91,7 @@ mod tests {
 
     #[tokio::test]
     async fn the_first_part_of_the_path_picks_the_service() {
-        let routes = Routes::default()
-            .with("a.v1.A", named("a"))
-            .with("a.v1.AB", named("ab"));
+        let routes = Routes::default().with("a.v1.A", named("a")).with("a.v1.AB", named("ab"));
 
         assert_eq!(ask(&routes, "/a.v1.A/Get").await["x-name"], "a");
         assert_eq!(ask(&routes, "/a.v1.AB/Get").await["x-name"], "ab");

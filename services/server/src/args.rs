@@ -95,14 +95,8 @@ impl ServeArgs {
             ("storage.data_dir", self.data_dir.as_ref().map(path)),
             ("storage.ephemeral", yes(self.ephemeral)),
             ("server.roles", self.roles.as_ref().map(Roles::to_string)),
-            (
-                "server.listen",
-                self.listen.map(|address| address.to_string()),
-            ),
-            (
-                "server.admin",
-                self.admin.map(|address| address.to_string()),
-            ),
+            ("server.listen", self.listen.map(|address| address.to_string())),
+            ("server.admin", self.admin.map(|address| address.to_string())),
             ("server.allow_plaintext", yes(self.allow_plaintext)),
         ];
         let given = |(key, value): (_, Option<String>)| value.map(|value| (key, value));
@@ -120,12 +114,7 @@ pub struct HealthcheckArgs {
     #[arg(long, value_name = "URL")]
     pub endpoint: Option<String>,
     /// Ask about this service only, such as trestle.table.v1.TableService
-    #[arg(
-        long,
-        default_value = "",
-        hide_default_value = true,
-        value_name = "NAME"
-    )]
+    #[arg(long, default_value = "", hide_default_value = true, value_name = "NAME")]
     pub service: String,
 }
 

@@ -67,9 +67,7 @@ pub async fn compose(settings: &Settings, deps: Deps) -> Result<Node, Failure> {
     let health = Health::of(&[TABLE_SERVICE]).await;
     let mut tasks = Vec::new();
     let table = if roles.has(Role::Table) {
-        let engine = deps
-            .engine
-            .ok_or_else(|| missing("storage: the role table needs a store"))?;
+        let engine = deps.engine.ok_or_else(|| missing("storage: the role table needs a store"))?;
         tasks.push(watch_storage(&engine, &health));
         let clock = deps.clock;
         let table = TableRole::new(trestle_table::Deps { engine, clock });
@@ -87,11 +85,7 @@ pub async fn compose(settings: &Settings, deps: Deps) -> Result<Node, Failure> {
     let descriptors = trestle_proto::FILE_DESCRIPTOR_SET;
     let methods = Methods::from_descriptors(descriptors)
         .expect("the build wrote the descriptors, and reflection serves the same");
-    let observe = Observe {
-        meter: deps.meter,
-        methods,
-        random: deps.random,
-    };
+    let observe = Observe { meter: deps.meter, methods, random: deps.random };
     let limits = Limits {
         calls_max: settings.limits.calls_max,
         answer_within_max: Duration::from_secs(settings.limits.answer_within_seconds),
@@ -102,11 +96,7 @@ pub async fn compose(settings: &Settings, deps: Deps) -> Result<Node, Failure> {
         direct(routes, limits, observe)
     };
     let edge = Edge::new(&health, descriptors, calls)?;
-    Ok(Node {
-        routes: CallService::new(edge),
-        tasks,
-        health,
-    })
+    Ok(Node { routes: CallService::new(edge), tasks, health })
 }
 
 /// The layers before a role that only gateways call. No credentials: the gateway vouches for the
@@ -114,11 +104,7 @@ pub async fn compose(settings: &Settings, deps: Deps) -> Result<Node, Failure> {
 fn direct(routes: Routes, limits: Limits, observe: Observe) -> CallService {
     let stack = ServiceBuilder::new()
         // First, so that it sees every call; it continues the trace of the gateway.
-        .layer(TraceLayer::new(
-            &observe.meter,
-            observe.methods,
-            observe.random,
-        ))
+        .layer(TraceLayer::new(&observe.meter, observe.methods, observe.random))
         // Before anything that could fail, and after what has to record the failure.
         .layer(PanicLayer)
         // The gateway hands the deadline of the client on; here it ends the work.
@@ -137,10 +123,7 @@ fn missing(problem: &str) -> Failure {
 fn remote(settings: &Settings) -> Result<Upstream, Failure> {
     let gateway = &settings.gateway;
     let required = "gateway.table_endpoint: required, since the role table is not in this process";
-    let endpoint = gateway
-        .table_endpoint
-        .as_ref()
-        .ok_or_else(|| missing(required))?;
+    let endpoint = gateway.table_endpoint.as_ref().ok_or_else(|| missing(required))?;
     let remote = Remote::new(endpoint, gateway.connections);
     let remote = remote.map_err(|error| missing(&format!("gateway.table_endpoint: {error}")))?;
     Ok(Upstream::Remote(remote))
@@ -174,9 +157,7 @@ fn watch_upstream(upstream: &Upstream, health: &Health) -> Task {
     Task::new("upstream-watch", UPSTREAM_WATCH_EVERY, move || {
         let (upstream, health) = (upstream.clone(), health.clone());
         async move {
-            health
-                .report(TABLE_SERVICE, problem_of(upstream).await)
-                .await;
+            health.report(TABLE_SERVICE, problem_of(upstream).await).await;
             Ok(false)
         }
     })
@@ -184,9 +165,7 @@ fn watch_upstream(upstream: &Upstream, health: &Health) -> Task {
 
 async fn problem_of(upstream: Upstream) -> Option<String> {
     let mut client = HealthClient::new(upstream);
-    let request = HealthCheckRequest {
-        service: TABLE_SERVICE.to_owned(),
-    };
+    let request = HealthCheckRequest { service: TABLE_SERVICE.to_owned() };
     match tokio::time::timeout(UPSTREAM_ANSWERS_WITHIN, client.check(request)).await {
         Ok(Ok(answer)) if answer.get_ref().status() == ServingStatus::Serving => None,
         Ok(Ok(_)) => Some("its process does not serve".to_owned()),

@@ -34,9 +34,7 @@ fn main() -> ExitCode {
     let outcome = match Cli::parse().command {
         Command::Serve(args) => serve(&args),
         Command::Healthcheck(args) => healthcheck(args),
-        Command::Config {
-            command: ConfigCommand::Print(args),
-        } => print_config(&args),
+        Command::Config { command: ConfigCommand::Print(args) } => print_config(&args),
         Command::Version => print_version(),
         Command::Table { command, client } => {
             run(None, Box::pin(trestle_cli::run_table(command, client)))
@@ -70,21 +68,10 @@ async fn serve_until_signal(settings: Settings) -> Result<(), Failure> {
 
     let meter = telemetry.meter();
     let owns_data = settings.server.roles.has(Role::Table);
-    let engine = owns_data
-        .then(|| storage::open(&settings.storage, &meter))
-        .transpose()?;
-    let deps = Deps {
-        engine,
-        clock: Arc::new(SystemClock),
-        meter,
-        random: rand::random,
-    };
+    let engine = owns_data.then(|| storage::open(&settings.storage, &meter)).transpose()?;
+    let deps = Deps { engine, clock: Arc::new(SystemClock), meter, random: rand::random };
     let node = compose(&settings, deps).await?;
-    let ready = format!(
-        "ready grpc={} admin={}\n",
-        listeners.grpc()?,
-        listeners.admin()?
-    );
+    let ready = format!("ready grpc={} admin={}\n", listeners.grpc()?, listeners.admin()?);
     let running = Running::start(node, listeners, &settings, telemetry.registry());
     info!(roles = %settings.server.roles, "serving");
     print(&ready)?;
@@ -106,10 +93,7 @@ fn healthcheck(args: HealthcheckArgs) -> Result<ExitCode, Failure> {
         Some(endpoint) => endpoint,
         None => healthcheck::endpoint(load(args.config.as_deref(), Vec::new())?.server.listen),
     };
-    let checked = run(
-        Some(1),
-        Box::pin(healthcheck::check(&endpoint, args.service)),
-    )?;
+    let checked = run(Some(1), Box::pin(healthcheck::check(&endpoint, args.service)))?;
     Ok(match checked {
         Ok(()) => ExitCode::SUCCESS,
         Err(reason) => {
@@ -131,12 +115,7 @@ fn print_version() -> Result<ExitCode, Failure> {
 }
 
 fn load(file: Option<&Path>, flags: Vec<(&'static str, String)>) -> Result<Settings, Failure> {
-    let sources = Sources {
-        file,
-        environment: config::environment(),
-        flags,
-        ..Sources::default()
-    };
+    let sources = Sources { file, environment: config::environment(), flags, ..Sources::default() };
     Ok(Settings::load(sources)?)
 }
 
@@ -160,10 +139,7 @@ fn run<T>(
 fn raise_file_limit() {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
-    let raised = Rlimit {
-        current: maximum,
-        maximum,
-    };
+    let raised = Rlimit { current: maximum, maximum };
     // Best effort: with the old limit fewer connections fit, and the listener says so.
     let _ = setrlimit(Resource::Nofile, raised);
 }

@@ -51,16 +51,11 @@ impl FromStr for Roles {
             return Ok(Self::all());
         }
         let role = |name: &str| {
-            let known = Role::ALL
-                .into_iter()
-                .find(|role| role.name() == name.trim());
+            let known = Role::ALL.into_iter().find(|role| role.name() == name.trim());
             let rule = "roles must be `all`, or of `gateway` and `table`, separated by commas";
             known.ok_or_else(|| format!("{rule}: value=`{text}`"))
         };
-        text.split(',')
-            .map(role)
-            .collect::<Result<_, _>>()
-            .map(Self)
+        text.split(',').map(role).collect::<Result<_, _>>().map(Self)
     }
 }
 
@@ -94,12 +89,9 @@ mod tests {
 
     #[test]
     fn roles_read_back_as_they_are_written() {
-        for (text, written) in [
-            ("all", "all"),
-            ("table", "table"),
-            ("gateway", "gateway"),
-            ("table, gateway", "all"),
-        ] {
+        for (text, written) in
+            [("all", "all"), ("table", "table"), ("gateway", "gateway"), ("table, gateway", "all")]
+        {
             let roles: Roles = text.parse().expect("roles");
             assert_eq!(roles.to_string(), written);
         }

@@ -31,10 +31,7 @@ impl Listeners {
     pub async fn bind(settings: &Settings) -> Result<Self, Failure> {
         let grpc = serve::bind(settings.server.listen).await;
         let admin = serve::bind(settings.server.admin).await;
-        Ok(Self {
-            grpc: grpc.map_err(Failure::Listen)?,
-            admin: admin.map_err(Failure::Listen)?,
-        })
+        Ok(Self { grpc: grpc.map_err(Failure::Listen)?, admin: admin.map_err(Failure::Listen)? })
     }
 
     /// Where gRPC is.
@@ -77,10 +74,7 @@ impl Running {
         for task in node.tasks {
             rest.spawn(task.run(stop_rest.clone(), rand::random));
         }
-        let admin = Admin {
-            health: node.health.clone(),
-            metrics,
-        };
+        let admin = Admin { health: node.health.clone(), metrics };
         rest.spawn(admin.serve(listeners.admin, stop_rest.clone()));
         rest.close();
         let limits = &settings.limits;
@@ -90,13 +84,7 @@ impl Running {
             drain_within: Duration::from_secs(settings.server.drain_seconds),
         };
         let calls = serve::serve(listeners.grpc, node.routes, bounds, stop_calls.clone());
-        Self {
-            health: node.health,
-            calls: tokio::spawn(calls),
-            stop_calls,
-            stop_rest,
-            rest,
-        }
+        Self { health: node.health, calls: tokio::spawn(calls), stop_calls, stop_rest, rest }
     }
 
     /// Ends in order: say that we go, take no more connections, let calls finish, then end the

@@ -137,10 +137,7 @@ impl Default for StorageSettings {
 
 impl Default for GatewaySettings {
     fn default() -> Self {
-        Self {
-            table_endpoint: None,
-            connections: 4,
-        }
+        Self { table_endpoint: None, connections: 4 }
     }
 }
 
@@ -166,10 +163,7 @@ impl Settings {
     /// # Errors
     /// Every kind of [`ConfigError`].
     pub fn load(sources: Sources<'_>) -> Result<Self, ConfigError> {
-        let sources = Sources {
-            foreign: FOREIGN,
-            ..sources
-        };
+        let sources = Sources { foreign: FOREIGN, ..sources };
         let settings: Self = config::load(&Self::default(), sources)?;
         settings.check()?;
         Ok(settings)
@@ -191,10 +185,7 @@ impl Settings {
             ("gateway.connections", self.gateway.connections > 0),
             ("limits.calls_max", limits.calls_max > 0),
             ("limits.connections_max", limits.connections_max > 0),
-            (
-                "limits.calls_per_connection_max",
-                limits.calls_per_connection_max > 0,
-            ),
+            ("limits.calls_per_connection_max", limits.calls_per_connection_max > 0),
         ] {
             if !at_least_one {
                 problems.push(format!("{key}: must be at least 1"));
@@ -205,19 +196,12 @@ impl Settings {
             let rule = format!("must be 1 to {ANSWER_WITHIN_SECONDS_MAX}: value=`{seconds}`");
             problems.push(format!("limits.answer_within_seconds: {rule}"));
         }
-        if problems.is_empty() {
-            Ok(())
-        } else {
-            Err(ConfigError::Invalid { problems })
-        }
+        if problems.is_empty() { Ok(()) } else { Err(ConfigError::Invalid { problems }) }
     }
 
     fn check_listeners(&self, problems: &mut Vec<String>) {
         let server = &self.server;
-        for (key, address) in [
-            ("server.listen", server.listen),
-            ("server.admin", server.admin),
-        ] {
+        for (key, address) in [("server.listen", server.listen), ("server.admin", server.admin)] {
             if !address.ip().is_loopback() && !server.allow_plaintext {
                 problems.push(format!(
                     "{key}: others can reach this address and nothing is encrypted; ask for that \

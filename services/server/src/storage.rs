@@ -67,13 +67,9 @@ fn observe_space(meter: &Meter, engine: &Arc<dyn Engine>) {
             })
             .build();
     };
-    gauge(semconv::STORAGE_BYTES, |engine| {
-        Some(engine.status().storage_bytes)
-    });
+    gauge(semconv::STORAGE_BYTES, |engine| Some(engine.status().storage_bytes));
     gauge(semconv::FREE_BYTES, |engine| engine.status().free_bytes);
-    gauge(semconv::STORAGE_STOPPED, |engine| {
-        Some(u64::from(engine.status().stopped.is_some()))
-    });
+    gauge(semconv::STORAGE_STOPPED, |engine| Some(u64::from(engine.status().stopped.is_some())));
 }
 
 fn observe_commits(meter: &Meter, engine: &Arc<FjallEngine>) {

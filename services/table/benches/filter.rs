@@ -49,21 +49,12 @@ fn filters(criterion: &mut Criterion, wire: &Bytes) {
     let cases = [
         ("first_property", "property_01 eq 5"),
         ("middle_property", "property_10 gt 0.7"),
-        (
-            "last_property",
-            "property_19 eq datetime'2026-01-31T08:00:00Z'",
-        ),
+        ("last_property", "property_19 eq datetime'2026-01-31T08:00:00Z'"),
         ("missing_property", "property_99 eq 1"),
-        (
-            "text_property",
-            "property_14 ge 'a text of about twenty letters'",
-        ),
+        ("text_property", "property_14 ge 'a text of about twenty letters'"),
         ("row_key", "RowKey ge 'order-0018'"),
         ("timestamp", "Timestamp ge datetime'2026-02-01T00:00:00Z'"),
-        (
-            "three_properties",
-            "property_04 and property_10 gt 0.1 and property_15 eq 4",
-        ),
+        ("three_properties", "property_04 and property_10 gt 0.1 and property_15 eq 4"),
     ];
     for (name, text) in cases {
         let filter = Filter::parse(text).expect("parses").expect("not empty");
@@ -79,9 +70,7 @@ fn all(criterion: &mut Criterion) {
     let wire = stored::wire(&sealed).expect("readable");
     filters(criterion, &wire);
 
-    let paths = [3, 9, 17]
-        .map(|number| format!("property_{number:02}"))
-        .to_vec();
+    let paths = [3, 9, 17].map(|number| format!("property_{number:02}")).to_vec();
     let mask = Some(PropertyMask { paths });
     let select = Projection::parse(mask, "select", &mut Violations::default()).expect("not empty");
     criterion.bench_function("project/3_of_20", |b| {

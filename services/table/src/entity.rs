@@ -49,10 +49,7 @@ impl EntityKey {
                 legal = false;
             }
         }
-        legal.then_some(Self {
-            partition_key,
-            row_key,
-        })
+        legal.then_some(Self { partition_key, row_key })
     }
 }
 
@@ -81,10 +78,8 @@ fn check_key(key: &str) -> Result<(), (Reason, String)> {
     match key.chars().find(forbidden) {
         None => Ok(()),
         Some(c) => {
-            let text = format!(
-                "key contains a forbidden character: character=`{}`",
-                c.escape_default()
-            );
+            let text =
+                format!("key contains a forbidden character: character=`{}`", c.escape_default());
             Err((Reason::OutOfRangeInput, text))
         }
     }
@@ -105,20 +100,12 @@ impl Entity {
     /// Null properties are dropped; the timestamp and the etag of the message are ignored.
     /// None when a rule is broken; `violations` then has every one.
     pub fn parse(entity: proto::Entity, field: &str, violations: &mut Violations) -> Option<Self> {
-        let proto::Entity {
-            partition_key,
-            row_key,
-            properties,
-            ..
-        } = entity;
+        let proto::Entity { partition_key, row_key, properties, .. } = entity;
         let prefix = format!("{field}.");
         let key = EntityKey::parse(partition_key, row_key, &prefix, violations);
         let properties = parse_properties(properties, field, violations);
 
-        let entity = Self {
-            key: key?,
-            properties: properties?,
-        };
+        let entity = Self { key: key?, properties: properties? };
         entity.check_limits(field, violations).ok().map(|()| entity)
     }
 
@@ -140,22 +127,14 @@ impl Entity {
         if count > count_max {
             let text =
                 format!("entity has too many properties: count=`{count}`, max=`{count_max}`");
-            violations.push(
-                Reason::TooManyProperties,
-                format!("{field}.properties"),
-                text,
-            );
+            violations.push(Reason::TooManyProperties, format!("{field}.properties"), text);
         }
         let (size, size_max) = (self.size(), limits::ENTITY_BYTES_MAX);
         if size > size_max {
             let text = format!("entity is larger than 1 MiB: bytes=`{size}`, max=`{size_max}`");
             violations.push(Reason::EntityTooLarge, field, text);
         }
-        if count > count_max || size > size_max {
-            Err(Noted)
-        } else {
-            Ok(())
-        }
+        if count > count_max || size > size_max { Err(Noted) } else { Ok(()) }
     }
 
     /// The stored entity with the properties of `update` added, or in place of its own.
@@ -172,10 +151,7 @@ impl Entity {
             properties.push(same.unwrap_or((name, value)));
         }
         properties.extend(updates);
-        Self {
-            key: stored.key,
-            properties,
-        }
+        Self { key: stored.key, properties }
     }
 }
 
@@ -188,11 +164,7 @@ struct PropertyPath<'a> {
 
 impl fmt::Display for PropertyPath<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{}.properties[{}].{}",
-            self.entity, self.index, self.part
-        )
+        write!(f, "{}.properties[{}].{}", self.entity, self.index, self.part)
     }
 }
 
@@ -205,20 +177,12 @@ fn parse_properties(
     let mut legal = true;
     let mut parsed = Vec::with_capacity(properties.len());
     for (index, property) in properties.into_iter().enumerate() {
-        let path = |part| PropertyPath {
-            entity,
-            index,
-            part,
-        };
+        let path = |part| PropertyPath { entity, index, part };
         if let Err((reason, text)) = name::check(&property.name) {
             violations.push(reason, path("name").to_string(), text);
             legal = false;
         }
-        match Value::parse(
-            property.value.unwrap_or_default(),
-            &path("value"),
-            violations,
-        ) {
+        match Value::parse(property.value.unwrap_or_default(), &path("value"), violations) {
             Ok(value) => parsed.push((property.name, value, index)),
             Err(Noted) => legal = false,
         }
@@ -227,19 +191,12 @@ fn parse_properties(
     parsed.sort_by(|a, b| compare_text(&a.0, &b.0));
     for (earlier, later) in parsed.iter().zip(parsed.iter().skip(1)) {
         if earlier.0 == later.0 {
-            let field = PropertyPath {
-                entity,
-                index: later.2,
-                part: "name",
-            }
-            .to_string();
+            let field = PropertyPath { entity, index: later.2, part: "name" }.to_string();
             let text = format!("property is specified twice: name=`{}`", quoted(&later.0));
             violations.push(Reason::DuplicatePropertiesSpecified, field, text);
             legal = false;
         }
     }
-    let kept = parsed
-        .into_iter()
-        .filter_map(|(name, value, _)| Some((name, value?)));
+    let kept = parsed.into_iter().filter_map(|(name, value, _)| Some((name, value?)));
     legal.then(|| kept.collect())
 }

@@ -71,11 +71,7 @@ impl From<Corrupt> for TableError {
 }
 
 fn describe(key: &EntityKey) -> String {
-    format!(
-        "partition_key=`{}`, row_key=`{}`",
-        quoted(&key.partition_key),
-        quoted(&key.row_key)
-    )
+    format!("partition_key=`{}`, row_key=`{}`", quoted(&key.partition_key), quoted(&key.row_key))
 }
 
 impl From<TableError> for Fault {

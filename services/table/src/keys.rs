@@ -35,14 +35,8 @@ const VERSION: u8 = 1;
 
 /// Where the kinds of this service live: small records apart from the bulk of the entities.
 pub const KEYSPACES: &[Keyspace] = &[
-    Keyspace {
-        name: "meta",
-        kinds: 0x10..=0x1F,
-    },
-    Keyspace {
-        name: "entity",
-        kinds: 0x20..=0x2F,
-    },
+    Keyspace { name: "meta", kinds: 0x10..=0x1F },
+    Keyspace { name: "entity", kinds: 0x20..=0x2F },
 ];
 
 /// The number that stands for a table in every key of its entities.
@@ -180,11 +174,7 @@ fn versioned<'a>(value: &'a [u8], what: &str) -> Result<&'a [u8], TableError> {
 impl TableRecord {
     /// A new table.
     pub fn new(id: TableId, created_at: Ticks, name: &TableName) -> Self {
-        Self {
-            id,
-            created_at,
-            name: name.as_str().to_owned(),
-        }
+        Self { id, created_at, name: name.as_str().to_owned() }
     }
 
     /// The stored form.
@@ -206,11 +196,7 @@ impl TableRecord {
             let (id, rest) = read_u64(versioned(value, what).ok()?)?;
             let (ticks, name) = read_u64(rest)?;
             let name = std::str::from_utf8(name).ok()?.to_owned();
-            Some(Self {
-                id: TableId(id),
-                created_at: Ticks::new(ticks)?,
-                name,
-            })
+            Some(Self { id: TableId(id), created_at: Ticks::new(ticks)?, name })
         };
         fields().ok_or_else(|| TableError::corrupt(what))
     }
@@ -234,10 +220,7 @@ impl DeadTable {
         let (ticks, resume) =
             read_u64(versioned(value, what)?).ok_or_else(|| TableError::corrupt(what))?;
         let deleted_at = Ticks::new(ticks).ok_or_else(|| TableError::corrupt(what))?;
-        Ok(Self {
-            deleted_at,
-            resume: Bytes::copy_from_slice(resume),
-        })
+        Ok(Self { deleted_at, resume: Bytes::copy_from_slice(resume) })
     }
 }
 
@@ -335,24 +318,11 @@ mod tests {
 
     #[test]
     fn no_kind_lives_outside_the_keyspaces_and_none_is_used_twice() {
-        let kinds = [
-            TABLE,
-            ACCESS_POLICIES,
-            SERVICE_PROPERTIES,
-            DEAD_TABLE,
-            NEXT_TABLE_ID,
-            ENTITY,
-        ];
+        let kinds = [TABLE, ACCESS_POLICIES, SERVICE_PROPERTIES, DEAD_TABLE, NEXT_TABLE_ID, ENTITY];
         for (index, kind) in kinds.iter().enumerate() {
-            let homes = KEYSPACES
-                .iter()
-                .filter(|keyspace| keyspace.kinds.contains(kind))
-                .count();
+            let homes = KEYSPACES.iter().filter(|keyspace| keyspace.kinds.contains(kind)).count();
             assert_eq!(homes, 1, "kind {kind:#x}");
-            assert!(
-                !kinds.iter().skip(index + 1).any(|other| other == kind),
-                "kind {kind:#x}"
-            );
+            assert!(!kinds.iter().skip(index + 1).any(|other| other == kind), "kind {kind:#x}");
         }
     }
 }

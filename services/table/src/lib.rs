@@ -45,9 +45,7 @@ impl TableRole {
     /// Builds the service. Starts nothing.
     #[must_use]
     pub fn new(deps: Deps) -> Self {
-        Self {
-            api: Api::new(deps.engine, deps.clock),
-        }
+        Self { api: Api::new(deps.engine, deps.clock) }
     }
 
     /// The gRPC service.

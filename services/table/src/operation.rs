@@ -118,11 +118,7 @@ impl Operation {
                 Some(_) => Err(TableError::EntityExists(self.key().clone())),
                 None => Ok(put(&entity.body, written_at)),
             },
-            Self::Update {
-                entity,
-                mode,
-                condition,
-            } => {
+            Self::Update { entity, mode, condition } => {
                 self.require(previous, *condition)?;
                 write(entity, *mode, current, written_at)
             }
@@ -164,10 +160,7 @@ fn write(
 }
 
 fn put(body: &[u8], written_at: Ticks) -> Effect {
-    Effect::Put {
-        value: stored::seal(body, written_at),
-        written_at,
-    }
+    Effect::Put { value: stored::seal(body, written_at), written_at }
 }
 
 #[cfg(test)]
@@ -182,15 +175,9 @@ mod tests {
     }
 
     fn entity(properties: &[(&str, i32)]) -> Entity {
-        let key = EntityKey {
-            partition_key: "p".to_owned(),
-            row_key: "r".to_owned(),
-        };
+        let key = EntityKey { partition_key: "p".to_owned(), row_key: "r".to_owned() };
         let owned = |(name, number): &(&str, i32)| ((*name).to_owned(), Value::Int32(*number));
-        Entity {
-            key,
-            properties: properties.iter().map(owned).collect(),
-        }
+        Entity { key, properties: properties.iter().map(owned).collect() }
     }
 
     fn stored_at(offset: u64, properties: &[(&str, i32)]) -> Bytes {
@@ -224,46 +211,20 @@ mod tests {
         let replaced = || Ok(Some(entity(&[("b", 3)])));
         let merged = || Ok(Some(entity(&[("a", 1), ("b", 3)])));
         let (equal, stale) = (Condition::Match(ticks(5)), Condition::Match(ticks(4)));
-        let update = |mode, condition| Operation::Update {
-            entity: new(),
-            mode,
-            condition,
-        };
+        let update = |mode, condition| Operation::Update { entity: new(), mode, condition };
         let key = || entity(&[]).key;
-        let delete = |condition| Operation::Delete {
-            key: key(),
-            condition,
-        };
-        let upsert = |mode| Operation::Upsert {
-            entity: new(),
-            mode,
-        };
+        let delete = |condition| Operation::Delete { key: key(), condition };
+        let upsert = |mode| Operation::Upsert { entity: new(), mode };
 
         let cases = [
             (Operation::Insert(new()), Err("exists"), replaced()),
             (update(Mode::Replace, equal), replaced(), Err("not found")),
-            (
-                update(Mode::Replace, stale),
-                Err("condition"),
-                Err("not found"),
-            ),
-            (
-                update(Mode::Replace, Condition::Exists),
-                replaced(),
-                Err("not found"),
-            ),
+            (update(Mode::Replace, stale), Err("condition"), Err("not found")),
+            (update(Mode::Replace, Condition::Exists), replaced(), Err("not found")),
             (upsert(Mode::Replace), replaced(), replaced()),
             (update(Mode::Merge, equal), merged(), Err("not found")),
-            (
-                update(Mode::Merge, stale),
-                Err("condition"),
-                Err("not found"),
-            ),
-            (
-                update(Mode::Merge, Condition::Exists),
-                merged(),
-                Err("not found"),
-            ),
+            (update(Mode::Merge, stale), Err("condition"), Err("not found")),
+            (update(Mode::Merge, Condition::Exists), merged(), Err("not found")),
             (upsert(Mode::Merge), merged(), replaced()),
             (delete(equal), Ok(None), Err("not found")),
             (delete(stale), Err("condition"), Err("not found")),
@@ -279,10 +240,7 @@ mod tests {
     #[test]
     fn a_write_is_newer_than_the_stored_entity_even_when_the_clock_is_not() {
         let current = stored_at(100, &[]);
-        let upsert = Operation::Upsert {
-            entity: request(&[]),
-            mode: Mode::Replace,
-        };
+        let upsert = Operation::Upsert { entity: request(&[]), mode: Mode::Replace };
 
         let effect = upsert.decide(Some(&current), ticks(7));
 
@@ -293,43 +251,25 @@ mod tests {
     fn a_merge_that_outgrows_an_entity_is_refused() {
         let names: Vec<String> = (0..253).map(|index| format!("n{index:03}")).collect();
         let numbered = |range: std::ops::Range<usize>| -> Vec<(&str, i32)> {
-            names
-                .get(range)
-                .unwrap_or_default()
-                .iter()
-                .map(|name| (name.as_str(), 1))
-                .collect()
+            names.get(range).unwrap_or_default().iter().map(|name| (name.as_str(), 1)).collect()
         };
         let current = stored_at(1, &numbered(0..251));
-        let merge = |range| Operation::Upsert {
-            entity: request(&numbered(range)),
-            mode: Mode::Merge,
-        };
+        let merge =
+            |range| Operation::Upsert { entity: request(&numbered(range)), mode: Mode::Merge };
 
         let at_the_bound = merge(251..252).decide(Some(&current), ticks(2));
         let past_it = merge(251..253).decide(Some(&current), ticks(2));
 
         assert!(at_the_bound.is_ok());
-        let Err(TableError::Invalid(fault)) = past_it else {
-            panic!("accepted")
-        };
-        assert_eq!(
-            fault.reason,
-            trestle_service::fault::Reason::TooManyProperties
-        );
+        let Err(TableError::Invalid(fault)) = past_it else { panic!("accepted") };
+        assert_eq!(fault.reason, trestle_service::fault::Reason::TooManyProperties);
     }
 
     #[test]
     fn an_unreadable_entity_is_reported_and_not_overwritten() {
         let current = Bytes::from_static(b"\xFFgarbage");
-        let upsert = Operation::Upsert {
-            entity: request(&[]),
-            mode: Mode::Replace,
-        };
+        let upsert = Operation::Upsert { entity: request(&[]), mode: Mode::Replace };
 
-        assert!(matches!(
-            upsert.decide(Some(&current), ticks(1)),
-            Err(TableError::Corrupt(_))
-        ));
+        assert!(matches!(upsert.decide(Some(&current), ticks(1)), Err(TableError::Corrupt(_))));
     }
 }

@@ -22,10 +22,7 @@ use crate::{
 
 /// Rows read at once while a filter looks for matches: enough to amortise the seek, little enough to notice that the
 /// page is full, out of time, or wanted by nobody any more.
-const FILTER_CHUNK: ScanLimit = ScanLimit {
-    rows: 1000,
-    bytes: 1024 * 1024,
-};
+const FILTER_CHUNK: ScanLimit = ScanLimit { rows: 1000, bytes: 1024 * 1024 };
 
 /// Reads entities.
 #[derive(Clone)]
@@ -102,14 +99,7 @@ impl Reader {
             return Err(TableError::EntityNotFound(key));
         };
         let entity = project(stored::wire(&value)?, select)?;
-        Ok((
-            entity,
-            Cost {
-                scanned: 1,
-                returned: 1,
-                bytes: value.len() as u64,
-            },
-        ))
+        Ok((entity, Cost { scanned: 1, returned: 1, bytes: value.len() as u64 }))
     }
 
     /// One page of a query, from `token` on if it is not empty.
@@ -137,17 +127,9 @@ impl Reader {
         let mut span = range.span(id);
         span.start = span.start.max(start.map(Bytes::from).unwrap_or_default());
 
-        let mut filling = Filling {
-            query,
-            limit,
-            page: Page::default(),
-            bytes: 0,
-        };
+        let mut filling = Filling { query, limit, page: Page::default(), bytes: 0 };
         let next = filling.fill(&*snapshot, span).await?;
-        Ok(Page {
-            next: next.map(|start| page::encode(identity, &start)),
-            ..filling.page
-        })
+        Ok(Page { next: next.map(|start| page::encode(identity, &start)), ..filling.page })
     }
 }
 
@@ -193,15 +175,8 @@ impl Filling<'_> {
             return FILTER_CHUNK;
         }
         // Without a filter every row is returned: read as many as fit.
-        let rows = self
-            .limit
-            .entities
-            .saturating_sub(self.page.entities.len())
-            .max(1);
-        ScanLimit {
-            rows,
-            bytes: self.limit.bytes,
-        }
+        let rows = self.limit.entities.saturating_sub(self.page.entities.len()).max(1);
+        ScanLimit { rows, bytes: self.limit.bytes }
     }
 
     /// Adds the entity if it matches; false when it does not fit any more.
@@ -248,14 +223,9 @@ impl KeyRange {
     /// The same range in the keys of a table.
     fn span(&self, id: TableId) -> Span {
         let whole = keys::entities(id);
-        let start = self
-            .start
-            .as_ref()
-            .map_or(whole.start, |edge| edge.position(id, !edge.inclusive));
-        let end = self
-            .end
-            .as_ref()
-            .map_or(whole.end, |edge| edge.position(id, edge.inclusive));
+        let start =
+            self.start.as_ref().map_or(whole.start, |edge| edge.position(id, !edge.inclusive));
+        let end = self.end.as_ref().map_or(whole.end, |edge| edge.position(id, edge.inclusive));
         Span::new(start, end)
     }
 }

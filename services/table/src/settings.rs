@@ -19,9 +19,8 @@ use crate::{error::TableError, keys, tables};
 /// The letters of a permission, in their order.
 const PERMISSIONS: &str = "raud";
 /// The methods a cross-origin rule may name. Azure, and PATCH, which SDKs use for merges.
-const CORS_METHODS: &[&str] = &[
-    "DELETE", "GET", "HEAD", "MERGE", "POST", "OPTIONS", "PUT", "PATCH",
-];
+const CORS_METHODS: &[&str] =
+    &["DELETE", "GET", "HEAD", "MERGE", "POST", "OPTIONS", "PUT", "PATCH"];
 /// Most origins of a rule. Azure.
 const CORS_ORIGINS_MAX: usize = 64;
 /// Longest origin or header name, in characters. Azure.
@@ -79,14 +78,8 @@ impl Settings {
         let write = if policies.is_empty() {
             Write::Delete { key }
         } else {
-            let stored = proto::SetTableAccessPoliciesRequest {
-                table: String::new(),
-                policies,
-            };
-            Write::Put {
-                key,
-                value: keys::encode_message(&stored),
-            }
+            let stored = proto::SetTableAccessPoliciesRequest { table: String::new(), policies };
+            Write::Put { key, value: keys::encode_message(&stored) }
         };
         let decide = move |_: &[Option<Bytes>]| Ok::<_, TableError>((vec![write.clone()], ()));
         transact(&*self.engine, Vec::new(), decide).await?
@@ -122,13 +115,7 @@ impl Settings {
             let stored = current.first().and_then(Option::as_ref);
             let stored = keys::decode_message(stored, "service properties")?;
             let value = keys::encode_message(&overlay(stored, change.clone()));
-            Ok::<_, TableError>((
-                vec![Write::Put {
-                    key: target.clone(),
-                    value,
-                }],
-                (),
-            ))
+            Ok::<_, TableError>((vec![Write::Put { key: target.clone(), value }], ()))
         })
         .await?
     }
@@ -136,15 +123,9 @@ impl Settings {
 
 fn default_properties() -> proto::ServiceProperties {
     let version = || "1.0".to_owned();
-    let metrics = || proto::Metrics {
-        version: version(),
-        ..Default::default()
-    };
+    let metrics = || proto::Metrics { version: version(), ..Default::default() };
     proto::ServiceProperties {
-        logging: Some(proto::Logging {
-            version: version(),
-            ..Default::default()
-        }),
+        logging: Some(proto::Logging { version: version(), ..Default::default() }),
         hour_metrics: Some(metrics()),
         minute_metrics: Some(metrics()),
         cors: Some(proto::Cors::default()),
@@ -179,33 +160,18 @@ fn check_policies(policies: &[proto::AccessPolicy]) -> Result<(), Fault> {
         let id_chars = policy.id.chars().count();
         if id_chars == 0 || id_chars > ACCESS_POLICY_ID_CHARS_MAX {
             let rule = "must have 1 to 64 characters";
-            refuse(
-                field("id"),
-                format!("{rule}: value=`{}`", quoted(&policy.id)),
-            );
+            refuse(field("id"), format!("{rule}: value=`{}`", quoted(&policy.id)));
         }
-        if policies
-            .iter()
-            .take(index)
-            .any(|earlier| earlier.id == policy.id)
-        {
-            refuse(
-                field("id"),
-                format!("must be unique: value=`{}`", quoted(&policy.id)),
-            );
+        if policies.iter().take(index).any(|earlier| earlier.id == policy.id) {
+            refuse(field("id"), format!("must be unique: value=`{}`", quoted(&policy.id)));
         }
         let permissions = policy.permissions.as_deref().unwrap_or_default();
         if !is_subsequence(permissions, PERMISSIONS) {
             let rule = "must be letters of `raud`, in this order";
-            refuse(
-                field("permissions"),
-                format!("{rule}: value=`{}`", quoted(permissions)),
-            );
+            refuse(field("permissions"), format!("{rule}: value=`{}`", quoted(permissions)));
         }
-        for (name, time) in [
-            ("start_time", policy.start_time),
-            ("expiry_time", policy.expiry_time),
-        ] {
+        for (name, time) in [("start_time", policy.start_time), ("expiry_time", policy.expiry_time)]
+        {
             if time.is_some_and(|time| Ticks::from_unix(time.seconds, time.nanos).is_none()) {
                 let rule = "must be in the years 1 to 9999, in steps of 100 ns";
                 refuse(field(name), rule.to_owned());
@@ -217,8 +183,7 @@ fn check_policies(policies: &[proto::AccessPolicy]) -> Result<(), Fault> {
 
 fn is_subsequence(text: &str, of: &str) -> bool {
     let mut letters = of.chars();
-    text.chars()
-        .all(|letter| letters.any(|candidate| candidate == letter))
+    text.chars().all(|letter| letters.any(|candidate| candidate == letter))
 }
 
 fn check_properties(change: &proto::ServiceProperties) -> Result<(), Fault> {
@@ -228,10 +193,8 @@ fn check_properties(change: &proto::ServiceProperties) -> Result<(), Fault> {
         check_version(&logging.version, field, &mut violations);
         check_retention(logging.retention.as_ref(), field, &mut violations);
     }
-    let metrics = [
-        ("hour_metrics", &change.hour_metrics),
-        ("minute_metrics", &change.minute_metrics),
-    ];
+    let metrics =
+        [("hour_metrics", &change.hour_metrics), ("minute_metrics", &change.minute_metrics)];
     for (name, metrics) in metrics {
         let (Some(metrics), field) = (metrics, format!("properties.{name}")) else {
             continue;
@@ -245,18 +208,11 @@ fn check_properties(change: &proto::ServiceProperties) -> Result<(), Fault> {
     }
     let rules = change.cors.as_ref().map_or(&[][..], |cors| &cors.rules);
     if rules.len() > CORS_RULES_MAX {
-        let rule = format!(
-            "must have at most {CORS_RULES_MAX} rules: count=`{}`",
-            rules.len()
-        );
+        let rule = format!("must have at most {CORS_RULES_MAX} rules: count=`{}`", rules.len());
         violations.push(Reason::InvalidXmlDocument, "properties.cors.rules", rule);
     }
     for (index, rule) in rules.iter().enumerate().take(CORS_RULES_MAX) {
-        check_cors_rule(
-            rule,
-            &format!("properties.cors.rules[{index}]"),
-            &mut violations,
-        );
+        check_cors_rule(rule, &format!("properties.cors.rules[{index}]"), &mut violations);
     }
     violations.check(())
 }
@@ -293,24 +249,16 @@ fn check_cors_rule(rule: &proto::CorsRule, field: &str, violations: &mut Violati
         refuse("allowed_origins", text);
     }
     if rule.allowed_methods.is_empty() {
-        refuse(
-            "allowed_methods",
-            "required: at least one method".to_owned(),
-        );
+        refuse("allowed_methods", "required: at least one method".to_owned());
     }
     for method in &rule.allowed_methods {
         if !CORS_METHODS.contains(&method.as_str()) {
-            let text = format!(
-                "must be one of {CORS_METHODS:?}: value=`{}`",
-                quoted(method)
-            );
+            let text = format!("must be one of {CORS_METHODS:?}: value=`{}`", quoted(method));
             refuse("allowed_methods", text);
         }
     }
-    let headers = [
-        ("allowed_headers", &rule.allowed_headers),
-        ("exposed_headers", &rule.exposed_headers),
-    ];
+    let headers =
+        [("allowed_headers", &rule.allowed_headers), ("exposed_headers", &rule.exposed_headers)];
     for (name, list) in headers {
         let prefixes = list.iter().filter(|header| header.ends_with('*')).count();
         if prefixes > CORS_HEADER_PREFIXES_MAX || list.len() - prefixes > CORS_HEADERS_MAX {

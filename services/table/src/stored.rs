@@ -72,10 +72,7 @@ pub fn decode(stored: &Bytes) -> Result<Entity, Corrupt> {
     let wire = wire(stored)?;
     let view = EntityView::new(&wire);
     let (partition_key, row_key) = view.key()?;
-    let key = EntityKey {
-        partition_key: partition_key.to_owned(),
-        row_key: row_key.to_owned(),
-    };
+    let key = EntityKey { partition_key: partition_key.to_owned(), row_key: row_key.to_owned() };
     let mut properties: Vec<(String, Value)> = Vec::new();
     for property in view.properties() {
         let (name, value) = property?;

@@ -12,10 +12,7 @@ use crate::{
 };
 
 /// What one step removes at most: small beside what foreground writes put into a group.
-const STEP: ScanLimit = ScanLimit {
-    rows: 500,
-    bytes: 1024 * 1024,
-};
+const STEP: ScanLimit = ScanLimit { rows: 500, bytes: 1024 * 1024 };
 /// Deleted tables looked at in one tick.
 const TABLES_PER_TICK: usize = 16;
 /// Most deleted tables that are counted.
@@ -44,10 +41,7 @@ impl Sweeper {
     /// A failed read or commit; the next tick repeats the step.
     pub(crate) async fn tick(&self) -> Result<bool, TableError> {
         let snapshot = self.engine.snapshot().await?;
-        let limit = ScanLimit {
-            rows: TABLES_PER_TICK,
-            bytes: usize::MAX,
-        };
+        let limit = ScanLimit { rows: TABLES_PER_TICK, bytes: usize::MAX };
         let dead = snapshot.scan(&keys::dead_tables(), limit).await?;
         drop(snapshot);
         let mut more = false;
@@ -64,15 +58,8 @@ impl Sweeper {
     /// A failed read.
     pub(crate) async fn pending(&self) -> Result<usize, TableError> {
         let snapshot = self.engine.snapshot().await?;
-        let limit = ScanLimit {
-            rows: COUNTED_MAX,
-            bytes: usize::MAX,
-        };
-        Ok(snapshot
-            .scan(&keys::dead_tables(), limit)
-            .await?
-            .entries
-            .len())
+        let limit = ScanLimit { rows: COUNTED_MAX, bytes: usize::MAX };
+        Ok(snapshot.scan(&keys::dead_tables(), limit).await?.entries.len())
     }
 
     async fn step(&self, id: TableId, dead: DeadTable) -> Result<bool, TableError> {
@@ -102,31 +89,15 @@ fn decide_step(id: TableId, dead: &DeadTable, scan: &Scan, grace_is_over: bool) 
             (false, _) => Vec::new(),
             (true, true) => vec![Write::Delete { key }],
             (true, false) => {
-                let again = DeadTable {
-                    deleted_at: dead.deleted_at,
-                    resume: from_start,
-                };
-                vec![Write::Put {
-                    key,
-                    value: again.encode(),
-                }]
+                let again = DeadTable { deleted_at: dead.deleted_at, resume: from_start };
+                vec![Write::Put { key, value: again.encode() }]
             }
         };
     };
-    let removed = scan.entries.iter().map(|entry| Write::Delete {
-        key: entry.key.clone(),
-    });
+    let removed = scan.entries.iter().map(|entry| Write::Delete { key: entry.key.clone() });
     let resume = after_key(&last.key).into();
-    let progress = DeadTable {
-        deleted_at: dead.deleted_at,
-        resume,
-    };
-    removed
-        .chain([Write::Put {
-            key,
-            value: progress.encode(),
-        }])
-        .collect()
+    let progress = DeadTable { deleted_at: dead.deleted_at, resume };
+    removed.chain([Write::Put { key, value: progress.encode() }]).collect()
 }
 
 fn grace_is_over(deleted_at: Ticks, now: Ticks) -> bool {
@@ -143,48 +114,25 @@ mod tests {
     const ID: TableId = TableId(5);
 
     fn dead(resume: Bytes) -> DeadTable {
-        DeadTable {
-            deleted_at: Ticks::new(1).expect("in range"),
-            resume,
-        }
+        DeadTable { deleted_at: Ticks::new(1).expect("in range"), resume }
     }
 
     fn nothing() -> Scan {
-        Scan {
-            entries: Vec::new(),
-            more: false,
-        }
+        Scan { entries: Vec::new(), more: false }
     }
 
     #[test]
     fn a_step_removes_what_it_found_and_notes_where_to_go_on() {
         let start = keys::entities(ID).start;
         let row = keys::row(ID, "p", "r");
-        let entries = vec![Entry {
-            key: row.clone(),
-            value: Bytes::new(),
-        }];
+        let entries = vec![Entry { key: row.clone(), value: Bytes::new() }];
 
-        let writes = decide_step(
-            ID,
-            &dead(start),
-            &Scan {
-                entries,
-                more: true,
-            },
-            false,
-        );
+        let writes = decide_step(ID, &dead(start), &Scan { entries, more: true }, false);
 
         let progress = dead(after_key(&row).into()).encode();
         assert_eq!(
             writes,
-            [
-                Write::Delete { key: row },
-                Write::Put {
-                    key: keys::dead_table(ID),
-                    value: progress
-                }
-            ]
+            [Write::Delete { key: row }, Write::Put { key: keys::dead_table(ID), value: progress }]
         );
     }
 
@@ -195,14 +143,9 @@ mod tests {
 
         assert_eq!(decide_step(ID, &dead(start.clone()), &nothing(), false), []);
         assert_eq!(decide_step(ID, &swept, &nothing(), false), []);
-        let again = Write::Put {
-            key: keys::dead_table(ID),
-            value: dead(start.clone()).encode(),
-        };
+        let again = Write::Put { key: keys::dead_table(ID), value: dead(start.clone()).encode() };
         assert_eq!(decide_step(ID, &swept, &nothing(), true), [again]);
-        let forget = Write::Delete {
-            key: keys::dead_table(ID),
-        };
+        let forget = Write::Delete { key: keys::dead_table(ID) };
         assert_eq!(decide_step(ID, &dead(start), &nothing(), true), [forget]);
     }
 

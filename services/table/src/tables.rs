@@ -92,9 +92,7 @@ impl Tables {
         name: TableName,
     ) -> Result<TableRecord, TableError> {
         let snapshot = self.engine.snapshot().await?;
-        find(&*snapshot, account, &name)
-            .await?
-            .ok_or(TableError::TableAbsent(name))
+        find(&*snapshot, account, &name).await?.ok_or(TableError::TableAbsent(name))
     }
 
     /// The number of a table that operations inside it need.
@@ -124,10 +122,7 @@ impl Tables {
             let Some(Some(value)) = current.first() else {
                 return Err(TableError::TableAbsent(name.clone()));
             };
-            Ok((
-                decide_delete(&key, TableRecord::decode(value)?.id, deleted_at),
-                (),
-            ))
+            Ok((decide_delete(&key, TableRecord::decode(value)?.id, deleted_at), ()))
         })
         .await?
     }
@@ -150,10 +145,7 @@ impl Tables {
             None => keys::tables(account),
             Some(filter) => match filter.range() {
                 None => {
-                    return Ok(TablePage {
-                        tables: Vec::new(),
-                        next_page_token: None,
-                    });
+                    return Ok(TablePage { tables: Vec::new(), next_page_token: None });
                 }
                 Some(range) => named_span(account, range),
             },
@@ -163,10 +155,7 @@ impl Tables {
                 .map_err(|error| refused_token(error, "page_token"))?;
             span.start = Bytes::from(start).max(span.start);
         }
-        let mut page = TablePage {
-            tables: Vec::new(),
-            next_page_token: None,
-        };
+        let mut page = TablePage { tables: Vec::new(), next_page_token: None };
         if request.page_size == 0 {
             return Ok(page);
         }
@@ -183,10 +172,7 @@ impl Tables {
         request: &ListTables,
     ) -> Result<Option<Vec<u8>>, TableError> {
         let snapshot = self.engine.snapshot().await?;
-        let limit = ScanLimit {
-            rows: PAGE_ENTITIES_MAX,
-            bytes: LIST_BYTES_MAX,
-        };
+        let limit = ScanLimit { rows: PAGE_ENTITIES_MAX, bytes: LIST_BYTES_MAX };
         let mut scanned = 0;
         while !span.is_empty() {
             let scan = snapshot.scan(&span, limit).await?;
@@ -196,11 +182,7 @@ impl Tables {
                 }
                 let record = TableRecord::decode(&entry.value)?;
                 let folded = record.name.to_ascii_lowercase();
-                if request
-                    .filter
-                    .as_ref()
-                    .is_none_or(|filter| filter.matches(&folded))
-                {
+                if request.filter.as_ref().is_none_or(|filter| filter.matches(&folded)) {
                     tables.push(record);
                 }
             }
@@ -237,9 +219,7 @@ pub(crate) async fn resolve(
     name: &TableName,
 ) -> Result<TableId, TableError> {
     let found = find(snapshot, account, name).await?;
-    found
-        .map(|table| table.id)
-        .ok_or_else(|| TableError::TableNotFound(name.clone()))
+    found.map(|table| table.id).ok_or_else(|| TableError::TableNotFound(name.clone()))
 }
 
 /// The failure for a token, in this field, that does not fit its request.
@@ -254,14 +234,8 @@ fn named_span(account: &AccountName, range: &NameRange) -> Span {
         let key = keys::table(account, &edge.name);
         if after { after_key(&key).into() } else { key }
     };
-    let start = range
-        .start
-        .as_ref()
-        .map_or(whole.start, |edge| position(edge, !edge.inclusive));
-    let end = range
-        .end
-        .as_ref()
-        .map_or(whole.end, |edge| position(edge, edge.inclusive));
+    let start = range.start.as_ref().map_or(whole.start, |edge| position(edge, !edge.inclusive));
+    let end = range.end.as_ref().map_or(whole.end, |edge| position(edge, edge.inclusive));
     Span::new(start, end)
 }
 
@@ -274,31 +248,17 @@ fn decide_create(
     let id = keys::decode_next_id(next_id)?;
     let record = TableRecord::new(id, created_at, name);
     let writes = vec![
-        Write::Put {
-            key: keys::next_table_id(),
-            value: keys::encode_next_id(TableId(id.0 + 1)),
-        },
-        Write::Put {
-            key: key.clone(),
-            value: record.encode(),
-        },
+        Write::Put { key: keys::next_table_id(), value: keys::encode_next_id(TableId(id.0 + 1)) },
+        Write::Put { key: key.clone(), value: record.encode() },
     ];
     Ok((writes, record))
 }
 
 fn decide_delete(key: &Bytes, id: TableId, deleted_at: Ticks) -> Vec<Write> {
-    let dead = DeadTable {
-        deleted_at,
-        resume: keys::entities(id).start,
-    };
+    let dead = DeadTable { deleted_at, resume: keys::entities(id).start };
     vec![
         Write::Delete { key: key.clone() },
-        Write::Delete {
-            key: keys::access_policies(id),
-        },
-        Write::Put {
-            key: keys::dead_table(id),
-            value: dead.encode(),
-        },
+        Write::Delete { key: keys::access_policies(id) },
+        Write::Put { key: keys::dead_table(id), value: dead.encode() },
     ]
 }

@@ -93,10 +93,7 @@ impl Value {
             Kind::DatetimeValue(time) => Self::DateTime(parse_time(time)?),
             Kind::GuidValue(text) => Self::Guid(parse_guid(&text).ok_or_else(|| {
                 let rule = "guid is not of the form 8-4-4-4-12 hex digits";
-                (
-                    Reason::InvalidInput,
-                    format!("{rule}: value=`{}`", quoted(&text)),
-                )
+                (Reason::InvalidInput, format!("{rule}: value=`{}`", quoted(&text)))
             })?),
         };
         Ok(value)
@@ -149,11 +146,7 @@ pub fn utf16_len(text: &str) -> usize {
 #[must_use]
 pub fn parse_guid(text: &str) -> Option<Uuid> {
     // Of the forms that `uuid` reads only the hyphenated one has this length.
-    if text.len() == GUID_CHARS {
-        Uuid::try_parse(text).ok()
-    } else {
-        None
-    }
+    if text.len() == GUID_CHARS { Uuid::try_parse(text).ok() } else { None }
 }
 
 fn parse_time(time: prost_types::Timestamp) -> Result<Ticks, (Reason, String)> {
@@ -161,10 +154,7 @@ fn parse_time(time: prost_types::Timestamp) -> Result<Ticks, (Reason, String)> {
     let ticks = Ticks::from_unix(seconds, nanos).filter(|_| seconds >= FIRST_SECOND);
     ticks.ok_or_else(|| {
         let rule = "datetime is not in the years 1601 to 9999 in steps of 100 ns";
-        (
-            Reason::InvalidInput,
-            format!("{rule}: seconds=`{seconds}`, nanos=`{nanos}`"),
-        )
+        (Reason::InvalidInput, format!("{rule}: seconds=`{seconds}`, nanos=`{nanos}`"))
     })
 }
 

@@ -124,10 +124,7 @@ impl Effect {
 }
 
 fn keys_of(table: TableId, operations: &[Operation]) -> Vec<Bytes> {
-    operations
-        .iter()
-        .map(|operation| keys::entity(table, operation.key()))
-        .collect()
+    operations.iter().map(|operation| keys::entity(table, operation.key())).collect()
 }
 
 /// All operations in their order, on what was stored before the batch: no entity occurs twice.
@@ -208,11 +205,7 @@ fn check_batch(operations: &[Operation]) -> Result<(), Fault> {
     let bytes: usize = operations.iter().map(Operation::bytes).sum();
     if bytes > BATCH_BYTES_MAX {
         let rule = format!("must have at most {BATCH_BYTES_MAX} bytes together: bytes=`{bytes}`");
-        return Err(Fault::violation(
-            Reason::RequestBodyTooLarge,
-            "operations",
-            rule,
-        ));
+        return Err(Fault::violation(Reason::RequestBodyTooLarge, "operations", rule));
     }
     let partition = &first.key().partition_key;
     let mut seen = HashSet::new();
@@ -225,10 +218,8 @@ fn check_batch(operations: &[Operation]) -> Result<(), Fault> {
             return Err(Fault::violation(reason, field(), rule).at(index));
         }
         if !seen.insert(&key.row_key) {
-            let rule = format!(
-                "an entity can appear only once: row_key=`{}`",
-                quoted(&key.row_key)
-            );
+            let rule =
+                format!("an entity can appear only once: row_key=`{}`", quoted(&key.row_key));
             return Err(Fault::violation(Reason::InvalidDuplicateRow, field(), rule).at(index));
         }
     }

@@ -6,6 +6,7 @@
 #![allow(
     clippy::print_stdout,
     clippy::unwrap_used,
+    clippy::disallowed_methods,
     reason = "a benchmark prints its numbers"
 )]
 
@@ -44,13 +45,7 @@ impl Load {
     fn change(self, number: u64, value: &Bytes) -> Change {
         let value = value.clone();
         match self {
-            Self::Put => write(
-                Vec::new(),
-                vec![Write::Put {
-                    key: key(number),
-                    value,
-                }],
-            ),
+            Self::Put => write(Vec::new(), vec![Write::Put { key: key(number), value }]),
             Self::Update => {
                 let key = key(number.wrapping_mul(0x9E37_79B9_7F4A_7C15) % KEYS);
                 write(vec![key.clone()], vec![Write::Put { key, value }])
@@ -58,10 +53,7 @@ impl Load {
             Self::HotUpdate => write(vec![key(0)], vec![Write::Put { key: key(0), value }]),
             Self::Batch => {
                 let keys = (0..self.rows()).map(|row| key(number * self.rows() + row));
-                let puts = keys.map(|key| Write::Put {
-                    key,
-                    value: value.clone(),
-                });
+                let puts = keys.map(|key| Write::Put { key, value: value.clone() });
                 write(Vec::new(), puts.collect())
             }
         }
@@ -70,10 +62,7 @@ impl Load {
 
 fn write(reads: Vec<Bytes>, writes: Vec<Write>) -> Change {
     let mut writes = Some(writes);
-    Change {
-        reads,
-        decide: Box::new(move |_| writes.take().unwrap_or_default()),
-    }
+    Change { reads, decide: Box::new(move |_| writes.take().unwrap_or_default()) }
 }
 
 /// 32 bytes, spread over the keyspace as partitions are.
@@ -134,11 +123,7 @@ async fn measure(engine: &Arc<FjallEngine>, load: Load, tasks: u64, time: Durati
     let elapsed = started.elapsed().as_secs_f64();
     let commit_nanos = commit_thread_nanos().saturating_sub(commit_before);
     took.sort_unstable();
-    let part = |percent: usize| {
-        took.get(took.len() * percent / 100)
-            .copied()
-            .unwrap_or_default()
-    };
+    let part = |percent: usize| took.get(took.len() * percent / 100).copied().unwrap_or_default();
     let (group, group_micros) = groups(before, engine.stats());
     Measured {
         changes_per_second: took.len() as f64 / elapsed,
@@ -152,19 +137,12 @@ async fn measure(engine: &Arc<FjallEngine>, load: Load, tasks: u64, time: Durati
 
 /// Linux tells it for each thread; elsewhere it is 0.
 fn commit_thread_nanos() -> u64 {
-    let tasks = std::fs::read_dir("/proc/self/task")
-        .into_iter()
-        .flatten()
-        .flatten();
+    let tasks = std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
     let read = |path: PathBuf| std::fs::read_to_string(path).unwrap_or_default();
     tasks
         .filter(|task| read(task.path().join("comm")).trim() == "kv-commit")
         .filter_map(|task| {
-            read(task.path().join("schedstat"))
-                .split_whitespace()
-                .next()?
-                .parse::<u64>()
-                .ok()
+            read(task.path().join("schedstat")).split_whitespace().next()?.parse::<u64>().ok()
         })
         .sum()
 }
@@ -184,16 +162,10 @@ async fn reads(directory: PathBuf, time: Duration) {
     let engine = open(directory);
     let value = value();
     for batch in 0..ROWS / 100 {
-        engine
-            .commit(Load::Batch.change(batch, &value))
-            .await
-            .unwrap();
+        engine.commit(Load::Batch.change(batch, &value)).await.unwrap();
     }
     tokio::time::sleep(Duration::from_secs(3)).await;
-    let limit = ScanLimit {
-        rows: 100,
-        bytes: usize::MAX,
-    };
+    let limit = ScanLimit { rows: 100, bytes: usize::MAX };
     let per_second = |count: u64, started: Instant| count as f64 / started.elapsed().as_secs_f64();
 
     let (mut gets, started) = (0, Instant::now());
@@ -202,10 +174,7 @@ async fn reads(directory: PathBuf, time: Duration) {
         view.get(&key(gets * 7_919 % ROWS)).await.unwrap();
         gets += 1;
     }
-    println!(
-        "get, 1 task:           {:>9.0} /s",
-        per_second(gets, started)
-    );
+    println!("get, 1 task:           {:>9.0} /s", per_second(gets, started));
     let (mut pages, mut rows, started) = (0, 0, Instant::now());
     while started.elapsed() < time {
         let view = engine.snapshot().await.unwrap();
@@ -213,23 +182,14 @@ async fn reads(directory: PathBuf, time: Duration) {
         rows += view.scan(&span, limit).await.unwrap().entries.len() as u64;
         pages += 1;
     }
-    println!(
-        "rows in pages, 1 task: {:>9.0} /s",
-        per_second(rows, started)
-    );
+    println!("rows in pages, 1 task: {:>9.0} /s", per_second(rows, started));
 }
 
 fn open(directory: PathBuf) -> Arc<FjallEngine> {
-    let keyspaces = vec![Keyspace {
-        name: "rows",
-        kinds: 1..=1,
-    }];
+    let keyspaces = vec![Keyspace { name: "rows", kinds: 1..=1 }];
     let started = Instant::now();
     let engine = FjallEngine::open(FjallOptions::new(directory, keyspaces)).unwrap();
-    println!(
-        "open empty: {:.1} ms",
-        started.elapsed().as_secs_f64() * 1e3
-    );
+    println!("open empty: {:.1} ms", started.elapsed().as_secs_f64() * 1e3);
     Arc::new(engine)
 }
 
@@ -257,17 +217,12 @@ async fn writes(directory: PathBuf, time: Duration) {
 }
 
 fn main() {
-    let seconds = std::env::var("BENCH_SECONDS")
-        .ok()
-        .and_then(|text| text.parse().ok());
+    let seconds = std::env::var("BENCH_SECONDS").ok().and_then(|text| text.parse().ok());
     let time = Duration::from_secs(seconds.unwrap_or(2));
     let parent = std::env::var_os("BENCH_DIR").map_or_else(std::env::temp_dir, PathBuf::from);
     let directory = tempfile::tempdir_in(parent).unwrap();
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build()
-        .unwrap();
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     runtime.block_on(reads(directory.path().join("reads"), time));
     runtime.block_on(writes(directory.path().join("writes"), time));
 }

@@ -4,11 +4,7 @@
 //! breaks the contract. They use public means only, so they run on any engine, also over a
 //! network. [`run_all`] runs every one on an engine of its own.
 
-#![allow(
-    clippy::panic,
-    clippy::missing_panics_doc,
-    reason = "assertions are its purpose"
-)]
+#![allow(clippy::panic, clippy::missing_panics_doc, reason = "assertions are its purpose")]
 
 mod commits;
 mod limits;
@@ -25,25 +21,14 @@ pub use self::scans::*;
 use crate::{Change, CommitError, Engine, Entry, Keyspace, Scan, ScanLimit, Snapshot, Span, Write};
 
 /// The keyspaces of the engine under test.
-pub const KEYSPACES: [Keyspace; 2] = [
-    Keyspace {
-        name: "first",
-        kinds: 1..=1,
-    },
-    Keyspace {
-        name: "second",
-        kinds: 0x40..=0xFF,
-    },
-];
+pub const KEYSPACES: [Keyspace; 2] =
+    [Keyspace { name: "first", kinds: 1..=1 }, Keyspace { name: "second", kinds: 0x40..=0xFF }];
 
 /// A kind of the first keyspace, and one of the second.
 const KIND: u8 = 1;
 const OTHER_KIND: u8 = 0x41;
 
-const NO_LIMIT: ScanLimit = ScanLimit {
-    rows: usize::MAX,
-    bytes: usize::MAX,
-};
+const NO_LIMIT: ScanLimit = ScanLimit { rows: usize::MAX, bytes: usize::MAX };
 
 type Running = Pin<Box<dyn Future<Output = ()> + Send>>;
 
@@ -53,11 +38,7 @@ pub async fn run_all(mut open: impl FnMut() -> Arc<dyn Engine>) {
     let rules: &[Rule] = &[
         |engine| Box::pin(changes_are_atomic_across_kinds(engine)),
         |engine| Box::pin(the_last_write_of_a_key_in_a_change_counts(engine)),
-        |engine| {
-            Box::pin(decisions_see_the_newest_values_in_the_order_of_their_reads(
-                engine,
-            ))
-        },
+        |engine| Box::pin(decisions_see_the_newest_values_in_the_order_of_their_reads(engine)),
         |engine| Box::pin(contended_increments_all_count(engine)),
         |engine| Box::pin(only_one_of_many_inserts_of_a_key_wins(engine)),
         |engine| Box::pin(a_change_without_writes_succeeds_and_writes_nothing(engine)),
@@ -88,26 +69,16 @@ fn key(kind: u8, rest: &str) -> Bytes {
 }
 
 fn put(key: Bytes, value: impl Into<Bytes>) -> Write {
-    Write::Put {
-        key,
-        value: value.into(),
-    }
+    Write::Put { key, value: value.into() }
 }
 
 async fn commit(engine: &dyn Engine, writes: Vec<Write>) -> Result<(), CommitError> {
     let decide = Box::new(move |_: &[Option<Bytes>]| writes.clone());
-    engine
-        .commit(Change {
-            reads: Vec::new(),
-            decide,
-        })
-        .await
+    engine.commit(Change { reads: Vec::new(), decide }).await
 }
 
 async fn store(engine: &dyn Engine, writes: Vec<Write>) {
-    commit(engine, writes)
-        .await
-        .expect("the writes are within the limits");
+    commit(engine, writes).await.expect("the writes are within the limits");
 }
 
 async fn snapshot(engine: &dyn Engine) -> Box<dyn Snapshot> {
@@ -115,19 +86,11 @@ async fn snapshot(engine: &dyn Engine) -> Box<dyn Snapshot> {
 }
 
 async fn get(engine: &dyn Engine, key: &[u8]) -> Option<Bytes> {
-    snapshot(engine)
-        .await
-        .get(key)
-        .await
-        .expect("the engine can be read")
+    snapshot(engine).await.get(key).await.expect("the engine can be read")
 }
 
 async fn scan(engine: &dyn Engine, span: &Span, limit: ScanLimit) -> Scan {
-    snapshot(engine)
-        .await
-        .scan(span, limit)
-        .await
-        .expect("the engine can be read")
+    snapshot(engine).await.scan(span, limit).await.expect("the engine can be read")
 }
 
 fn keys(entries: &[Entry]) -> Vec<Bytes> {

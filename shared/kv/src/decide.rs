@@ -14,9 +14,7 @@ pub(crate) fn decide(
 ) -> Result<Vec<Write>, CommitError> {
     let decided = catch_unwind(AssertUnwindSafe(|| (change.decide)(current)));
     let Ok(writes) = decided else {
-        return Err(CommitError::Refused {
-            reason: "the decision of the change panicked".into(),
-        });
+        return Err(CommitError::Refused { reason: "the decision of the change panicked".into() });
     };
     limits::check_writes(&writes)?;
     Ok(writes)

@@ -157,14 +157,8 @@ where
         *decided.lock().unwrap_or_else(PoisonError::into_inner) = Some(outcome);
         writes
     };
-    engine
-        .commit(Change {
-            reads,
-            decide: Box::new(decide),
-        })
-        .await?;
+    engine.commit(Change { reads, decide: Box::new(decide) }).await?;
     let outcome = slot.lock().unwrap_or_else(PoisonError::into_inner).take();
-    outcome.ok_or_else(|| CommitError::Refused {
-        reason: "the engine never ran the decision".into(),
-    })
+    outcome
+        .ok_or_else(|| CommitError::Refused { reason: "the engine never ran the decision".into() })
 }

@@ -3,10 +3,7 @@
 //! It fails only as the contract allows: a refused commit wrote nothing, an unknown one wrote all
 //! or nothing. The same seed and the same order of calls give the same faults.
 
-#![deny(
-    clippy::missing_trait_methods,
-    reason = "a method left to its default would not fail"
-)]
+#![deny(clippy::missing_trait_methods, reason = "a method left to its default would not fail")]
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
@@ -42,12 +39,7 @@ impl FaultyEngine {
     /// Wraps an engine.
     pub fn new(inner: Arc<dyn Engine>, seed: u64, rates: FaultRates) -> Self {
         let random = Mutex::new(StdRng::seed_from_u64(seed));
-        Self {
-            inner,
-            rates,
-            random,
-            stopped: OnceLock::new(),
-        }
+        Self { inner, rates, random, stopped: OnceLock::new() }
     }
 
     /// Stops the engine for good, as a failed sync does.
@@ -56,18 +48,11 @@ impl FaultyEngine {
     }
 
     fn chance(&self, rate: f64) -> bool {
-        self.random
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .random_bool(rate)
+        self.random.lock().unwrap_or_else(PoisonError::into_inner).random_bool(rate)
     }
 
     fn delay(&self) -> Duration {
-        let part = self
-            .random
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .random::<f64>();
+        let part = self.random.lock().unwrap_or_else(PoisonError::into_inner).random::<f64>();
         self.rates.delay_max.mul_f64(part)
     }
 
@@ -76,9 +61,7 @@ impl FaultyEngine {
         if self.chance(0.5) {
             let _ = self.inner.commit(change).await;
         }
-        CommitError::Unknown {
-            reason: "made unknown on purpose".into(),
-        }
+        CommitError::Unknown { reason: "made unknown on purpose".into() }
     }
 }
 
@@ -86,9 +69,7 @@ impl FaultyEngine {
 impl Engine for FaultyEngine {
     async fn snapshot(&self) -> Result<Box<dyn Snapshot>, EngineError> {
         if self.chance(self.rates.unavailable) {
-            return Err(EngineError::Unavailable {
-                reason: "made unavailable on purpose".into(),
-            });
+            return Err(EngineError::Unavailable { reason: "made unavailable on purpose".into() });
         }
         self.inner.snapshot().await
     }
@@ -99,14 +80,10 @@ impl Engine for FaultyEngine {
             tokio::time::sleep(delay).await;
         }
         if let Some(reason) = self.stopped.get() {
-            return Err(CommitError::Stopped {
-                reason: Arc::clone(reason),
-            });
+            return Err(CommitError::Stopped { reason: Arc::clone(reason) });
         }
         if self.chance(self.rates.unavailable) {
-            return Err(CommitError::Unavailable {
-                reason: "made unavailable on purpose".into(),
-            });
+            return Err(CommitError::Unavailable { reason: "made unavailable on purpose".into() });
         }
         if self.chance(self.rates.stop) {
             self.stop();
@@ -120,9 +97,6 @@ impl Engine for FaultyEngine {
 
     fn status(&self) -> EngineStatus {
         let inner = self.inner.status();
-        EngineStatus {
-            stopped: self.stopped.get().cloned().or(inner.stopped),
-            ..inner
-        }
+        EngineStatus { stopped: self.stopped.get().cloned().or(inner.stopped), ..inner }
     }
 }

@@ -30,10 +30,7 @@ pub const CHANGE_BYTES_MAX: usize = 192 * 1024 * 1024;
 /// [`CommitError::Refused`].
 pub fn check_reads(reads: &[Bytes]) -> Result<(), CommitError> {
     if reads.len() > READS_MAX {
-        return refuse(format!(
-            "too many reads: reads=`{}`, max=`{READS_MAX}`",
-            reads.len()
-        ));
+        return refuse(format!("too many reads: reads=`{}`, max=`{READS_MAX}`", reads.len()));
     }
     reads.iter().try_for_each(|key| check_key(key))
 }
@@ -44,10 +41,7 @@ pub fn check_reads(reads: &[Bytes]) -> Result<(), CommitError> {
 /// [`CommitError::Refused`].
 pub fn check_writes(writes: &[Write]) -> Result<(), CommitError> {
     if writes.len() > WRITES_MAX {
-        return refuse(format!(
-            "too many writes: writes=`{}`, max=`{WRITES_MAX}`",
-            writes.len()
-        ));
+        return refuse(format!("too many writes: writes=`{}`, max=`{WRITES_MAX}`", writes.len()));
     }
     let mut total = 0_usize;
     for write in writes {
@@ -64,9 +58,7 @@ pub fn check_writes(writes: &[Write]) -> Result<(), CommitError> {
         total = total.saturating_add(key.len()).saturating_add(value_bytes);
     }
     if total > CHANGE_BYTES_MAX {
-        return refuse(format!(
-            "change too big: bytes=`{total}`, max=`{CHANGE_BYTES_MAX}`"
-        ));
+        return refuse(format!("change too big: bytes=`{total}`, max=`{CHANGE_BYTES_MAX}`"));
     }
     Ok(())
 }
@@ -75,14 +67,10 @@ fn check_key(key: &[u8]) -> Result<(), CommitError> {
     match key.len() {
         0 => refuse("empty key".to_owned()),
         1..=KEY_BYTES_MAX => Ok(()),
-        length => refuse(format!(
-            "key too long: key_bytes=`{length}`, max=`{KEY_BYTES_MAX}`"
-        )),
+        length => refuse(format!("key too long: key_bytes=`{length}`, max=`{KEY_BYTES_MAX}`")),
     }
 }
 
 fn refuse(reason: String) -> Result<(), CommitError> {
-    Err(CommitError::Refused {
-        reason: reason.into(),
-    })
+    Err(CommitError::Refused { reason: reason.into() })
 }

@@ -36,22 +36,14 @@ impl MemoryEngine {
 #[async_trait]
 impl Engine for MemoryEngine {
     async fn snapshot(&self) -> Result<Box<dyn Snapshot>, EngineError> {
-        let map = self
-            .map
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone();
+        let map = self.map.lock().unwrap_or_else(PoisonError::into_inner).clone();
         Ok(Box::new(MemorySnapshot { map }))
     }
 
     async fn commit(&self, mut change: Change) -> Result<(), CommitError> {
         limits::check_reads(&change.reads)?;
         let mut map = self.map.lock().unwrap_or_else(PoisonError::into_inner);
-        let current: Vec<_> = change
-            .reads
-            .iter()
-            .map(|key| map.get(key).cloned())
-            .collect();
+        let current: Vec<_> = change.reads.iter().map(|key| map.get(key).cloned()).collect();
         for write in decide(&mut change, &current)? {
             match write {
                 Write::Put { key, value } => map.insert_mut(key, value),
@@ -86,16 +78,13 @@ impl Snapshot for MemorySnapshot {
 
     async fn scan(&self, span: &Span, limit: ScanLimit) -> Result<Scan, EngineError> {
         if span.is_empty() {
-            return Ok(Scan {
-                entries: Vec::new(),
-                more: false,
-            });
+            return Ok(Scan { entries: Vec::new(), more: false });
         }
         let range = (Bound::Included(&span.start), Bound::Excluded(&span.end));
-        let entries = self.map.range::<Bytes, _>(range).map(|(key, value)| Entry {
-            key: key.clone(),
-            value: value.clone(),
-        });
+        let entries = self
+            .map
+            .range::<Bytes, _>(range)
+            .map(|(key, value)| Entry { key: key.clone(), value: value.clone() });
         Ok(match span.direction {
             Direction::Forward => take(entries, limit),
             Direction::Backward => take(entries.rev(), limit),
@@ -104,15 +93,10 @@ impl Snapshot for MemorySnapshot {
 }
 
 fn take(mut entries: impl Iterator<Item = Entry>, limit: ScanLimit) -> Scan {
-    let mut scan = Scan {
-        entries: Vec::new(),
-        more: false,
-    };
+    let mut scan = Scan { entries: Vec::new(), more: false };
     let mut bytes = 0_usize;
     for entry in entries.by_ref() {
-        bytes = bytes
-            .saturating_add(entry.key.len())
-            .saturating_add(entry.value.len());
+        bytes = bytes.saturating_add(entry.key.len()).saturating_add(entry.value.len());
         scan.entries.push(entry);
         if scan.entries.len() >= limit.rows || bytes >= limit.bytes {
             scan.more = entries.next().is_some();

@@ -139,10 +139,7 @@ mod tests {
         let supplementary = "\u{10000}";
         let private_use = "\u{e000}";
 
-        assert!(
-            supplementary > private_use,
-            "UTF-8 has them the other way round"
-        );
+        assert!(supplementary > private_use, "UTF-8 has them the other way round");
         assert!(encoded(supplementary) < encoded(private_use));
         assert_eq!(compare_text(supplementary, private_use), Ordering::Less);
     }

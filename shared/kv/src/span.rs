@@ -26,11 +26,7 @@ pub enum Direction {
 impl Span {
     /// The keys from `start`, inclusive, to `end`, exclusive, ascending.
     pub fn new(start: impl Into<Bytes>, end: impl Into<Bytes>) -> Self {
-        Self {
-            start: start.into(),
-            end: end.into(),
-            direction: Direction::Forward,
-        }
+        Self { start: start.into(), end: end.into(), direction: Direction::Forward }
     }
 
     /// Every key that starts with `prefix`, ascending.
@@ -42,10 +38,7 @@ impl Span {
     /// The same range, descending.
     #[must_use]
     pub fn backward(self) -> Self {
-        Self {
-            direction: Direction::Backward,
-            ..self
-        }
+        Self { direction: Direction::Backward, ..self }
     }
 
     /// Whether no key can be in the range.

@@ -60,10 +60,7 @@ pub struct Sources<'a> {
 
 /// The environment of the process. Variables that are not Unicode cannot be ours and are left out.
 #[must_use]
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the one place that reads the environment"
-)]
+#[expect(clippy::disallowed_methods, reason = "the one place that reads the environment")]
 pub fn environment() -> HashMap<String, String> {
     let text = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
         Some((name.into_string().ok()?, value.into_string().ok()?))
@@ -84,9 +81,7 @@ where
     let mut foreign = Config::builder();
     for (variable, key) in sources.foreign {
         let value = sources.environment.get(*variable).cloned();
-        foreign = foreign
-            .set_override_option(*key, value)
-            .map_err(malformed)?;
+        foreign = foreign.set_override_option(*key, value).map_err(malformed)?;
     }
     builder = builder.add_source(foreign.build().map_err(malformed)?);
     if let Some(path) = sources.file {
@@ -99,28 +94,20 @@ where
         .source(Some(sources.environment));
     builder = builder.add_source(environment);
     for (key, value) in sources.flags {
-        builder = builder
-            .set_override(key, Value::from(value))
-            .map_err(malformed)?;
+        builder = builder.set_override(key, Value::from(value)).map_err(malformed)?;
     }
     let layered = builder.build().map_err(malformed)?;
 
     let mut keys = Vec::new();
     let settings = serde_ignored::deserialize(layered, |path| keys.push(path.to_string()));
     let settings = settings.map_err(malformed)?;
-    if keys.is_empty() {
-        Ok(settings)
-    } else {
-        Err(ConfigError::UnknownKeys { keys })
-    }
+    if keys.is_empty() { Ok(settings) } else { Err(ConfigError::UnknownKeys { keys }) }
 }
 
 /// The file, read here so that a file that is not there differs from one that is malformed.
 fn file(path: &Path) -> Result<File<config::FileSourceString, FileFormat>, ConfigError> {
-    let text = std::fs::read_to_string(path).map_err(|source| ConfigError::File {
-        path: path.to_owned(),
-        source: source.into(),
-    })?;
+    let text = std::fs::read_to_string(path)
+        .map_err(|source| ConfigError::File { path: path.to_owned(), source: source.into() })?;
     if let Err(error) = toml::from_str::<toml::Table>(&text) {
         let message = format!("{}: {}", path.display(), error.to_string().trim_end());
         return Err(ConfigError::Malformed(message));

@@ -37,10 +37,7 @@ impl State {
         let broken = |(name, problem): (&&str, &Option<String>)| {
             problem.as_ref().map(|problem| format!("{name}: {problem}"))
         };
-        draining
-            .into_iter()
-            .chain(self.parts.iter().filter_map(broken))
-            .collect()
+        draining.into_iter().chain(self.parts.iter().filter_map(broken)).collect()
     }
 
     fn status(&self, name: &str) -> ServingStatus {
@@ -49,11 +46,7 @@ impl State {
         } else {
             !self.draining && self.parts.get(name).is_some_and(Option::is_none)
         };
-        if serving {
-            ServingStatus::Serving
-        } else {
-            ServingStatus::NotServing
-        }
+        if serving { ServingStatus::Serving } else { ServingStatus::NotServing }
     }
 }
 
@@ -61,14 +54,8 @@ impl Health {
     /// Of a process with these services, all of which serve.
     pub async fn of(services: &[&'static str]) -> Self {
         let parts = services.iter().map(|name| (*name, None)).collect();
-        let state = State {
-            parts,
-            draining: false,
-        };
-        let health = Self {
-            reporter: HealthReporter::new(),
-            state: Arc::new(Mutex::new(state)),
-        };
+        let state = State { parts, draining: false };
+        let health = Self { reporter: HealthReporter::new(), state: Arc::new(Mutex::new(state)) };
         for service in services {
             health.publish(service).await;
         }
@@ -122,9 +109,7 @@ impl Health {
 
     fn names(&self) -> Vec<&'static str> {
         let state = self.lock();
-        std::iter::once(WHOLE)
-            .chain(state.parts.keys().copied())
-            .collect()
+        std::iter::once(WHOLE).chain(state.parts.keys().copied()).collect()
     }
 
     async fn publish(&self, name: &'static str) {

@@ -80,10 +80,7 @@ pub async fn serve(
             }
         };
         let Ok(place) = Arc::clone(&places).try_acquire_owned() else {
-            debug!(
-                connections_max = bounds.connections_max,
-                "connection refused"
-            );
+            debug!(connections_max = bounds.connections_max, "connection refused");
             continue;
         };
         let connection = Connection {
@@ -97,10 +94,7 @@ pub async fn serve(
     }
     drop(listener);
     connections.close();
-    if tokio::time::timeout(bounds.drain_within, connections.wait())
-        .await
-        .is_ok()
-    {
+    if tokio::time::timeout(bounds.drain_within, connections.wait()).await.is_ok() {
         return Drained::Clean;
     }
     let open = connections.len();

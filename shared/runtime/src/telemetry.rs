@@ -86,9 +86,7 @@ impl TelemetrySettings {
         }
         if !(0.0..=1.0).contains(&self.trace_sample_ratio) {
             let ratio = self.trace_sample_ratio;
-            problems.push(format!(
-                "telemetry.trace_sample_ratio: must be 0 to 1: value=`{ratio}`"
-            ));
+            problems.push(format!("telemetry.trace_sample_ratio: must be 0 to 1: value=`{ratio}`"));
         }
         if self.metrics_every_seconds == 0 {
             problems.push("telemetry.metrics_every_seconds: must be at least 1".to_owned());
@@ -97,9 +95,7 @@ impl TelemetrySettings {
             && !endpoint.starts_with("http://")
         {
             let rule = "must begin with http://";
-            problems.push(format!(
-                "telemetry.otlp_endpoint: {rule}: value=`{endpoint}`"
-            ));
+            problems.push(format!("telemetry.otlp_endpoint: {rule}: value=`{endpoint}`"));
         }
         problems
     }
@@ -135,9 +131,8 @@ impl Telemetry {
             .with_registry(registry.clone())
             .build()
             .map_err(|e| failed(&e))?;
-        let mut metrics = SdkMeterProvider::builder()
-            .with_resource(resource.clone())
-            .with_reader(reader);
+        let mut metrics =
+            SdkMeterProvider::builder().with_resource(resource.clone()).with_reader(reader);
         let (mut traces, mut logs) = (None, None);
         if let Some(endpoint) = &settings.otlp_endpoint {
             let exporters = Exporters::new(endpoint).map_err(|e| failed(&e))?;
@@ -156,13 +151,7 @@ impl Telemetry {
             logs = Some(provider.build());
         }
         let dispatch = dispatch(settings, traces.as_ref(), logs.as_ref())?;
-        Ok(Self {
-            traces,
-            logs,
-            metrics: metrics.build(),
-            registry,
-            dispatch,
-        })
+        Ok(Self { traces, logs, metrics: metrics.build(), registry, dispatch })
     }
 
     /// Where the process records its metrics.
@@ -262,11 +251,7 @@ fn dispatch(
     }
     if let Some(logs) = logs {
         let filter = filter(&format!("{},{OWN_WORK}", settings.log_filter))?;
-        receivers.push(
-            OpenTelemetryTracingBridge::new(logs)
-                .with_filter(filter)
-                .boxed(),
-        );
+        receivers.push(OpenTelemetryTracingBridge::new(logs).with_filter(filter).boxed());
     }
     Ok(Dispatch::new(Spans::default().with(receivers)))
 }

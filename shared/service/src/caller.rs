@@ -25,9 +25,7 @@ impl Caller {
     /// A header that is not the name of an account.
     pub fn from_metadata(metadata: &MetadataMap) -> Result<Self, Fault> {
         let Some(value) = metadata.get(ACCOUNT_HEADER) else {
-            return Ok(Self {
-                account: AccountName::development(),
-            });
+            return Ok(Self { account: AccountName::development() });
         };
         let account = value.to_str().ok().and_then(AccountName::parse);
         account.map(|account| Self { account }).ok_or_else(|| {

@@ -21,11 +21,7 @@ impl Ticks {
     /// From a count of ticks; none past [`Ticks::MAX`].
     #[must_use]
     pub const fn new(ticks: u64) -> Option<Self> {
-        if ticks <= Self::MAX.0 {
-            Some(Self(ticks))
-        } else {
-            None
-        }
+        if ticks <= Self::MAX.0 { Some(Self(ticks)) } else { None }
     }
 
     /// The count of ticks.
@@ -43,9 +39,7 @@ impl Ticks {
     /// From seconds since 1970 and nanoseconds; none outside the years 1 to 9999 or between two ticks.
     #[must_use]
     pub fn from_unix(seconds: i64, nanos: i32) -> Option<Self> {
-        let nanos = u64::try_from(nanos)
-            .ok()
-            .filter(|n| *n < 1_000_000_000 && n % 100 == 0)?;
+        let nanos = u64::try_from(nanos).ok().filter(|n| *n < 1_000_000_000 && n % 100 == 0)?;
         let seconds = u64::try_from(seconds.checked_add(UNIX_SECONDS)?).ok()?;
         Self::new(seconds.checked_mul(PER_SECOND)?.checked_add(nanos / 100)?)
     }
@@ -54,10 +48,7 @@ impl Ticks {
     #[must_use]
     pub fn to_unix(self) -> (i64, i32) {
         let seconds = i64::try_from(self.0 / PER_SECOND).unwrap_or(i64::MAX) - UNIX_SECONDS;
-        (
-            seconds,
-            i32::try_from(self.0 % PER_SECOND * 100).unwrap_or_default(),
-        )
+        (seconds, i32::try_from(self.0 % PER_SECOND * 100).unwrap_or_default())
     }
 }
 
@@ -72,19 +63,11 @@ pub trait Clock: Send + Sync + 'static {
 pub struct SystemClock;
 
 impl Clock for SystemClock {
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "the one place that reads the wall clock"
-    )]
+    #[expect(clippy::disallowed_methods, reason = "the one place that reads the wall clock")]
     fn now(&self) -> Ticks {
-        let since = SystemTime::now()
-            .duration_since(UNIX_EPOCH)
-            .unwrap_or_default();
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let ticks = since.as_nanos() / 100 + u128::from(UNIX_SECONDS.unsigned_abs() * PER_SECOND);
-        u64::try_from(ticks)
-            .ok()
-            .and_then(Ticks::new)
-            .unwrap_or(Ticks::MAX)
+        u64::try_from(ticks).ok().and_then(Ticks::new).unwrap_or(Ticks::MAX)
     }
 }
 
@@ -99,10 +82,7 @@ impl WriteClock {
     /// Follows `clock`.
     #[must_use]
     pub fn new(clock: std::sync::Arc<dyn Clock>) -> Self {
-        Self {
-            clock,
-            last: AtomicU64::new(0),
-        }
+        Self { clock, last: AtomicU64::new(0) }
     }
 
     /// The time of a write: now, or one tick after the last answer where the clock did not move on.
@@ -170,18 +150,11 @@ mod tests {
 
     #[test]
     fn unix_times_convert_both_ways_at_the_edges_of_the_calendar() {
-        for (seconds, nanos) in [
-            (-62_135_596_800, 0),
-            (0, 100),
-            (253_402_300_799, 999_999_900),
-        ] {
+        for (seconds, nanos) in [(-62_135_596_800, 0), (0, 100), (253_402_300_799, 999_999_900)] {
             let ticks = Ticks::from_unix(seconds, nanos).expect("in range");
             assert_eq!(ticks.to_unix(), (seconds, nanos));
         }
-        assert_eq!(
-            Ticks::from_unix(253_402_300_799, 999_999_900),
-            Some(Ticks::MAX)
-        );
+        assert_eq!(Ticks::from_unix(253_402_300_799, 999_999_900), Some(Ticks::MAX));
         assert_eq!(Ticks::from_unix(253_402_300_800, 0), None, "year 10000");
         assert_eq!(Ticks::from_unix(-62_135_596_801, 0), None, "year 0");
         assert_eq!(Ticks::from_unix(0, 50), None, "between two ticks");

@@ -93,10 +93,7 @@ pub fn parse_time(text: &str) -> Option<Ticks> {
         return None;
     }
     let when = OffsetDateTime::parse(text, &Rfc3339).ok()?;
-    Ticks::from_unix(
-        when.unix_timestamp(),
-        i32::try_from(when.nanosecond()).ok()?,
-    )
+    Ticks::from_unix(when.unix_timestamp(), i32::try_from(when.nanosecond()).ok()?)
 }
 
 #[cfg(test)]
@@ -114,10 +111,7 @@ mod tests {
         assert_eq!(etag, "W/\"datetime'2020-07-24T14%3A34%3A28.5209593Z'\"");
         assert_eq!(Condition::parse(Some(&etag)), Some(Condition::Match(ticks)));
         let decoded = etag.replace("%3A", ":");
-        assert_eq!(
-            Condition::parse(Some(&decoded)),
-            Some(Condition::Match(ticks))
-        );
+        assert_eq!(Condition::parse(Some(&decoded)), Some(Condition::Match(ticks)));
     }
 
     #[test]
@@ -133,12 +127,7 @@ mod tests {
     fn the_edges_of_the_calendar_survive() {
         for (seconds, nanos) in [(-62_135_596_800, 0), (253_402_300_799, 999_999_900)] {
             let ticks = Ticks::from_unix(seconds, nanos).expect("in range");
-            assert_eq!(
-                parse_time(&format_time(ticks)),
-                Some(ticks),
-                "{}",
-                format_time(ticks)
-            );
+            assert_eq!(parse_time(&format_time(ticks)), Some(ticks), "{}", format_time(ticks));
         }
     }
 
@@ -146,13 +135,9 @@ mod tests {
     fn malformed_etags_are_refused_and_a_star_means_any_version() {
         assert_eq!(Condition::parse(None), Some(Condition::Exists));
         assert_eq!(Condition::parse(Some("*")), Some(Condition::Exists));
-        for etag in [
-            "",
-            "x",
-            "\"*\"",
-            "W/\"datetime''\"",
-            "W/\"datetime'2020-13-01T00%3A00%3A00Z'\"",
-        ] {
+        for etag in
+            ["", "x", "\"*\"", "W/\"datetime''\"", "W/\"datetime'2020-13-01T00%3A00%3A00Z'\""]
+        {
             assert_eq!(Condition::parse(Some(etag)), None, "{etag}");
         }
     }

@@ -69,16 +69,9 @@ impl Fault {
         field: impl Into<String>,
         description: impl Into<String>,
     ) -> Self {
-        let violation = Violation {
-            reason,
-            field: field.into(),
-            description: description.into(),
-        };
+        let violation = Violation { reason, field: field.into(), description: description.into() };
         let message = format!("{}: {}", violation.field, violation.description);
-        Self {
-            violations: vec![violation],
-            ..Self::new(reason, message)
-        }
+        Self { violations: vec![violation], ..Self::new(reason, message) }
     }
 
     /// A failure about a resource.
@@ -88,32 +81,20 @@ impl Fault {
         kind: &'static str,
         name: impl Into<String>,
     ) -> Self {
-        let resource = Some(Resource {
-            kind,
-            name: name.into(),
-        });
-        Self {
-            resource,
-            ..Self::new(reason, message)
-        }
+        let resource = Some(Resource { kind, name: name.into() });
+        Self { resource, ..Self::new(reason, message) }
     }
 
     /// The failure of the operation at `index` of a batch.
     #[must_use]
     pub fn at(self, index: usize) -> Self {
-        Self {
-            index: Some(index),
-            ..self
-        }
+        Self { index: Some(index), ..self }
     }
 
     /// The failure with advice when to retry.
     #[must_use]
     pub fn retry_after(self, delay: Duration) -> Self {
-        Self {
-            retry_after: Some(delay),
-            ..self
-        }
+        Self { retry_after: Some(delay), ..self }
     }
 }
 
@@ -134,11 +115,7 @@ impl Violations {
     ) {
         if self.0.len() < VIOLATIONS_MAX {
             let (field, description) = (field.into(), description.into());
-            self.0.push(Violation {
-                reason,
-                field,
-                description,
-            });
+            self.0.push(Violation { reason, field, description });
         }
     }
 
@@ -158,10 +135,7 @@ impl Violations {
         };
         let message = format!("{}: {}", first.field, first.description);
         let reason = first.reason;
-        Err(Fault {
-            violations: self.0,
-            ..Fault::new(reason, message)
-        })
+        Err(Fault { violations: self.0, ..Fault::new(reason, message) })
     }
 }
 
@@ -208,11 +182,9 @@ pub fn meaning(reason: Reason) -> Meaning {
             (Code::InvalidArgument, "DuplicatePropertiesSpecified", 400)
         }
         R::RequestBodyTooLarge => (Code::InvalidArgument, "RequestBodyTooLarge", 413),
-        R::CommandsInBatchActOnDifferentPartitions => (
-            Code::InvalidArgument,
-            "CommandsInBatchActOnDifferentPartitions",
-            400,
-        ),
+        R::CommandsInBatchActOnDifferentPartitions => {
+            (Code::InvalidArgument, "CommandsInBatchActOnDifferentPartitions", 400)
+        }
         R::InvalidDuplicateRow => (Code::InvalidArgument, "InvalidDuplicateRow", 400),
         R::InvalidXmlDocument => (Code::InvalidArgument, "InvalidXmlDocument", 400),
         R::InvalidQueryParameterValue => (Code::InvalidArgument, "InvalidQueryParameterValue", 400),
@@ -225,11 +197,7 @@ pub fn meaning(reason: Reason) -> Meaning {
         R::Unspecified | R::InternalError => (Code::Internal, "InternalError", 500),
         R::NotImplemented => (Code::Unimplemented, "NotImplemented", 501),
     };
-    Meaning {
-        code,
-        azure_code,
-        http_status,
-    }
+    Meaning { code, azure_code, http_status }
 }
 
 /// The name of a reason as `ErrorInfo.reason` carries it.
@@ -246,29 +214,18 @@ impl From<Fault> for Status {
             ("azureCode".to_owned(), meaning.azure_code.to_owned()),
             ("httpStatus".to_owned(), meaning.http_status.to_string()),
         ];
-        metadata.extend(
-            fault
-                .index
-                .map(|index| ("index".to_owned(), index.to_string())),
-        );
+        metadata.extend(fault.index.map(|index| ("index".to_owned(), index.to_string())));
 
         let mut details = ErrorDetails::new();
         details.set_error_info(
             reason_name(fault.reason),
             DOMAIN,
-            metadata
-                .into_iter()
-                .collect::<std::collections::HashMap<_, _>>(),
+            metadata.into_iter().collect::<std::collections::HashMap<_, _>>(),
         );
         if !fault.violations.is_empty() {
             let violation = |v: Violation| FieldViolation::new(v.field, v.description);
-            details.set_bad_request(
-                fault
-                    .violations
-                    .into_iter()
-                    .map(violation)
-                    .collect::<Vec<_>>(),
-            );
+            details
+                .set_bad_request(fault.violations.into_iter().map(violation).collect::<Vec<_>>());
         }
         if let Some(resource) = fault.resource {
             details.set_resource_info(resource.kind, resource.name, "", "");
@@ -294,19 +251,10 @@ mod tests {
         let details = status.get_error_details();
         let info = details.error_info().expect("error info");
         assert_eq!(info.reason, "ENTITY_ALREADY_EXISTS");
-        assert_eq!(
-            info.metadata.get("azureCode").map(String::as_str),
-            Some("EntityAlreadyExists")
-        );
-        assert_eq!(
-            info.metadata.get("httpStatus").map(String::as_str),
-            Some("409")
-        );
+        assert_eq!(info.metadata.get("azureCode").map(String::as_str), Some("EntityAlreadyExists"));
+        assert_eq!(info.metadata.get("httpStatus").map(String::as_str), Some("409"));
         assert_eq!(info.metadata.get("index").map(String::as_str), Some("3"));
-        assert_eq!(
-            details.resource_info().map(|r| r.resource_name.as_str()),
-            Some("p/r")
-        );
+        assert_eq!(details.resource_info().map(|r| r.resource_name.as_str()), Some("p/r"));
     }
 
     #[test]

@@ -22,9 +22,7 @@ impl AccountName {
     #[must_use]
     pub fn parse(name: &str) -> Option<Self> {
         let fits = (3..=24).contains(&name.len())
-            && name
-                .bytes()
-                .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit());
+            && name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit());
         fits.then(|| Self(name.to_owned()))
     }
 
@@ -50,19 +48,12 @@ impl TableName {
     /// Notes every broken rule under `field`.
     pub fn parse(name: String, field: &str, violations: &mut Violations) -> Option<Self> {
         if name.is_empty() {
-            violations.push(
-                Reason::PropertiesNeedValue,
-                field,
-                "required: the name of a table",
-            );
+            violations.push(Reason::PropertiesNeedValue, field, "required: the name of a table");
             return None;
         }
         let legal_start = name.as_bytes().first().is_some_and(u8::is_ascii_alphabetic);
         let (reason, rule) = if !legal_start || !name.bytes().all(|b| b.is_ascii_alphanumeric()) {
-            (
-                Reason::InvalidResourceName,
-                "must be an ASCII letter, then ASCII letters and digits",
-            )
+            (Reason::InvalidResourceName, "must be an ASCII letter, then ASCII letters and digits")
         } else if !(TABLE_NAME_CHARS_MIN..=TABLE_NAME_CHARS_MAX).contains(&name.len()) {
             (Reason::OutOfRangeInput, "must have 3 to 63 characters")
         } else if name.eq_ignore_ascii_case("tables") {
@@ -101,11 +92,7 @@ mod tests {
         let mut violations = Violations::default();
         let parsed = TableName::parse(name.to_owned(), "table", &mut violations);
         let fault = violations.check(()).err();
-        assert_eq!(
-            parsed.is_none(),
-            fault.is_some(),
-            "a refused name has a violation"
-        );
+        assert_eq!(parsed.is_none(), fault.is_some(), "a refused name has a violation");
         fault.map(|fault| fault.reason)
     }
 

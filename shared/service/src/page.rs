@@ -56,13 +56,9 @@ pub fn decode(token: &str, identity: u64) -> Result<Vec<u8>, TokenError> {
     if token.len() > PAGE_TOKEN_BYTES_MAX {
         return Err(TokenError::Malformed);
     }
-    let bytes = URL_SAFE_NO_PAD
-        .decode(token)
-        .map_err(|_| TokenError::Malformed)?;
+    let bytes = URL_SAFE_NO_PAD.decode(token).map_err(|_| TokenError::Malformed)?;
     let (signed, checksum) = bytes.split_last_chunk::<8>().ok_or(TokenError::Malformed)?;
-    let (head, position) = signed
-        .split_first_chunk::<9>()
-        .ok_or(TokenError::Malformed)?;
+    let (head, position) = signed.split_first_chunk::<9>().ok_or(TokenError::Malformed)?;
     let [version, owner @ ..] = *head;
     if version != VERSION || xxh3_64(signed) != u64::from_be_bytes(*checksum) {
         return Err(TokenError::Malformed);
@@ -112,9 +108,6 @@ mod tests {
 
     #[test]
     fn the_parts_of_an_identity_do_not_run_together() {
-        assert_ne!(
-            request_identity(&[b"ab", b"c"]),
-            request_identity(&[b"a", b"bc"])
-        );
+        assert_ne!(request_identity(&[b"ab", b"c"]), request_identity(&[b"a", b"bc"]));
     }
 }

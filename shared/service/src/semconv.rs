@@ -75,11 +75,8 @@ pub fn db_duration(meter: &Meter) -> Histogram<f64> {
 pub const STORAGE_BYTES: Described =
     Described::new("trestle.storage.used", "By", "Bytes of the store on disk");
 /// Bytes free on the disk of the store.
-pub const FREE_BYTES: Described = Described::new(
-    "trestle.storage.free",
-    "By",
-    "Bytes free on the disk of the store",
-);
+pub const FREE_BYTES: Described =
+    Described::new("trestle.storage.free", "By", "Bytes free on the disk of the store");
 /// Whether the store takes no more writes.
 pub const STORAGE_STOPPED: Described = Described::new(
     "trestle.storage.stopped",
@@ -99,11 +96,8 @@ pub const COMMIT_GROUPS: Described = Described::new(
     "Groups of changes that were written, one sync each",
 );
 /// Changes that were committed.
-pub const COMMIT_CHANGES: Described = Described::new(
-    "trestle.storage.commit.changes",
-    "{change}",
-    "Changes that were written",
-);
+pub const COMMIT_CHANGES: Described =
+    Described::new("trestle.storage.commit.changes", "{change}", "Changes that were written");
 /// Bytes that were committed.
 pub const COMMIT_BYTES: Described = Described::new(
     "trestle.storage.commit.size",
@@ -111,11 +105,8 @@ pub const COMMIT_BYTES: Described = Described::new(
     "Bytes of keys and values that were written",
 );
 /// Time that commits took.
-pub const COMMIT_SECONDS: Described = Described::new(
-    "trestle.storage.commit.time",
-    "s",
-    "Time spent writing and syncing groups",
-);
+pub const COMMIT_SECONDS: Described =
+    Described::new("trestle.storage.commit.time", "s", "Time spent writing and syncing groups");
 /// Changes that were turned away.
 pub const COMMIT_SHED: Described = Described::new(
     "trestle.storage.commit.shed",

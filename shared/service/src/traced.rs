@@ -28,10 +28,7 @@ impl TracedEngine {
     #[must_use]
     pub fn new(inner: Arc<dyn Engine>, meter: &Meter) -> Self {
         let system = inner.status().name;
-        let records = Arc::new(Records {
-            system,
-            duration: semconv::db_duration(meter),
-        });
+        let records = Arc::new(Records { system, duration: semconv::db_duration(meter) });
         Self { inner, records }
     }
 }
@@ -113,11 +110,8 @@ impl Records {
             { semconv::ERROR_TYPE } = Empty,
         );
         let started = Instant::now();
-        let result = if span.is_disabled() {
-            work.await
-        } else {
-            work.instrument(span.clone()).await
-        };
+        let result =
+            if span.is_disabled() { work.await } else { work.instrument(span.clone()).await };
         let took = started.elapsed().as_secs_f64();
         let operation = KeyValue::new(semconv::DB_OPERATION, operation);
         match &result {

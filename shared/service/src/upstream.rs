@@ -127,15 +127,8 @@ impl Remote {
             return Err(error());
         };
         let connections = (0..connections.max(1)).map(|_| connection()).collect();
-        let shared = Shared {
-            connections,
-            next: AtomicUsize::new(0),
-            scheme,
-            authority,
-        };
-        Ok(Self {
-            shared: Arc::new(shared),
-        })
+        let shared = Shared { connections, next: AtomicUsize::new(0), scheme, authority };
+        Ok(Self { shared: Arc::new(shared) })
     }
 
     fn send(&self, mut request: Request) -> Answer {
@@ -163,11 +156,7 @@ impl Remote {
                 Err(error) => refusal(failed(&error)),
             })
         };
-        if span.is_disabled() {
-            Box::pin(answering)
-        } else {
-            Box::pin(answering.instrument(span))
-        }
+        if span.is_disabled() { Box::pin(answering) } else { Box::pin(answering.instrument(span)) }
     }
 }
 
@@ -214,20 +203,13 @@ fn outcome_unknown() -> Fault {
 
 /// What a call without an answer means: could the service have seen it?
 fn failed(error: &ClientError) -> Fault {
-    if error.is_connect() || was_never_sent(error) {
-        unreachable()
-    } else {
-        outcome_unknown()
-    }
+    if error.is_connect() || was_never_sent(error) { unreachable() } else { outcome_unknown() }
 }
 
 fn was_never_sent(error: &ClientError) -> bool {
     let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
     while let Some(error) = cause {
-        if error
-            .downcast_ref::<hyper::Error>()
-            .is_some_and(hyper::Error::is_canceled)
-        {
+        if error.downcast_ref::<hyper::Error>().is_some_and(hyper::Error::is_canceled) {
             return true;
         }
         if let Some(error) = error.downcast_ref::<h2::Error>() {
@@ -269,15 +251,10 @@ impl http_body::Body for Forwarded {
     }
 
     fn is_end_stream(&self) -> bool {
-        self.body
-            .as_ref()
-            .is_none_or(hyper::body::Incoming::is_end_stream)
+        self.body.as_ref().is_none_or(hyper::body::Incoming::is_end_stream)
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.body
-            .as_ref()
-            .map(hyper::body::Incoming::size_hint)
-            .unwrap_or_default()
+        self.body.as_ref().map(hyper::body::Incoming::size_hint).unwrap_or_default()
     }
 }

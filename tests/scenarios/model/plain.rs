@@ -41,10 +41,7 @@ pub(super) struct Plain {
 }
 
 fn refused(reason: &str, index: Option<usize>) -> Outcome {
-    Outcome::Refused {
-        reason: reason.to_owned(),
-        index,
-    }
+    Outcome::Refused { reason: reason.to_owned(), index }
 }
 
 fn ordered((partition, row): Key) -> (Vec<u16>, Vec<u16>) {
@@ -110,10 +107,8 @@ impl Plain {
             let stored = rows.as_ref().unwrap_or(&none).get(&ordered(write.key()));
             self.required(write, stored)
         };
-        let mut versions = Versions {
-            required: writes.iter().map(required).collect(),
-            made: Vec::new(),
-        };
+        let mut versions =
+            Versions { required: writes.iter().map(required).collect(), made: Vec::new() };
         let Some(rows) = &mut rows else {
             return (refused("TABLE_NOT_FOUND", Some(0)), versions);
         };

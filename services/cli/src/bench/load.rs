@@ -58,24 +58,14 @@ impl Load {
                 row_key: ROW.to_owned(),
                 select: None,
             }),
-            BenchOp::Insert => Template::new(&InsertEntityRequest {
-                table: table.clone(),
-                entity: entity(),
-            }),
+            BenchOp::Insert => {
+                Template::new(&InsertEntityRequest { table: table.clone(), entity: entity() })
+            }
             BenchOp::Upsert | BenchOp::MergeHot => {
                 let merge = args.op == BenchOp::MergeHot;
-                let mode = if merge {
-                    WriteMode::Merge
-                } else {
-                    WriteMode::Replace
-                }
-                .into();
+                let mode = if merge { WriteMode::Merge } else { WriteMode::Replace }.into();
                 let table = table.clone();
-                Template::new(&UpsertEntityRequest {
-                    table,
-                    entity: entity(),
-                    mode,
-                })
+                Template::new(&UpsertEntityRequest { table, entity: entity(), mode })
             }
             BenchOp::Batch => Template::new(&batch(&table, GROUP, size)),
             BenchOp::Query => Template::new(&QueryEntitiesRequest {
@@ -90,15 +80,8 @@ impl Load {
             }),
             BenchOp::Import => chunk.clone(),
         };
-        let spec = Message::Spec(Spec {
-            table,
-            mode: Some(WriteMode::Replace.into()),
-        });
-        let spec = ImportEntitiesRequest {
-            message: Some(spec),
-        }
-        .encode_to_vec()
-        .into();
+        let spec = Message::Spec(Spec { table, mode: Some(WriteMode::Replace.into()) });
+        let spec = ImportEntitiesRequest { message: Some(spec) }.encode_to_vec().into();
         Self {
             op: args.op,
             template: Arc::new(template),
@@ -119,9 +102,7 @@ impl Load {
         let (sender, mut answers) = self.import(client).await?;
         for group in 0..self.groups() {
             let partition = group.checked_rem(self.partitions).unwrap_or_default();
-            let request = self
-                .chunk
-                .fill(partition, group.saturating_mul(GROUP as u64));
+            let request = self.chunk.fill(partition, group.saturating_mul(GROUP as u64));
             send_chunk(&sender, &mut answers, request).await?;
         }
         Ok(())
@@ -139,9 +120,7 @@ impl Load {
         let closed = |_| Status::unavailable("stream is closed");
         sender.send(self.spec.clone()).await.map_err(closed)?;
         let requests = ReceiverStream::new(requests);
-        let answers = client
-            .both_stream(Method::IMPORT_ENTITIES, requests)
-            .await?;
+        let answers = client.both_stream(Method::IMPORT_ENTITIES, requests).await?;
         Ok((sender, answers))
     }
 }
@@ -157,11 +136,7 @@ async fn send_chunk(
     let answer = answers.message().await?;
     let answer = answer.ok_or_else(|| Status::unavailable("stream ended early"))?;
     let answer = ImportEntitiesResponse::decode(answer).map_err(|error| malformed(&error))?;
-    match answer
-        .results
-        .iter()
-        .find_map(|result| result.error.as_ref())
-    {
+    match answer.results.iter().find_map(|result| result.error.as_ref()) {
         Some(error) => Err(Status::new(Code::from(error.code), error.message.clone())),
         None => Ok(answer.results.len()),
     }
@@ -225,11 +200,7 @@ impl Worker {
             BenchOp::Query => {
                 let group = random.below(load.groups());
                 let partition = group.checked_rem(load.partitions).unwrap_or_default();
-                (
-                    Method::QUERY_ENTITIES,
-                    partition,
-                    group.saturating_mul(GROUP as u64),
-                )
+                (Method::QUERY_ENTITIES, partition, group.saturating_mul(GROUP as u64))
             }
             _ => {
                 let row = random.below(load.groups().saturating_mul(GROUP as u64));
@@ -255,9 +226,7 @@ impl Worker {
     /// bench.
     async fn stream(&self, client: &mut RawClient, tally: &mut Tally) -> Result<(), Status> {
         let request = self.load.template.fill(0, 0);
-        let mut answers = client
-            .server_stream(Method::STREAM_ENTITIES, request)
-            .await?;
+        let mut answers = client.server_stream(Method::STREAM_ENTITIES, request).await?;
         while let Some(answer) = answers.message().await? {
             let message =
                 StreamEntitiesResponse::decode(answer).map_err(|error| malformed(&error))?;
@@ -295,40 +264,23 @@ fn malformed(error: &prost::DecodeError) -> Status {
 }
 
 fn entity(size: usize) -> Entity {
-    let value = Some(Value {
-        kind: Some(Kind::BinaryValue(vec![0xda; size].into())),
-    });
+    let value = Some(Value { kind: Some(Kind::BinaryValue(vec![0xda; size].into())) });
     Entity {
         partition_key: PARTITION.to_owned(),
         row_key: ROW.to_owned(),
-        properties: vec![Property {
-            name: "data".to_owned(),
-            value,
-        }],
+        properties: vec![Property { name: "data".to_owned(), value }],
         ..Entity::default()
     }
 }
 
 fn chunk(size: usize) -> ImportEntitiesRequest {
     let entities = vec![entity(size); GROUP];
-    ImportEntitiesRequest {
-        message: Some(Message::Chunk(Chunk { entities })),
-    }
+    ImportEntitiesRequest { message: Some(Message::Chunk(Chunk { entities })) }
 }
 
 /// A batch of inserts.
 pub(super) fn batch(table: &str, count: usize, size: usize) -> ExecuteBatchRequest {
-    let insert = Operation::Insert(Insert {
-        entity: Some(entity(size)),
-    });
-    let operations = vec![
-        BatchOperation {
-            operation: Some(insert)
-        };
-        count
-    ];
-    ExecuteBatchRequest {
-        table: table.to_owned(),
-        operations,
-    }
+    let insert = Operation::Insert(Insert { entity: Some(entity(size)) });
+    let operations = vec![BatchOperation { operation: Some(insert) }; count];
+    ExecuteBatchRequest { table: table.to_owned(), operations }
 }

@@ -21,16 +21,9 @@ impl Template {
         let encoded = message.encode_to_vec();
         let find = |needle: &str| {
             let windows = encoded.windows(needle.len()).enumerate();
-            windows
-                .filter(|(_, at)| *at == needle.as_bytes())
-                .map(|(at, _)| at)
-                .collect()
+            windows.filter(|(_, at)| *at == needle.as_bytes()).map(|(at, _)| at).collect()
         };
-        Self {
-            partitions: find(PARTITION),
-            rows: find(ROW),
-            encoded,
-        }
+        Self { partitions: find(PARTITION), rows: find(ROW), encoded }
     }
 
     /// The message with this partition, and row keys that count up from `row`.

@@ -64,14 +64,7 @@ impl Reader {
         let columns = columns(&header, types)
             .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error.to_string()))?;
         let base = Position::default();
-        Ok(Self {
-            input,
-            columns,
-            record: header,
-            base,
-            rows: 0,
-            crlf: false,
-        })
+        Ok(Self { input, columns, record: header, base, rows: 0, crlf: false })
     }
 
     /// Reads on at `at` in `rest`, which must stand there, with the header that was read before.
@@ -85,13 +78,7 @@ impl Reader {
             line: at.line.saturating_sub(1),
             row: at.row,
         };
-        Self {
-            input,
-            base,
-            rows: at.row,
-            crlf,
-            ..self
-        }
+        Self { input, base, rows: at.row, crlf, ..self }
     }
 
     pub(crate) fn position(&self) -> Position {
@@ -111,21 +98,13 @@ impl Reader {
             Err(error) => return Err(broken(error)),
         }
         self.rows = self.rows.saturating_add(1);
-        Ok(Some(Row {
-            line: self.first_line(),
-            entity: self.entity(),
-        }))
+        Ok(Some(Row { line: self.first_line(), entity: self.entity() }))
     }
 
     /// The line on which the record begins: counted back from its end, because the parser notes the
     /// start before it skips blank lines. Of `\r\n` it has consumed only the first half by then.
     fn first_line(&self) -> u64 {
-        let breaks = self
-            .record
-            .as_slice()
-            .iter()
-            .filter(|byte| **byte == b'\n')
-            .count();
+        let breaks = self.record.as_slice().iter().filter(|byte| **byte == b'\n').count();
         let at = self.input.position();
         let input = self.input.get_ref();
         let cut = at.byte() == input.total && input.last != b'\n';
@@ -194,9 +173,7 @@ fn cell_type(name: &str, cell: &[u8], edm: &[u8]) -> Result<Option<EdmType>, Fie
     let edm = text(&type_column, edm)?;
     if !edm.is_empty() {
         let parsed = EdmType::parse(edm);
-        return parsed
-            .map(Some)
-            .map_err(|rule| FieldError::new(type_column, edm, rule));
+        return parsed.map(Some).map_err(|rule| FieldError::new(type_column, edm, rule));
     }
     if cell.is_empty() {
         return Ok(None);
@@ -208,10 +185,7 @@ fn cell_type(name: &str, cell: &[u8], edm: &[u8]) -> Result<Option<EdmType>, Fie
 fn property(name: &str, edm: EdmType, cell: &[u8]) -> Result<Property, FieldError> {
     let cell = text(name, cell)?;
     let kind = edm::parse_value(edm, cell).map_err(|rule| FieldError::new(name, cell, rule))?;
-    Ok(Property {
-        name: name.to_owned(),
-        value: Some(Value { kind: Some(kind) }),
-    })
+    Ok(Property { name: name.to_owned(), value: Some(Value { kind: Some(kind) }) })
 }
 
 fn text<'a>(name: &str, cell: &'a [u8]) -> Result<&'a str, FieldError> {
@@ -220,10 +194,8 @@ fn text<'a>(name: &str, cell: &'a [u8]) -> Result<&'a str, FieldError> {
 }
 
 fn columns(header: &ByteRecord, types: &ColumnTypes) -> Result<Vec<Column>, FieldError> {
-    let names: Vec<&str> = header
-        .iter()
-        .map(|cell| text("header", cell))
-        .collect::<Result<_, _>>()?;
+    let names: Vec<&str> =
+        header.iter().map(|cell| text("header", cell)).collect::<Result<_, _>>()?;
     let fail = |name: &str, rule: &str| FieldError::new("header", name, rule);
     let mut sorted = names.clone();
     sorted.sort_unstable();
@@ -240,16 +212,10 @@ fn columns(header: &ByteRecord, types: &ColumnTypes) -> Result<Vec<Column>, Fiel
             return Err(fail(name, "no such column, but a type is given for it"));
         }
         if names.contains(&format!("{name}{TYPE_SUFFIX}").as_str()) {
-            return Err(fail(
-                name,
-                "has a type column, so no type may be given for it",
-            ));
+            return Err(fail(name, "has a type column, so no type may be given for it"));
         }
     }
-    names
-        .iter()
-        .map(|name| column(name, &names, types))
-        .collect()
+    names.iter().map(|name| column(name, &names, types)).collect()
 }
 
 fn column(name: &str, names: &[&str], types: &ColumnTypes) -> Result<Column, FieldError> {
@@ -273,10 +239,7 @@ fn column(name: &str, names: &[&str], types: &ColumnTypes) -> Result<Column, Fie
                 Some(type_at) => Column::Typed { name, type_at },
                 None => {
                     let given = types.iter().find(|(other, _)| *other == name);
-                    Column::Plain {
-                        name,
-                        edm: given.map_or(EdmType::String, |(_, edm)| *edm),
-                    }
+                    Column::Plain { name, edm: given.map_or(EdmType::String, |(_, edm)| *edm) }
                 }
             }
         }
@@ -295,16 +258,9 @@ pub(crate) struct Writer<W: Write> {
 impl<W: Write> Writer<W> {
     /// A writer of these properties; the header is written by [`Writer::header`].
     pub(crate) fn new(out: W, columns: Vec<String>, with_timestamp: bool) -> Self {
-        let out = WriterBuilder::new()
-            .buffer_capacity(BUFFER_BYTES)
-            .from_writer(out);
+        let out = WriterBuilder::new().buffer_capacity(BUFFER_BYTES).from_writer(out);
         let places = columns.iter().cloned().zip(0..).collect();
-        Self {
-            out,
-            columns,
-            places,
-            with_timestamp,
-        }
+        Self { out, columns, places, with_timestamp }
     }
 
     /// Writes the header.
@@ -318,31 +274,20 @@ impl<W: Write> Writer<W> {
             cells.push(Cow::Borrowed(name));
             cells.push(Cow::Owned(format!("{name}{TYPE_SUFFIX}")));
         }
-        self.out
-            .write_record(cells.iter().map(|cell| cell.as_bytes()))
-            .map_err(broken)
+        self.out.write_record(cells.iter().map(|cell| cell.as_bytes())).map_err(broken)
     }
 
     pub(crate) fn write(&mut self, entity: &Entity) -> io::Result<()> {
-        let mut cells: Vec<Cow<'_, str>> = vec![
-            entity.partition_key.as_str().into(),
-            entity.row_key.as_str().into(),
-        ];
+        let mut cells: Vec<Cow<'_, str>> =
+            vec![entity.partition_key.as_str().into(), entity.row_key.as_str().into()];
         if self.with_timestamp {
             let at = entity.timestamp.as_ref().and_then(datetime::format);
             cells.push(at.unwrap_or_default().into());
         }
         let fixed = cells.len();
-        cells.resize(
-            fixed.saturating_add(self.columns.len().saturating_mul(2)),
-            "".into(),
-        );
+        cells.resize(fixed.saturating_add(self.columns.len().saturating_mul(2)), "".into());
         for property in &entity.properties {
-            let Some(kind) = property
-                .value
-                .as_ref()
-                .and_then(|value| value.kind.as_ref())
-            else {
+            let Some(kind) = property.value.as_ref().and_then(|value| value.kind.as_ref()) else {
                 continue;
             };
             let column = self.places.get(&property.name);
@@ -353,9 +298,7 @@ impl<W: Write> Writer<W> {
                 *edm = EdmType::of(kind).name().into();
             }
         }
-        self.out
-            .write_record(cells.iter().map(|cell| cell.as_bytes()))
-            .map_err(broken)
+        self.out.write_record(cells.iter().map(|cell| cell.as_bytes())).map_err(broken)
     }
 
     pub(crate) fn flush(&mut self) -> io::Result<()> {

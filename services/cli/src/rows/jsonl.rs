@@ -19,11 +19,7 @@ pub(crate) struct Reader {
 impl Reader {
     /// Reads on at `at`, where `input` must stand.
     pub(crate) fn new(input: Box<dyn Read + Send>, at: Position) -> Self {
-        Self {
-            input: BufReader::with_capacity(BUFFER_BYTES, input),
-            line: Vec::new(),
-            at,
-        }
+        Self { input: BufReader::with_capacity(BUFFER_BYTES, input), line: Vec::new(), at }
     }
 
     pub(crate) fn position(&self) -> Position {
@@ -33,14 +29,8 @@ impl Reader {
     pub(crate) fn next(&mut self) -> io::Result<Option<Row>> {
         loop {
             self.line.clear();
-            let limit = u64::try_from(ROW_BYTES_MAX)
-                .unwrap_or(u64::MAX)
-                .saturating_add(1);
-            let read = self
-                .input
-                .by_ref()
-                .take(limit)
-                .read_until(b'\n', &mut self.line)?;
+            let limit = u64::try_from(ROW_BYTES_MAX).unwrap_or(u64::MAX).saturating_add(1);
+            let read = self.input.by_ref().take(limit).read_until(b'\n', &mut self.line)?;
             if read == 0 {
                 return Ok(None);
             }
@@ -48,23 +38,14 @@ impl Reader {
                 return Err(super::too_long());
             }
             let first = self.at.byte == 0;
-            self.at.byte = self
-                .at
-                .byte
-                .saturating_add(u64::try_from(read).unwrap_or(u64::MAX));
+            self.at.byte = self.at.byte.saturating_add(u64::try_from(read).unwrap_or(u64::MAX));
             self.at.line = self.at.line.saturating_add(1);
-            let text = if first {
-                self.line.strip_prefix(BOM).unwrap_or(&self.line)
-            } else {
-                &self.line
-            };
+            let text =
+                if first { self.line.strip_prefix(BOM).unwrap_or(&self.line) } else { &self.line };
             let text = text.trim_ascii();
             if !text.is_empty() {
                 self.at.row = self.at.row.saturating_add(1);
-                return Ok(Some(Row {
-                    line: self.at.line,
-                    entity: entity_json::parse(text),
-                }));
+                return Ok(Some(Row { line: self.at.line, entity: entity_json::parse(text) }));
             }
         }
     }

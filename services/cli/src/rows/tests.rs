@@ -26,9 +26,7 @@ fn odd_string() -> impl Strategy<Value = String> {
         Just("\\".to_owned()),
         Just("\u{1f600}".to_owned()),
         Just("\u{2028}".to_owned()),
-        any::<char>()
-            .prop_filter("no NUL", |c| *c != '\0')
-            .prop_map(String::from),
+        any::<char>().prop_filter("no NUL", |c| *c != '\0').prop_map(String::from),
     ];
     proptest::collection::vec(odd, 0..8).prop_map(|parts| parts.concat())
 }
@@ -39,30 +37,16 @@ fn kind() -> impl Strategy<Value = Kind> {
         any::<i32>().prop_map(Kind::Int32Value),
         any::<i64>().prop_map(Kind::Int64Value),
         any::<f64>().prop_map(Kind::DoubleValue),
-        prop_oneof![
-            Just(f64::NAN),
-            Just(f64::INFINITY),
-            Just(f64::NEG_INFINITY),
-            Just(-0.0)
-        ]
-        .prop_map(Kind::DoubleValue),
+        prop_oneof![Just(f64::NAN), Just(f64::INFINITY), Just(f64::NEG_INFINITY), Just(-0.0)]
+            .prop_map(Kind::DoubleValue),
         (-1000..1000_i16).prop_map(|whole| Kind::DoubleValue(f64::from(whole))),
         any::<bool>().prop_map(Kind::BooleanValue),
         (-11_644_473_600..253_402_300_800_i64, 0..10_000_000_i32).prop_map(|(seconds, ticks)| {
-            Kind::DatetimeValue(Timestamp {
-                seconds,
-                nanos: ticks * 100,
-            })
+            Kind::DatetimeValue(Timestamp { seconds, nanos: ticks * 100 })
         }),
         any::<[u8; 16]>().prop_map(|b| {
             let hex: String = b.iter().map(|byte| format!("{byte:02x}")).collect();
-            let parts = [
-                &hex[..8],
-                &hex[8..12],
-                &hex[12..16],
-                &hex[16..20],
-                &hex[20..],
-            ];
+            let parts = [&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]];
             Kind::GuidValue(parts.join("-"))
         }),
         any::<Vec<u8>>().prop_map(|bytes| Kind::BinaryValue(bytes.into())),
@@ -80,10 +64,7 @@ pub(crate) fn entity() -> impl Strategy<Value = Entity> {
             row_key,
             properties: properties
                 .into_iter()
-                .map(|(name, kind)| Property {
-                    name,
-                    value: Some(Value { kind: Some(kind) }),
-                })
+                .map(|(name, kind)| Property { name, value: Some(Value { kind: Some(kind) }) })
                 .collect(),
             ..Entity::default()
         },
@@ -96,9 +77,7 @@ pub(crate) fn same(one: &Entity, other: &Entity) -> bool {
         let mut entity = entity.clone();
         for property in &mut entity.properties {
             // NaN has many bit patterns and one text.
-            if let Some(Value {
-                kind: Some(Kind::DoubleValue(number)),
-            }) = &mut property.value
+            if let Some(Value { kind: Some(Kind::DoubleValue(number)) }) = &mut property.value
                 && number.is_nan()
             {
                 *number = f64::NAN;
@@ -197,9 +176,8 @@ fn csv_rows(text: &str, types: &ColumnTypes) -> Vec<(u64, Result<String, String>
     let mut reader = RowReader::Csv(csv::Reader::new(input, types).unwrap());
     std::iter::from_fn(|| {
         let row = reader.next().unwrap()?;
-        let entity = row
-            .entity
-            .map(|entity| crate::entity_json::to_string(&entity, Meta::None).unwrap());
+        let entity =
+            row.entity.map(|entity| crate::entity_json::to_string(&entity, Meta::None).unwrap());
         Some((row.line, entity.map_err(|error| error.to_string())))
     })
     .collect()
@@ -212,19 +190,10 @@ fn header_error(text: &str, types: &ColumnTypes) -> String {
 
 #[test]
 fn csv_tells_an_absent_property_from_an_empty_string() {
-    let rows = csv_rows(
-        "PartitionKey,RowKey,a,a@type\np,1,,\np,2,,Edm.String\n",
-        &Vec::new(),
-    );
+    let rows = csv_rows("PartitionKey,RowKey,a,a@type\np,1,,\np,2,,Edm.String\n", &Vec::new());
 
-    assert_eq!(
-        rows[0].1.as_deref(),
-        Ok(r#"{"PartitionKey":"p","RowKey":"1"}"#)
-    );
-    assert_eq!(
-        rows[1].1.as_deref(),
-        Ok(r#"{"PartitionKey":"p","RowKey":"2","a":""}"#)
-    );
+    assert_eq!(rows[0].1.as_deref(), Ok(r#"{"PartitionKey":"p","RowKey":"1"}"#));
+    assert_eq!(rows[1].1.as_deref(), Ok(r#"{"PartitionKey":"p","RowKey":"2","a":""}"#));
 }
 
 #[test]
@@ -236,13 +205,7 @@ fn plain_csv_is_text_unless_types_are_given() {
 
     let first = r#"{"PartitionKey":"p","RowKey":"r","n@odata.type":"Edm.Int64","n":"5","s":""}"#;
     assert_eq!(rows[0], (2, Ok(first.to_owned())));
-    assert_eq!(
-        rows[1],
-        (
-            3,
-            Ok(r#"{"PartitionKey":"p","RowKey":"r","s":"6"}"#.to_owned())
-        )
-    );
+    assert_eq!(rows[1], (3, Ok(r#"{"PartitionKey":"p","RowKey":"r","s":"6"}"#.to_owned())));
 }
 
 #[test]
@@ -262,10 +225,7 @@ fn csv_errors_name_line_field_value_and_rule() {
 
     let lines: Vec<_> = rows.iter().map(|(line, _)| *line).collect();
     assert_eq!(lines, [2, 4, 6, 7, 8, 9]);
-    let errors: Vec<_> = rows
-        .into_iter()
-        .filter_map(|(_, entity)| entity.err())
-        .collect();
+    let errors: Vec<_> = rows.into_iter().filter_map(|(_, entity)| entity.err()).collect();
     assert_eq!(
         errors[..3],
         [
@@ -284,32 +244,12 @@ fn csv_headers_that_cannot_be_understood_are_refused() {
     let typed = |name: &str| vec![(name.to_owned(), EdmType::Int32)];
     for (header, types, expected) in [
         ("", Vec::new(), "value=`PartitionKey`: column is required"),
-        (
-            "PartitionKey,a",
-            Vec::new(),
-            "value=`RowKey`: column is required",
-        ),
-        (
-            "PartitionKey,RowKey,a,a",
-            Vec::new(),
-            "value=`a`: column occurs twice",
-        ),
-        (
-            "PartitionKey,RowKey,a@type",
-            Vec::new(),
-            "type column without a column `a`",
-        ),
+        ("PartitionKey,a", Vec::new(), "value=`RowKey`: column is required"),
+        ("PartitionKey,RowKey,a,a", Vec::new(), "value=`a`: column occurs twice"),
+        ("PartitionKey,RowKey,a@type", Vec::new(), "type column without a column `a`"),
         ("PartitionKey,RowKey,", Vec::new(), "a column has no name"),
-        (
-            "PartitionKey,RowKey,a",
-            typed("b"),
-            "value=`b`: no such column",
-        ),
-        (
-            "PartitionKey,RowKey,a,a@type",
-            typed("a"),
-            "no type may be given",
-        ),
+        ("PartitionKey,RowKey,a", typed("b"), "value=`b`: no such column"),
+        ("PartitionKey,RowKey,a,a@type", typed("a"), "no type may be given"),
     ] {
         let error = header_error(header, &types);
         assert!(error.contains(expected), "{header}: {error}");
@@ -321,13 +261,7 @@ fn invalid_utf8_is_an_error_of_its_field() {
     let input = Box::new(Cursor::new(b"PartitionKey,RowKey,a\np,1,\xff\n".to_vec()));
     let mut reader = csv::Reader::new(input, &Vec::new()).unwrap();
 
-    let error = reader
-        .next()
-        .unwrap()
-        .unwrap()
-        .entity
-        .unwrap_err()
-        .to_string();
+    let error = reader.next().unwrap().unwrap().entity.unwrap_err().to_string();
 
     assert_eq!(error, "field=`a`, value=`\u{fffd}`: must be UTF-8");
 }
@@ -339,19 +273,8 @@ fn an_endless_row_is_refused_before_it_fills_the_memory() {
     let header = Cursor::new(b"PartitionKey,RowKey\n".to_vec());
     let mut csv = csv::Reader::new(Box::new(header.chain(endless())), &Vec::new()).unwrap();
 
-    assert!(
-        jsonl
-            .next()
-            .unwrap_err()
-            .to_string()
-            .contains("longer than 16777216 bytes")
-    );
-    assert!(
-        csv.next()
-            .unwrap_err()
-            .to_string()
-            .contains("longer than 16777216 bytes")
-    );
+    assert!(jsonl.next().unwrap_err().to_string().contains("longer than 16777216 bytes"));
+    assert!(csv.next().unwrap_err().to_string().contains("longer than 16777216 bytes"));
 }
 
 #[test]
@@ -361,9 +284,7 @@ fn jsonl_skips_blank_lines_and_a_byte_order_mark() {
 
     let rows = rest_of(&mut open(Format::Jsonl, text.as_bytes()));
 
-    let found: Vec<_> = rows
-        .iter()
-        .map(|(entity, line, at)| (entity.row_key.as_str(), *line, at.row))
-        .collect();
+    let found: Vec<_> =
+        rows.iter().map(|(entity, line, at)| (entity.row_key.as_str(), *line, at.row)).collect();
     assert_eq!(found, [("1", 1, 1), ("2", 4, 2)]);
 }

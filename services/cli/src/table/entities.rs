@@ -36,15 +36,8 @@ pub(super) async fn insert(
     args: EntityArgs,
 ) -> Result<(), CliError> {
     let entity = Some(entity(args)?);
-    let request = context
-        .session
-        .request(InsertEntityRequest { table, entity });
-    let answer = context
-        .session
-        .table()
-        .insert_entity(request)
-        .await?
-        .into_inner();
+    let request = context.session.request(InsertEntityRequest { table, entity });
+    let answer = context.session.table().insert_entity(request).await?.into_inner();
     written(context, "inserted", &answer.etag, answer.timestamp.as_ref())
 }
 
@@ -60,18 +53,9 @@ pub(super) async fn upsert(
         UpsertMode::Replace => WriteMode::Replace,
     };
     let entity = Some(entity(args)?);
-    let message = UpsertEntityRequest {
-        table,
-        entity,
-        mode: mode.into(),
-    };
+    let message = UpsertEntityRequest { table, entity, mode: mode.into() };
     let request = context.session.request(message);
-    let answer = context
-        .session
-        .table()
-        .upsert_entity(request)
-        .await?
-        .into_inner();
+    let answer = context.session.table().upsert_entity(request).await?.into_inner();
     written(context, "written", &answer.etag, answer.timestamp.as_ref())
 }
 
@@ -82,10 +66,9 @@ fn written(
     at: Option<&Timestamp>,
 ) -> Result<(), CliError> {
     let at = at.and_then(datetime::format);
-    context.output.either(
-        &format!("{verb}: etag={etag}"),
-        &json!({ "etag": etag, "timestamp": at }),
-    )
+    context
+        .output
+        .either(&format!("{verb}: etag={etag}"), &json!({ "etag": etag, "timestamp": at }))
 }
 
 /// Prints an entity.
@@ -101,12 +84,7 @@ pub(super) async fn get(
         row_key: key.row_key,
         select: mask(select),
     });
-    let answer = context
-        .session
-        .table()
-        .get_entity(request)
-        .await?
-        .into_inner();
+    let answer = context.session.table().get_entity(request).await?.into_inner();
     let entity =
         Entity::decode(answer.entity).map_err(|error| CliError::Protocol(error.to_string()))?;
     if context.output.is_json() {
@@ -125,11 +103,7 @@ fn show(context: &mut Context, entity: &Entity) -> Result<(), CliError> {
     let row = |name: &str, edm: &str, value: &str| {
         vec![name.to_owned(), edm.to_owned(), value.to_owned()]
     };
-    let at = entity
-        .timestamp
-        .as_ref()
-        .and_then(datetime::format)
-        .unwrap_or_default();
+    let at = entity.timestamp.as_ref().and_then(datetime::format).unwrap_or_default();
     let mut rows = vec![
         row("PartitionKey", "Edm.String", &entity.partition_key),
         row("RowKey", "Edm.String", &entity.row_key),
@@ -137,11 +111,7 @@ fn show(context: &mut Context, entity: &Entity) -> Result<(), CliError> {
         row("etag", "", &entity.etag),
     ];
     for property in &entity.properties {
-        if let Some(kind) = property
-            .value
-            .as_ref()
-            .and_then(|value| value.kind.as_ref())
-        {
+        if let Some(kind) = property.value.as_ref().and_then(|value| value.kind.as_ref()) {
             let value = edm::format_value(kind).map_err(CliError::Protocol)?;
             rows.push(row(&property.name, EdmType::of(kind).name(), &value));
         }
@@ -162,9 +132,7 @@ pub(super) async fn delete(
         if_match,
     });
     context.session.table().delete_entity(request).await?;
-    context
-        .output
-        .either("deleted", &json!({ "deleted": true }))
+    context.output.either("deleted", &json!({ "deleted": true }))
 }
 
 /// The properties to return; all when none is named.
@@ -174,30 +142,15 @@ pub(super) fn mask(select: Vec<String>) -> Option<PropertyMask> {
 
 fn entity(args: EntityArgs) -> Result<Entity, CliError> {
     if let Some(json) = args.json_entity {
-        let text = if json == "-" {
-            standard_input()?
-        } else {
-            json.into_bytes()
-        };
+        let text = if json == "-" { standard_input()? } else { json.into_bytes() };
         return entity_json::parse(&text)
             .map_err(|error| CliError::Usage(format!("entity is malformed: {error}")));
     }
     let (Some(partition_key), Some(row_key)) = (args.partition_key, args.row_key) else {
-        return Err(CliError::Usage(
-            "--partition-key and --row-key are required".to_owned(),
-        ));
+        return Err(CliError::Usage("--partition-key and --row-key are required".to_owned()));
     };
-    let properties = args
-        .set
-        .iter()
-        .map(|text| property(text))
-        .collect::<Result<_, _>>()?;
-    Ok(Entity {
-        partition_key,
-        row_key,
-        properties,
-        ..Entity::default()
-    })
+    let properties = args.set.iter().map(|text| property(text)).collect::<Result<_, _>>()?;
+    Ok(Entity { partition_key, row_key, properties, ..Entity::default() })
 }
 
 fn standard_input() -> Result<Vec<u8>, CliError> {
@@ -213,18 +166,13 @@ fn standard_input() -> Result<Vec<u8>, CliError> {
 /// Reads `name=text` and `name:Type=value`.
 fn property(text: &str) -> Result<Property, CliError> {
     let fail = |rule: &str| CliError::Usage(format!("--set is malformed: `{text}`: {rule}"));
-    let (left, value) = text
-        .split_once('=')
-        .ok_or_else(|| fail("must be NAME[:TYPE]=VALUE"))?;
+    let (left, value) = text.split_once('=').ok_or_else(|| fail("must be NAME[:TYPE]=VALUE"))?;
     let (name, edm) = match left.rsplit_once(':') {
         Some((name, edm)) => (name, EdmType::parse(edm).map_err(|rule| fail(&rule))?),
         None => (left, EdmType::String),
     };
     let kind = edm::parse_value(edm, value).map_err(|rule| fail(&rule))?;
-    Ok(Property {
-        name: name.to_owned(),
-        value: Some(Value { kind: Some(kind) }),
-    })
+    Ok(Property { name: name.to_owned(), value: Some(Value { kind: Some(kind) }) })
 }
 
 #[cfg(test)]

@@ -20,12 +20,7 @@ pub(super) async fn run(
         select: mask(select),
         analyze,
     });
-    let plan = context
-        .session
-        .table()
-        .explain_query(request)
-        .await?
-        .into_inner();
+    let plan = context.session.table().explain_query(request).await?.into_inner();
     context.output.either(&text(&plan), &object(&plan))
 }
 
@@ -34,44 +29,23 @@ fn text(plan: &ExplainQueryResponse) -> String {
     let bound = |bound: Option<&KeyBound>, edge: &str| {
         bound.map_or_else(|| format!("{edge} of the table"), bound_text)
     };
-    lines.push(format!(
-        "from:     {}",
-        bound(plan.start.as_ref(), "beginning")
-    ));
+    lines.push(format!("from:     {}", bound(plan.start.as_ref(), "beginning")));
     lines.push(format!("to:       {}", bound(plan.end.as_ref(), "end")));
     let residual = &plan.residual_filter;
-    lines.push(format!(
-        "filter:   {}",
-        if residual.is_empty() {
-            "none left"
-        } else {
-            residual
-        }
-    ));
+    lines.push(format!("filter:   {}", if residual.is_empty() { "none left" } else { residual }));
     if !plan.filter_properties.is_empty() {
         lines.push(format!("reads:    {}", plan.filter_properties.join(", ")));
     }
-    lines.extend(
-        plan.advice
-            .iter()
-            .map(|advice| format!("advice:   {advice}")),
-    );
+    lines.extend(plan.advice.iter().map(|advice| format!("advice:   {advice}")));
     lines.extend(plan.cost.iter().map(output::cost_text));
     lines.join("\n")
 }
 
 fn bound_text(bound: &KeyBound) -> String {
-    let side = if bound.inclusive {
-        "including"
-    } else {
-        "excluding"
-    };
+    let side = if bound.inclusive { "including" } else { "excluding" };
     match &bound.row_key {
         Some(row) => {
-            format!(
-                "PartitionKey=`{}`, RowKey=`{row}`, {side} it",
-                bound.partition_key
-            )
+            format!("PartitionKey=`{}`, RowKey=`{row}`, {side} it", bound.partition_key)
         }
         None => format!("PartitionKey=`{}`, {side} it", bound.partition_key),
     }

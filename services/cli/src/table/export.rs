@@ -64,9 +64,7 @@ struct Counted<W> {
 impl<W: Write> Write for Counted<W> {
     fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
         let written = self.inner.write(buffer)?;
-        self.bytes = self
-            .bytes
-            .saturating_add(u64::try_from(written).unwrap_or_default());
+        self.bytes = self.bytes.saturating_add(u64::try_from(written).unwrap_or_default());
         Ok(written)
     }
 
@@ -87,10 +85,7 @@ pub(super) async fn run(
         None if standard => Format::Jsonl,
         None => {
             let rule = "format is not known from the extension: give --format jsonl or csv";
-            return Err(CliError::Usage(format!(
-                "{rule}: `{}`",
-                args.file.display()
-            )));
+            return Err(CliError::Usage(format!("{rule}: `{}`", args.file.display())));
         }
     };
     if standard && args.resume {
@@ -105,16 +100,11 @@ pub(super) async fn run(
         with_timestamp: args.with_timestamp,
     };
     let progress = context.output.progress(None);
-    let mut export = Export {
-        progress,
-        part: None,
-    };
+    let mut export = Export { progress, part: None };
     let entities = if standard {
         export.write_standard_output(context, job).await?
     } else {
-        export
-            .write_file(context, job, &args.file, args.resume)
-            .await?
+        export.write_file(context, job, &args.file, args.resume).await?
     };
     export.progress.finish_and_clear();
     if context.output.is_json() && !standard {
@@ -160,35 +150,22 @@ impl Export {
     ) -> Result<u64, CliError> {
         let part_path = files::beside(path, ".trestle-part");
         let notes_path = files::beside(path, ".trestle-export");
-        let found = if resume {
-            files::load::<Notes>(&notes_path)?
-        } else {
-            None
-        };
+        let found = if resume { files::load::<Notes>(&notes_path)? } else { None };
         let mut notes = match found {
             Some(notes) if notes.job != job => {
                 let rule = "the interrupted export was another one, start again without --resume";
-                return Err(CliError::Usage(format!(
-                    "{rule}: `{}`",
-                    notes_path.display()
-                )));
+                return Err(CliError::Usage(format!("{rule}: `{}`", notes_path.display())));
             }
             Some(notes) => notes,
             None => self.begin(context, job).await?,
         };
         let file = open_part(&part_path, notes.byte)?;
         let clone = |file: &File| {
-            file.try_clone().map_err(CliError::file(format!(
-                "cannot open `{}`",
-                part_path.display()
-            )))
+            file.try_clone()
+                .map_err(CliError::file(format!("cannot open `{}`", part_path.display())))
         };
         let out = BufWriter::with_capacity(BUFFER_BYTES, clone(&file)?);
-        let part = Part {
-            file,
-            notes_path: notes_path.clone(),
-            noted: Instant::now(),
-        };
+        let part = Part { file, notes_path: notes_path.clone(), noted: Instant::now() };
         self.part = Some(part);
         let copied = self.copy(context, &mut notes, out).await;
         if copied.is_err() && notes.resume_token.is_empty() {
@@ -211,13 +188,7 @@ impl Export {
         } else {
             job.columns.clone()
         };
-        Ok(Notes {
-            job,
-            columns,
-            byte: 0,
-            entities: 0,
-            resume_token: String::new(),
-        })
+        Ok(Notes { job, columns, byte: 0, entities: 0, resume_token: String::new() })
     }
 
     async fn find_columns(&self, context: &Context, job: &Job) -> Result<Vec<String>, CliError> {
@@ -240,8 +211,7 @@ impl Export {
                 )));
             }
             self.progress.tick();
-            self.progress
-                .set_message(format!("finding columns: {} entities", thousands(read)));
+            self.progress.set_message(format!("finding columns: {} entities", thousands(read)));
         }
         Ok(columns.into_iter().collect())
     }
@@ -253,14 +223,8 @@ impl Export {
         notes: &mut Notes,
         out: impl Write,
     ) -> Result<(), CliError> {
-        let mut counted = Counted {
-            inner: out,
-            bytes: notes.byte,
-        };
-        let mut scan = Scan::new(
-            &context.session,
-            request(&notes.job, notes.resume_token.clone()),
-        );
+        let mut counted = Counted { inner: out, bytes: notes.byte };
+        let mut scan = Scan::new(&context.session, request(&notes.job, notes.resume_token.clone()));
         let mut writer = writer(notes, &mut counted)?;
         while let Some(message) = scan.next().await? {
             for entity in decode_entities(&message.entities).map_err(|error| protocol(&error))? {
@@ -268,16 +232,11 @@ impl Export {
                 notes.entities = notes.entities.saturating_add(1);
             }
             self.progress.tick();
-            self.progress
-                .set_message(format!("{} entities", thousands(notes.entities)));
+            self.progress.set_message(format!("{} entities", thousands(notes.entities)));
             if message.resume_token.is_empty() {
                 break;
             }
-            if self
-                .part
-                .as_ref()
-                .is_some_and(|part| part.noted.elapsed() >= NOTES_EVERY)
-            {
+            if self.part.as_ref().is_some_and(|part| part.noted.elapsed() >= NOTES_EVERY) {
                 writer.flush().map_err(write_failed)?;
                 notes.resume_token = message.resume_token;
                 notes.byte = written(&writer);
@@ -306,11 +265,7 @@ fn writer<'a, W: Write>(
     let timestamp = notes.job.with_timestamp;
     match notes.job.format {
         Format::Jsonl => {
-            let meta = if timestamp {
-                Meta::Timestamp
-            } else {
-                Meta::None
-            };
+            let meta = if timestamp { Meta::Timestamp } else { Meta::None };
             Ok(RowWriter::jsonl(out, meta))
         }
         Format::Csv => {
@@ -342,11 +297,8 @@ fn request(job: &Job, resume_token: String) -> StreamEntitiesRequest {
 
 fn open_part(path: &Path, byte: u64) -> Result<File, CliError> {
     let open = || -> io::Result<File> {
-        let mut file = OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(byte == 0)
-            .open(path)?;
+        let mut file =
+            OpenOptions::new().write(true).create(true).truncate(byte == 0).open(path)?;
         if file.metadata()?.len() < byte {
             return Err(io::Error::new(
                 io::ErrorKind::InvalidData,

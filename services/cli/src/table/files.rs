@@ -27,9 +27,7 @@ pub(super) fn load<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, CliErr
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => {
-            return Err(CliError::file(format!("cannot read `{}`", path.display()))(
-                error,
-            ));
+            return Err(CliError::file(format!("cannot read `{}`", path.display()))(error));
         }
     };
     serde_json::from_slice(&text).map(Some).map_err(|error| {
@@ -61,10 +59,9 @@ pub(super) fn save<T: Serialize>(path: &Path, notes: &T) -> Result<(), CliError>
 /// When it is there and stays.
 pub(super) fn remove(path: &Path) -> Result<(), CliError> {
     match fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(CliError::file(format!(
-            "cannot remove `{}`",
-            path.display()
-        ))(error)),
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(CliError::file(format!("cannot remove `{}`", path.display()))(error))
+        }
         _ => Ok(()),
     }
 }
@@ -83,8 +80,5 @@ pub(super) fn publish(part: &Path, file: &File, path: &Path) -> Result<(), CliEr
         };
         File::open(folder)?.sync_all()
     };
-    publish().map_err(CliError::file(format!(
-        "cannot complete `{}`",
-        path.display()
-    )))
+    publish().map_err(CliError::file(format!("cannot complete `{}`", path.display())))
 }

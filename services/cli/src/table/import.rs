@@ -40,9 +40,7 @@ pub(super) async fn run(
 ) -> Result<(), CliError> {
     let input = Input::find(&args)?;
     let job = job(context, &args, &input, client).await?;
-    let notes_path = input
-        .size
-        .map(|_| files::beside(&args.file, ".trestle-import"));
+    let notes_path = input.size.map(|_| files::beside(&args.file, ".trestle-import"));
     let notes = begin(&args, job, notes_path.as_deref())?;
     let (start, resumed) = (notes.done, notes.done != Position::default());
     let reader = input.open(&args, start)?;
@@ -61,9 +59,7 @@ pub(super) async fn run(
     import.verify = verify;
     let result = import.run(&mut ledger).await;
     drop(import);
-    producer
-        .await
-        .map_err(|error| CliError::Protocol(format!("reader failed: {error}")))?;
+    producer.await.map_err(|error| CliError::Protocol(format!("reader failed: {error}")))?;
     ledger.finish_progress();
     ledger.show_failures(context.output.is_json());
     if result.is_err() {
@@ -90,10 +86,7 @@ impl Input {
             None if standard => Format::Jsonl,
             None => {
                 let rule = "format is not known from the extension: give --format jsonl or csv";
-                return Err(CliError::Usage(format!(
-                    "{rule}: `{}`",
-                    args.file.display()
-                )));
+                return Err(CliError::Usage(format!("{rule}: `{}`", args.file.display())));
             }
         };
         let size = if standard {
@@ -103,14 +96,10 @@ impl Input {
             metadata.is_file().then_some(metadata.len())
         };
         if size.is_none() && args.resume {
-            return Err(CliError::Usage(
-                "--resume needs a file, not a pipe".to_owned(),
-            ));
+            return Err(CliError::Usage("--resume needs a file, not a pipe".to_owned()));
         }
         if format == Format::Jsonl && !args.types.is_empty() {
-            return Err(CliError::Usage(
-                "--types is for CSV; JSONL has its own".to_owned(),
-            ));
+            return Err(CliError::Usage("--types is for CSV; JSONL has its own".to_owned()));
         }
         Ok(Self { format, size })
     }
@@ -161,31 +150,16 @@ async fn job(
     input: &Input,
     client: &ClientArgs,
 ) -> Result<Job, CliError> {
-    let request = context.session.request(GetTableRequest {
-        table: args.table.clone(),
-    });
-    let table = context
-        .session
-        .table()
-        .get_table(request)
-        .await?
-        .into_inner()
-        .table;
-    let created = table
-        .and_then(|table| table.create_time)
-        .as_ref()
-        .and_then(datetime::format);
+    let request = context.session.request(GetTableRequest { table: args.table.clone() });
+    let table = context.session.table().get_table(request).await?.into_inner().table;
+    let created = table.and_then(|table| table.create_time).as_ref().and_then(datetime::format);
     Ok(Job {
         endpoint: client.endpoint.clone(),
         table: args.table.to_ascii_lowercase(),
         table_created: created,
         mode: format!("{:?}", args.mode).to_ascii_lowercase(),
         format: input.format,
-        types: args
-            .types
-            .iter()
-            .map(|(name, edm)| format!("{name}={}", edm.name()))
-            .collect(),
+        types: args.types.iter().map(|(name, edm)| format!("{name}={}", edm.name())).collect(),
         size: input.size,
     })
 }
@@ -212,15 +186,8 @@ fn spec(table: &str, mode: ImportMode) -> bytes::Bytes {
         ImportMode::Replace => Some(WriteMode::Replace.into()),
         ImportMode::Merge => Some(WriteMode::Merge.into()),
     };
-    let spec = Spec {
-        table: table.to_owned(),
-        mode,
-    };
-    ImportEntitiesRequest {
-        message: Some(Message::Spec(spec)),
-    }
-    .encode_to_vec()
-    .into()
+    let spec = Spec { table: table.to_owned(), mode };
+    ImportEntitiesRequest { message: Some(Message::Spec(spec)) }.encode_to_vec().into()
 }
 
 fn report(
@@ -243,15 +210,9 @@ fn report(
             .to_string(),
         );
     }
-    let mut text = format!(
-        "imported {} entities in {seconds:.1} s",
-        thousands(notes.written)
-    );
+    let mut text = format!("imported {} entities in {seconds:.1} s", thousands(notes.written));
     if notes.present > 0 {
-        text.push_str(&format!(
-            ", {} were there already",
-            thousands(notes.present)
-        ));
+        text.push_str(&format!(", {} were there already", thousands(notes.present)));
     }
     if start.row > 0 {
         text.push_str(&format!(", resumed after row {}", thousands(start.row)));

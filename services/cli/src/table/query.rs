@@ -61,12 +61,7 @@ async fn by_pages(
             page_size: i32::try_from(page_size).ok(),
             page_token,
         });
-        let page = context
-            .session
-            .table()
-            .query_entities(request)
-            .await?
-            .into_inner();
+        let page = context.session.table().query_entities(request).await?.into_inner();
         print(context, &page.entities)?;
         add(&mut total, page.cost.as_ref(), page.entities.len());
         let returned = u32::try_from(page.entities.len()).unwrap_or(u32::MAX);
@@ -86,9 +81,7 @@ fn print(context: &mut Context, encoded: &[bytes::Bytes]) -> Result<(), CliError
 }
 
 fn add(total: &mut QueryCost, cost: Option<&QueryCost>, returned: usize) {
-    total.returned = total
-        .returned
-        .saturating_add(u64::try_from(returned).unwrap_or_default());
+    total.returned = total.returned.saturating_add(u64::try_from(returned).unwrap_or_default());
     if let Some(cost) = cost {
         total.scope = cost.scope;
         total.scanned = total.scanned.saturating_add(cost.scanned);

@@ -22,13 +22,7 @@ impl Scan {
     /// A stream that starts, or with a `resume_token` goes on, at its first message.
     pub(super) fn new(session: &Session, request: StreamEntitiesRequest) -> Self {
         let retries = Retries::new(Random::from_system());
-        Self {
-            client: session.table(),
-            request,
-            stream: None,
-            retries,
-            complete: false,
-        }
+        Self { client: session.table(), request, stream: None, retries, complete: false }
     }
 
     /// The next message; `None` when the stream is complete.

@@ -21,15 +21,8 @@ const NAMES_MAX: usize = 10_000;
 /// Prints the state of the service.
 pub(super) async fn service(context: &mut Context) -> Result<(), CliError> {
     let request = context.session.request(GetServiceStatsRequest {});
-    let stats = context
-        .session
-        .table()
-        .get_service_stats(request)
-        .await?
-        .into_inner();
-    let durability = Durability::try_from(stats.durability)
-        .unwrap_or_default()
-        .as_str_name();
+    let stats = context.session.table().get_service_stats(request).await?.into_inner();
+    let durability = Durability::try_from(stats.durability).unwrap_or_default().as_str_name();
     let durability = durability.strip_prefix("DURABILITY_").unwrap_or(durability);
     let started = stats.start_time.as_ref().and_then(datetime::format);
     if context.output.is_json() {
@@ -51,14 +44,8 @@ pub(super) async fn service(context: &mut Context) -> Result<(), CliError> {
         row("engine", stats.engine),
         row("durability", durability.to_owned()),
         row("stored", bytes(stats.storage_bytes)),
-        row(
-            "free",
-            stats.free_bytes.map_or_else(|| "unknown".to_owned(), bytes),
-        ),
-        row(
-            "tables being reclaimed",
-            stats.tables_being_reclaimed.to_string(),
-        ),
+        row("free", stats.free_bytes.map_or_else(|| "unknown".to_owned(), bytes)),
+        row("tables being reclaimed", stats.tables_being_reclaimed.to_string()),
     ];
     context.output.table(&["Service", ""], &rows)
 }
@@ -88,10 +75,7 @@ impl Summary {
     fn add(&mut self, entity: &Entity, size: usize) {
         if self.entities == 0 || self.current.key != entity.partition_key {
             self.partitions = self.partitions.saturating_add(1);
-            self.current = Partition {
-                key: entity.partition_key.clone(),
-                ..Partition::default()
-            };
+            self.current = Partition { key: entity.partition_key.clone(), ..Partition::default() };
         }
         let size = u64::try_from(size).unwrap_or(u64::MAX);
         self.entities = self.entities.saturating_add(1);
@@ -107,11 +91,7 @@ impl Summary {
             }
         }
         for property in &entity.properties {
-            let Some(kind) = property
-                .value
-                .as_ref()
-                .and_then(|value| value.kind.as_ref())
-            else {
+            let Some(kind) = property.value.as_ref().and_then(|value| value.kind.as_ref()) else {
                 continue;
             };
             self.count(&property.name, EdmType::of(kind));
@@ -135,10 +115,7 @@ impl Summary {
 
 /// Reads a whole table and prints what is in it.
 pub(super) async fn table(context: &mut Context, table: String) -> Result<(), CliError> {
-    let request = StreamEntitiesRequest {
-        table,
-        ..StreamEntitiesRequest::default()
-    };
+    let request = StreamEntitiesRequest { table, ..StreamEntitiesRequest::default() };
     let mut scan = Scan::new(&context.session, request);
     let progress = context.output.progress(None);
     let mut summary = Summary::default();
@@ -171,15 +148,8 @@ fn print(context: &mut Context, summary: &Summary) -> Result<(), CliError> {
         row("stored entities", bytes(summary.bytes)),
     ];
     if summary.entities > 0 {
-        let size = format!(
-            "{} entities, {}",
-            thousands(largest.entities),
-            bytes(largest.bytes)
-        );
-        rows.push(row(
-            "largest partition",
-            format!("`{}`: {size}", largest.key),
-        ));
+        let size = format!("{} entities, {}", thousands(largest.entities), bytes(largest.bytes));
+        rows.push(row("largest partition", format!("`{}`: {size}", largest.key)));
     }
     context.output.table(&["Table", ""], &rows)?;
     let mut rows = Vec::new();
@@ -189,15 +159,11 @@ fn print(context: &mut Context, summary: &Summary) -> Result<(), CliError> {
         }
     }
     if !rows.is_empty() {
-        context
-            .output
-            .table(&["Property", "Type", "Entities"], &rows)?;
+        context.output.table(&["Property", "Type", "Entities"], &rows)?;
     }
     if summary.properties_not_counted > 0 {
         let rest = thousands(summary.properties_not_counted);
-        context.output.line(&format!(
-            "{rest} properties of further names were not counted"
-        ))?;
+        context.output.line(&format!("{rest} properties of further names were not counted"))?;
     }
     Ok(())
 }
@@ -207,10 +173,8 @@ fn object(summary: &Summary) -> serde_json::Value {
         .properties
         .iter()
         .map(|(name, types)| {
-            let types: serde_json::Map<_, _> = types
-                .iter()
-                .map(|(edm, count)| (edm.name().to_owned(), json!(count)))
-                .collect();
+            let types: serde_json::Map<_, _> =
+                types.iter().map(|(edm, count)| (edm.name().to_owned(), json!(count))).collect();
             (name.clone(), types.into())
         })
         .collect();
@@ -238,10 +202,7 @@ mod tests {
         let value = Some(Value { kind: Some(kind) });
         Entity {
             partition_key: partition.to_owned(),
-            properties: vec![Property {
-                name: "a".to_owned(),
-                value,
-            }],
+            properties: vec![Property { name: "a".to_owned(), value }],
             ..Entity::default()
         }
     }

@@ -15,14 +15,11 @@ pub(super) async fn create(
     table: String,
     if_not_exists: bool,
 ) -> Result<(), CliError> {
-    let request = context.session.request(CreateTableRequest {
-        table: table.clone(),
-    });
+    let request = context.session.request(CreateTableRequest { table: table.clone() });
     match context.session.table().create_table(request).await {
-        Ok(_) => context.output.either(
-            &format!("created table {table}"),
-            &json!({ "table": table, "created": true }),
-        ),
+        Ok(_) => context
+            .output
+            .either(&format!("created table {table}"), &json!({ "table": table, "created": true })),
         Err(status) if if_not_exists && status.code() == Code::AlreadyExists => {
             context.output.either(
                 &format!("table {table} exists already"),
@@ -44,12 +41,7 @@ pub(super) async fn list(context: &mut Context, prefix: Option<&str>) -> Result<
             page_size: None,
             page_token,
         });
-        let page = context
-            .session
-            .table()
-            .list_tables(request)
-            .await?
-            .into_inner();
+        let page = context.session.table().list_tables(request).await?.into_inner();
         print(context, &page.tables, printed == 0)?;
         printed = printed.saturating_add(u64::try_from(page.tables.len()).unwrap_or_default());
         page_token = page.next_page_token;
@@ -91,13 +83,9 @@ fn prefix_filter(prefix: &str) -> Result<String, CliError> {
             "prefix must be letters and digits: prefix=`{prefix}`"
         )));
     };
-    let stem = lower
-        .get(..lower.len().saturating_sub(1))
-        .unwrap_or_default();
+    let stem = lower.get(..lower.len().saturating_sub(1)).unwrap_or_default();
     let after = char::from(last.saturating_add(1));
-    Ok(format!(
-        "TableName ge '{lower}' and TableName lt '{stem}{after}'"
-    ))
+    Ok(format!("TableName ge '{lower}' and TableName lt '{stem}{after}'"))
 }
 
 /// Deletes a table; asks on a terminal unless `yes`.
@@ -109,14 +97,11 @@ pub(super) async fn delete(
     if !yes {
         confirm(&table)?;
     }
-    let request = context.session.request(DeleteTableRequest {
-        table: table.clone(),
-    });
+    let request = context.session.request(DeleteTableRequest { table: table.clone() });
     context.session.table().delete_table(request).await?;
-    context.output.either(
-        &format!("deleted table {table}"),
-        &json!({ "table": table, "deleted": true }),
-    )
+    context
+        .output
+        .either(&format!("deleted table {table}"), &json!({ "table": table, "deleted": true }))
 }
 
 fn confirm(table: &str) -> Result<(), CliError> {
@@ -133,9 +118,7 @@ fn confirm(table: &str) -> Result<(), CliError> {
     if answer.trim() == table {
         Ok(())
     } else {
-        Err(CliError::Usage(
-            "nothing was deleted: the name was not typed".to_owned(),
-        ))
+        Err(CliError::Usage("nothing was deleted: the name was not typed".to_owned()))
     }
 }
 
@@ -147,27 +130,15 @@ mod tests {
 
     #[test]
     fn a_prefix_becomes_a_range_of_lower_case_names() {
-        assert_eq!(
-            prefix_filter("Log").unwrap(),
-            "TableName ge 'log' and TableName lt 'loh'"
-        );
-        assert_eq!(
-            prefix_filter("z").unwrap(),
-            "TableName ge 'z' and TableName lt '{'"
-        );
-        assert_eq!(
-            prefix_filter("a9").unwrap(),
-            "TableName ge 'a9' and TableName lt 'a:'"
-        );
+        assert_eq!(prefix_filter("Log").unwrap(), "TableName ge 'log' and TableName lt 'loh'");
+        assert_eq!(prefix_filter("z").unwrap(), "TableName ge 'z' and TableName lt '{'");
+        assert_eq!(prefix_filter("a9").unwrap(), "TableName ge 'a9' and TableName lt 'a:'");
     }
 
     #[test]
     fn a_prefix_that_no_name_can_have_is_refused() {
         for prefix in ["", "a'b", "é", "a b"] {
-            assert!(
-                matches!(prefix_filter(prefix), Err(CliError::Usage(_))),
-                "{prefix}"
-            );
+            assert!(matches!(prefix_filter(prefix), Err(CliError::Usage(_))), "{prefix}");
         }
     }
 }

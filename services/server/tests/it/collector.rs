@@ -53,11 +53,7 @@ impl TraceService for Collector {
             let Some(Value::StringValue(process)) = name.unwrap().value.unwrap().value else {
                 panic!("a name that is no text");
             };
-            for span in of_process
-                .scope_spans
-                .into_iter()
-                .flat_map(|scope| scope.spans)
-            {
+            for span in of_process.scope_spans.into_iter().flat_map(|scope| scope.spans) {
                 let process = process.clone();
                 self.0.lock().unwrap().push(Received { process, span });
             }

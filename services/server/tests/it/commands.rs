@@ -21,10 +21,7 @@ fn version_and_configuration_are_printed_and_nothing_else() {
 
     assert_eq!(version.stdout, b"trestle 0.1.0\n");
     let text = String::from_utf8(config.stdout).unwrap();
-    assert!(
-        text.contains("roles = \"table\"\n") && text.contains("calls_max = 7\n"),
-        "{text}"
-    );
+    assert!(text.contains("roles = \"table\"\n") && text.contains("calls_max = 7\n"), "{text}");
     assert!(config.stderr.is_empty());
 }
 
@@ -34,31 +31,14 @@ fn what_cannot_be_served_is_refused_with_its_own_exit_code() {
     let plaintext = output(&mut trestle(&["serve", "--listen", "0.0.0.0:0"]));
     let alone = output(&mut trestle(&["serve", "--roles", "gateway"]));
     let first = Serving::start(&["--ephemeral"], &[]);
-    let taken = output(&mut trestle(&[
-        "serve",
-        "--ephemeral",
-        "--listen",
-        &first.grpc,
-    ]));
+    let taken = output(&mut trestle(&["serve", "--ephemeral", "--listen", &first.grpc]));
 
     assert_eq!(code(&unknown), Some(2));
-    assert!(
-        errors(&unknown).contains("server.listn"),
-        "{}",
-        errors(&unknown)
-    );
+    assert!(errors(&unknown).contains("server.listn"), "{}", errors(&unknown));
     assert_eq!(code(&plaintext), Some(2));
-    assert!(
-        errors(&plaintext).contains("--allow-plaintext"),
-        "{}",
-        errors(&plaintext)
-    );
+    assert!(errors(&plaintext).contains("--allow-plaintext"), "{}", errors(&plaintext));
     assert_eq!(code(&alone), Some(2));
-    assert!(
-        errors(&alone).contains("gateway.table_endpoint"),
-        "{}",
-        errors(&alone)
-    );
+    assert!(errors(&alone).contains("gateway.table_endpoint"), "{}", errors(&alone));
     assert_eq!(code(&taken), Some(5));
     assert!(errors(&taken).contains(&first.grpc), "{}", errors(&taken));
     for refused in [unknown, plaintext, alone, taken] {
@@ -80,11 +60,7 @@ fn a_data_directory_belongs_to_one_process_and_is_free_after_it() {
     let third = Serving::start(&arguments, &[]);
 
     assert_eq!(code(&second), Some(3), "{}", errors(&second));
-    assert!(
-        errors(&second).contains(directory.to_str().unwrap()),
-        "{}",
-        errors(&second)
-    );
+    assert!(errors(&second).contains(directory.to_str().unwrap()), "{}", errors(&second));
     assert_eq!(ended.code(), Some(0));
     assert!(!third.grpc.is_empty());
 }
@@ -106,10 +82,7 @@ fn healthcheck_tells_by_its_exit_code_whether_a_server_serves() {
     server.wait();
     let gone = ask(&endpoint, "");
 
-    assert_eq!(
-        [code(&whole), code(&table), code(&configured)],
-        [Some(0); 3]
-    );
+    assert_eq!([code(&whole), code(&table), code(&configured)], [Some(0); 3]);
     assert_eq!([code(&nobody), code(&gone)], [Some(1); 2]);
     assert!(errors(&gone).contains(&endpoint), "{}", errors(&gone));
 }

@@ -30,11 +30,7 @@ impl Serving {
         let ports = ["serve", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"];
         let mut command = trestle(&[&ports, arguments].concat());
         command.envs(variables.iter().copied());
-        let mut child = command
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
         let mut out = BufReader::new(child.stdout.take().unwrap());
         out.read_line(&mut line).unwrap();
@@ -62,12 +58,7 @@ impl Serving {
     /// Waits for its end. The exit status, and what it logged.
     pub(crate) fn wait(mut self) -> (ExitStatus, String) {
         let mut log = String::new();
-        self.child
-            .stderr
-            .take()
-            .unwrap()
-            .read_to_string(&mut log)
-            .unwrap();
+        self.child.stderr.take().unwrap().read_to_string(&mut log).unwrap();
         (self.child.wait().unwrap(), log)
     }
 }

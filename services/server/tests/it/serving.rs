@@ -1,7 +1,8 @@
 //! A node in process: what it says when its store stops, and how it ends.
 
 use std::{
-    process::Command,
+    io::{Read as _, Write as _},
+    net::TcpStream,
     sync::{Arc, Mutex},
     time::Duration,
 };
@@ -44,18 +45,13 @@ impl Engine for Stoppable {
     }
 
     fn status(&self) -> EngineStatus {
-        EngineStatus {
-            stopped: self.stopped.lock().unwrap().clone(),
-            ..self.inner.status()
-        }
+        EngineStatus { stopped: self.stopped.lock().unwrap().clone(), ..self.inner.status() }
     }
 }
 
 fn settings(variables: &[(&str, &str)]) -> Settings {
-    let free = [
-        ("TRESTLE__SERVER__LISTEN", "127.0.0.1:0"),
-        ("TRESTLE__SERVER__ADMIN", "127.0.0.1:0"),
-    ];
+    let free =
+        [("TRESTLE__SERVER__LISTEN", "127.0.0.1:0"), ("TRESTLE__SERVER__ADMIN", "127.0.0.1:0")];
     let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
     Settings::load(Sources {
         environment: free.iter().chain(variables).map(owned).collect(),
@@ -84,19 +80,14 @@ fn client(routes: &CallService) -> TableServiceClient<CallService> {
 }
 
 fn table(name: &str) -> CreateTableRequest {
-    CreateTableRequest {
-        table: name.to_owned(),
-    }
+    CreateTableRequest { table: name.to_owned() }
 }
 
 #[tokio::test]
 async fn a_node_answers_in_process_without_a_socket() {
     let node = node(&[]).await;
 
-    let created = client(&node.routes)
-        .create_table(table("Things"))
-        .await
-        .unwrap();
+    let created = client(&node.routes).create_table(table("Things")).await.unwrap();
 
     assert!(created.metadata().contains_key("x-request-id"));
     assert_eq!(created.into_inner().table.unwrap().name, "Things");
@@ -107,15 +98,9 @@ async fn calls_over_the_admission_limit_are_refused_at_once() {
     let node = node(&[("TRESTLE__LIMITS__CALLS_MAX", "1")]).await;
     let (sender, receiver) = tokio::sync::mpsc::channel::<ImportEntitiesRequest>(1);
     let requests = tokio_stream::wrappers::ReceiverStream::new(receiver);
-    let open = client(&node.routes)
-        .import_entities(requests)
-        .await
-        .unwrap();
+    let open = client(&node.routes).import_entities(requests).await.unwrap();
 
-    let refused = client(&node.routes)
-        .create_table(table("Things"))
-        .await
-        .unwrap_err();
+    let refused = client(&node.routes).create_table(table("Things")).await.unwrap_err();
     drop((sender, open));
     let admitted = client(&node.routes).create_table(table("Things")).await;
 
@@ -143,10 +128,7 @@ async fn a_store_that_stops_takes_the_node_out_of_service() {
     let after = after.expect("the watch says nothing").unwrap().unwrap();
     assert_eq!(after.status(), ServingStatus::NotServing);
     let problems = health.problems().join("\n");
-    assert!(
-        problems.contains("storage stopped: sync failed"),
-        "{problems}"
-    );
+    assert!(problems.contains("storage stopped: sync failed"), "{problems}");
     running.stop().await;
 }
 
@@ -154,11 +136,7 @@ async fn a_store_that_stops_takes_the_node_out_of_service() {
 async fn a_stream_in_flight_gets_its_answer_when_the_process_is_asked_to_end() {
     let server = Serving::start(&["--ephemeral"], &[]);
     let endpoint = server.endpoint();
-    let channel = tonic::transport::Endpoint::new(endpoint)
-        .unwrap()
-        .connect()
-        .await
-        .unwrap();
+    let channel = tonic::transport::Endpoint::new(endpoint).unwrap().connect().await.unwrap();
     let mut client = TableServiceClient::new(channel);
     client.create_table(table("Things")).await.unwrap();
     let (sender, receiver) = tokio::sync::mpsc::channel::<ImportEntitiesRequest>(1);
@@ -181,11 +159,7 @@ async fn a_stream_in_flight_gets_its_answer_when_the_process_is_asked_to_end() {
 async fn a_second_signal_does_not_wait_for_calls() {
     let server = Serving::start(&["--ephemeral"], &[]);
     let endpoint = server.endpoint();
-    let channel = tonic::transport::Endpoint::new(endpoint)
-        .unwrap()
-        .connect()
-        .await
-        .unwrap();
+    let channel = tonic::transport::Endpoint::new(endpoint).unwrap().connect().await.unwrap();
     let mut client = TableServiceClient::new(channel);
     let (_sender, receiver) = tokio::sync::mpsc::channel::<ImportEntitiesRequest>(1);
     let requests = tokio_stream::wrappers::ReceiverStream::new(receiver);
@@ -195,10 +169,8 @@ async fn a_second_signal_does_not_wait_for_calls() {
     tokio::time::sleep(Duration::from_millis(300)).await;
     server.terminate();
     let waited = tokio::task::spawn_blocking(|| server.wait());
-    let (status, log) = tokio::time::timeout(Duration::from_secs(5), waited)
-        .await
-        .unwrap()
-        .unwrap();
+    let (status, log) =
+        tokio::time::timeout(Duration::from_secs(5), waited).await.unwrap().unwrap();
 
     assert_eq!(status.code(), Some(6), "{log}");
 }
@@ -215,13 +187,12 @@ fn metrics_and_probes_are_on_the_admin_port() {
     ]));
     assert!(created.status.success());
     let get = |path: &str| {
-        let url = format!("http://{}{path}", server.admin);
-        let body = Command::new("curl")
-            .args(["-s", &url])
-            .output()
-            .unwrap()
-            .stdout;
-        String::from_utf8(body).unwrap()
+        let mut stream = TcpStream::connect(&server.admin).unwrap();
+        let request = format!("GET {path} HTTP/1.1\r\nhost: admin\r\nconnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer.split_once("\r\n\r\n").unwrap().1.to_owned()
     };
 
     let metrics = get("/metrics");

@@ -29,12 +29,8 @@ fn child<'a>(spans: &'a [Received], process: &str, name: &str, parent: &str) -> 
 #[tokio::test]
 async fn a_call_through_the_gateway_is_one_trace_down_to_the_store() {
     let (collector, collecting) = Collector::start().await;
-    let named = |name| {
-        [
-            ("OTEL_EXPORTER_OTLP_ENDPOINT", collecting.as_str()),
-            ("OTEL_SERVICE_NAME", name),
-        ]
-    };
+    let named =
+        |name| [("OTEL_EXPORTER_OTLP_ENDPOINT", collecting.as_str()), ("OTEL_SERVICE_NAME", name)];
     let table = Serving::start(&["--ephemeral", "--roles", "table"], &named("table"));
     let endpoint = table.endpoint();
     let reached = [("TRESTLE__GATEWAY__TABLE_ENDPOINT", endpoint.as_str())];
@@ -43,23 +39,15 @@ async fn a_call_through_the_gateway_is_one_trace_down_to_the_store() {
 
     let channel = tonic::transport::Endpoint::new(gateway.endpoint()).unwrap();
     let mut client = TableServiceClient::new(channel.connect().await.unwrap());
-    let mut request = Request::new(CreateTableRequest {
-        table: "Things".to_owned(),
-    });
+    let mut request = Request::new(CreateTableRequest { table: "Things".to_owned() });
     let parent = format!("00-{TRACE}-{CLIENT_SPAN}-01");
-    request
-        .metadata_mut()
-        .insert("traceparent", parent.parse().unwrap());
-    request
-        .metadata_mut()
-        .insert("x-request-id", "my-request".parse().unwrap());
+    request.metadata_mut().insert("traceparent", parent.parse().unwrap());
+    request.metadata_mut().insert("x-request-id", "my-request".parse().unwrap());
     client.create_table(request).await.unwrap();
     drop(client);
     for process in [gateway, table] {
         process.terminate();
-        let (status, log) = tokio::task::spawn_blocking(|| process.wait())
-            .await
-            .unwrap();
+        let (status, log) = tokio::task::spawn_blocking(|| process.wait()).await.unwrap();
         assert_eq!(status.code(), Some(0), "{log}");
     }
 

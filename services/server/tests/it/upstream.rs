@@ -21,17 +21,12 @@ fn remote(endpoint: &str) -> Client {
 
 /// What a client sees of an answer: the name of the table, or the failure with its details.
 async fn seen(mut client: Client, table: &str) -> Result<String, (Code, String, String)> {
-    let request = GetTableRequest {
-        table: table.to_owned(),
-    };
+    let request = GetTableRequest { table: table.to_owned() };
     let answer = client.get_table(request).await;
     let table = answer.map(|answer| answer.into_inner().table.unwrap().name);
     table.map_err(|e| {
         let details = e.get_error_details();
-        let told = (
-            details.error_info().unwrap().reason.clone(),
-            details.bad_request(),
-        );
+        let told = (details.error_info().unwrap().reason.clone(), details.bad_request());
         (e.code(), e.message().to_owned(), format!("{told:?}"))
     })
 }
@@ -45,9 +40,7 @@ async fn local_and_remote_give_the_same_answers_and_the_same_failures() {
     let gateway = Serving::start(&["--roles", "gateway"], &variables);
     let clients = [local, remote(&endpoint), remote(&gateway.endpoint())];
     for client in &clients[..2] {
-        let request = CreateTableRequest {
-            table: "Things".to_owned(),
-        };
+        let request = CreateTableRequest { table: "Things".to_owned() };
         client.clone().create_table(request).await.unwrap();
     }
 
@@ -55,11 +48,7 @@ async fn local_and_remote_give_the_same_answers_and_the_same_failures() {
         let [local, direct, through] = &clients;
         let expected = seen(local.clone(), name).await;
         assert_eq!(seen(direct.clone(), name).await, expected, "direct: {name}");
-        assert_eq!(
-            seen(through.clone(), name).await,
-            expected,
-            "gateway: {name}"
-        );
+        assert_eq!(seen(through.clone(), name).await, expected, "gateway: {name}");
     }
 }
 
@@ -80,28 +69,18 @@ async fn a_service_that_is_away_is_unavailable_and_one_that_breaks_off_unknown()
         let (mut stream, _) = listener.accept().await.unwrap();
         let (mut read, mut write) = stream.split();
         let settings = [0, 0, 0, 4, 0, 0, 0, 0, 0];
-        tokio::io::AsyncWriteExt::write_all(&mut write, &settings)
-            .await
-            .unwrap();
+        tokio::io::AsyncWriteExt::write_all(&mut write, &settings).await.unwrap();
         let mut bytes = vec![0; 65536];
-        tokio::io::AsyncReadExt::read(&mut read, &mut bytes)
-            .await
-            .unwrap();
+        tokio::io::AsyncReadExt::read(&mut read, &mut bytes).await.unwrap();
         tokio::time::sleep(Duration::from_millis(200)).await;
-        tokio::io::AsyncReadExt::read(&mut read, &mut bytes)
-            .await
-            .unwrap();
+        tokio::io::AsyncReadExt::read(&mut read, &mut bytes).await.unwrap();
     });
 
     let away = status_of(&away).await;
     let broken = status_of(&broken).await;
 
     assert_eq!(away.code(), Code::Unavailable);
-    assert!(
-        away.message().contains("nothing was sent"),
-        "{}",
-        away.message()
-    );
+    assert!(away.message().contains("nothing was sent"), "{}", away.message());
     assert_eq!(broken.code(), Code::Unknown);
     assert!(broken.message().contains("outcome"), "{}", broken.message());
 }

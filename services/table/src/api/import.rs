@@ -40,12 +40,7 @@ pub(super) struct Import {
 
 impl Import {
     pub(super) fn new(tables: Tables, writer: Writer, account: AccountName) -> Self {
-        Self {
-            tables,
-            writer,
-            account,
-            next_index: 0,
-        }
+        Self { tables, writer, account, next_index: 0 }
     }
 
     /// Takes the messages and answers each chunk; ends with the stream, or at the first failure of the whole.
@@ -81,10 +76,7 @@ impl Import {
         message: proto::ImportEntitiesRequest,
     ) -> Result<proto::ImportEntitiesResponse, Fault> {
         let Some(Message::Chunk(chunk)) = message.message else {
-            return Err(misplaced(
-                "chunk",
-                "required in every message after the first",
-            ));
+            return Err(misplaced("chunk", "required in every message after the first"));
         };
         let first_index = self.next_index;
         self.next_index += chunk.entities.len() as u64;
@@ -115,9 +107,7 @@ async fn first_message(
     };
     let mut violations = Violations::default();
     let table = TableName::parse(spec.table, "spec.table", &mut violations);
-    let mode = spec
-        .mode
-        .and_then(|mode| parse::mode(mode, "spec.mode", &mut violations));
+    let mode = spec.mode.and_then(|mode| parse::mode(mode, "spec.mode", &mut violations));
     let table = parse::finish(violations, table)?;
     Ok(Spec { table, mode })
 }
@@ -149,18 +139,11 @@ fn parse_chunk(
             }
             Err(fault) => Some(rpc_status(fault)),
         };
-        results.push(proto::ImportResult {
-            index: first_index + place as u64,
-            error,
-        });
+        results.push(proto::ImportResult { index: first_index + place as u64, error });
     }
     if bytes > BATCH_BYTES_MAX {
         let rule = format!("must have at most {BATCH_BYTES_MAX} bytes together: bytes=`{bytes}`");
-        return Err(Fault::violation(
-            Reason::RequestBodyTooLarge,
-            "chunk.entities",
-            rule,
-        ));
+        return Err(Fault::violation(Reason::RequestBodyTooLarge, "chunk.entities", rule));
     }
     Ok((operations, results))
 }

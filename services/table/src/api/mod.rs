@@ -92,10 +92,7 @@ impl TableService for Api {
         request: Request<proto::CreateTableRequest>,
     ) -> Result<Response<proto::CreateTableResponse>, Status> {
         let (account, message) = open(request)?;
-        let table = self
-            .tables
-            .create(&account, parse::table(message.table)?)
-            .await;
+        let table = self.tables.create(&account, parse::table(message.table)?).await;
         let table = Some(render::table(table.map_err(Fault::from)?));
         Ok(Response::new(proto::CreateTableResponse { table }))
     }
@@ -105,10 +102,7 @@ impl TableService for Api {
         request: Request<proto::GetTableRequest>,
     ) -> Result<Response<proto::GetTableResponse>, Status> {
         let (account, message) = open(request)?;
-        let table = self
-            .tables
-            .get(&account, parse::table(message.table)?)
-            .await;
+        let table = self.tables.get(&account, parse::table(message.table)?).await;
         let table = Some(render::table(table.map_err(Fault::from)?));
         Ok(Response::new(proto::GetTableResponse { table }))
     }
@@ -128,11 +122,7 @@ impl TableService for Api {
             page_size,
             page_token: message.page_token,
         };
-        let page = self
-            .tables
-            .list(&account, request)
-            .await
-            .map_err(Fault::from)?;
+        let page = self.tables.list(&account, request).await.map_err(Fault::from)?;
         Ok(Response::new(proto::ListTablesResponse {
             tables: page.tables.into_iter().map(render::table).collect(),
             next_page_token: page.next_page_token.unwrap_or_default(),
@@ -144,10 +134,7 @@ impl TableService for Api {
         request: Request<proto::DeleteTableRequest>,
     ) -> Result<Response<proto::DeleteTableResponse>, Status> {
         let (account, message) = open(request)?;
-        let deleted = self
-            .tables
-            .delete(&account, parse::table(message.table)?)
-            .await;
+        let deleted = self.tables.delete(&account, parse::table(message.table)?).await;
         deleted.map_err(Fault::from)?;
         Ok(Response::new(proto::DeleteTableResponse {}))
     }
@@ -160,9 +147,7 @@ impl TableService for Api {
         let table = parse::table(message.table)?;
         let policies = self.settings.access_policies(&account, &table).await;
         let policies = policies.map_err(Fault::from)?;
-        Ok(Response::new(proto::GetTableAccessPoliciesResponse {
-            policies,
-        }))
+        Ok(Response::new(proto::GetTableAccessPoliciesResponse { policies }))
     }
 
     async fn set_table_access_policies(
@@ -171,10 +156,7 @@ impl TableService for Api {
     ) -> Result<Response<proto::SetTableAccessPoliciesResponse>, Status> {
         let (account, message) = open(request)?;
         let table = parse::table(message.table)?;
-        let set = self
-            .settings
-            .set_access_policies(&account, &table, message.policies)
-            .await;
+        let set = self.settings.set_access_policies(&account, &table, message.policies).await;
         set.map_err(Fault::from)?;
         Ok(Response::new(proto::SetTableAccessPoliciesResponse {}))
     }
@@ -186,10 +168,7 @@ impl TableService for Api {
         let (account, message) = open(request)?;
         let (table, operation) = parse::insert(message)?;
         let (etag, timestamp) = render::version(self.write(&account, &table, operation).await?);
-        Ok(Response::new(proto::InsertEntityResponse {
-            etag,
-            timestamp,
-        }))
+        Ok(Response::new(proto::InsertEntityResponse { etag, timestamp }))
     }
 
     async fn get_entity(
@@ -197,9 +176,7 @@ impl TableService for Api {
         request: Request<proto::GetEntityRequest>,
     ) -> Result<Response<proto::GetEntityResponse>, Status> {
         let (account, message) = open(request)?;
-        Ok(Response::new(
-            query::get(&self.reader, &account, message).await?,
-        ))
+        Ok(Response::new(query::get(&self.reader, &account, message).await?))
     }
 
     async fn update_entity(
@@ -209,10 +186,7 @@ impl TableService for Api {
         let (account, message) = open(request)?;
         let (table, operation) = parse::update(message)?;
         let (etag, timestamp) = render::version(self.write(&account, &table, operation).await?);
-        Ok(Response::new(proto::UpdateEntityResponse {
-            etag,
-            timestamp,
-        }))
+        Ok(Response::new(proto::UpdateEntityResponse { etag, timestamp }))
     }
 
     async fn upsert_entity(
@@ -222,10 +196,7 @@ impl TableService for Api {
         let (account, message) = open(request)?;
         let (table, operation) = parse::upsert(message)?;
         let (etag, timestamp) = render::version(self.write(&account, &table, operation).await?);
-        Ok(Response::new(proto::UpsertEntityResponse {
-            etag,
-            timestamp,
-        }))
+        Ok(Response::new(proto::UpsertEntityResponse { etag, timestamp }))
     }
 
     async fn delete_entity(
@@ -251,9 +222,7 @@ impl TableService for Api {
             let (etag, timestamp) = render::version(written);
             proto::BatchResult { etag, timestamp }
         });
-        Ok(Response::new(proto::ExecuteBatchResponse {
-            results: results.collect(),
-        }))
+        Ok(Response::new(proto::ExecuteBatchResponse { results: results.collect() }))
     }
 
     async fn query_entities(
@@ -261,9 +230,7 @@ impl TableService for Api {
         request: Request<proto::QueryEntitiesRequest>,
     ) -> Result<Response<proto::QueryEntitiesResponse>, Status> {
         let (account, message) = open(request)?;
-        Ok(Response::new(
-            query::page(&self.reader, &account, message).await?,
-        ))
+        Ok(Response::new(query::page(&self.reader, &account, message).await?))
     }
 
     async fn stream_entities(
@@ -289,9 +256,7 @@ impl TableService for Api {
         request: Request<proto::ExplainQueryRequest>,
     ) -> Result<Response<proto::ExplainQueryResponse>, Status> {
         let (account, message) = open(request)?;
-        Ok(Response::new(
-            query::explain(&self.reader, &account, message).await?,
-        ))
+        Ok(Response::new(query::explain(&self.reader, &account, message).await?))
     }
 
     async fn get_service_properties(
@@ -299,15 +264,9 @@ impl TableService for Api {
         request: Request<proto::GetServicePropertiesRequest>,
     ) -> Result<Response<proto::GetServicePropertiesResponse>, Status> {
         let (account, _) = open(request)?;
-        let properties = self
-            .settings
-            .properties(&account)
-            .await
-            .map_err(Fault::from)?;
+        let properties = self.settings.properties(&account).await.map_err(Fault::from)?;
         let properties = Some(properties);
-        Ok(Response::new(proto::GetServicePropertiesResponse {
-            properties,
-        }))
+        Ok(Response::new(proto::GetServicePropertiesResponse { properties }))
     }
 
     async fn set_service_properties(
@@ -316,10 +275,7 @@ impl TableService for Api {
     ) -> Result<Response<proto::SetServicePropertiesResponse>, Status> {
         let (account, message) = open(request)?;
         let change = parse::properties(message.properties)?;
-        self.settings
-            .set_properties(&account, change)
-            .await
-            .map_err(Fault::from)?;
+        self.settings.set_properties(&account, change).await.map_err(Fault::from)?;
         Ok(Response::new(proto::SetServicePropertiesResponse {}))
     }
 
@@ -328,15 +284,8 @@ impl TableService for Api {
         request: Request<proto::GetServiceStatsRequest>,
     ) -> Result<Response<proto::GetServiceStatsResponse>, Status> {
         open(request)?;
-        let pending = self
-            .sweeper
-            .pending()
-            .await
-            .map_err(|error: TableError| Fault::from(error))?;
-        Ok(Response::new(render::stats(
-            &self.engine.status(),
-            self.started_at,
-            pending,
-        )))
+        let pending =
+            self.sweeper.pending().await.map_err(|error: TableError| Fault::from(error))?;
+        Ok(Response::new(render::stats(&self.engine.status(), self.started_at, pending)))
     }
 }

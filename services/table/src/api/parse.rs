@@ -52,10 +52,7 @@ pub(super) fn update(request: proto::UpdateEntityRequest) -> Result<(TableName, 
 pub(super) fn upsert(request: proto::UpsertEntityRequest) -> Result<(TableName, Operation), Fault> {
     let mut violations = Violations::default();
     let table = TableName::parse(request.table, "table", &mut violations);
-    let upsert = proto::batch_operation::Upsert {
-        entity: request.entity,
-        mode: request.mode,
-    };
+    let upsert = proto::batch_operation::Upsert { entity: request.entity, mode: request.mode };
     let operation = upsert_operation(upsert, "", &mut violations);
     finish(violations, table.zip(operation))
 }
@@ -110,11 +107,7 @@ fn batch_operation(
         Some(Proto::Delete(delete)) => delete_operation(delete, &field("delete"), violations),
         None => {
             let rule = "required: one of insert, update, upsert, delete";
-            violations.push(
-                Reason::PropertiesNeedValue,
-                format!("{prefix}operation"),
-                rule,
-            );
+            violations.push(Reason::PropertiesNeedValue, format!("{prefix}operation"), rule);
             None
         }
     }
@@ -128,11 +121,7 @@ fn update_operation(
     let entity = prepared(update.entity, &format!("{prefix}entity"), violations);
     let mode = mode(update.mode, &format!("{prefix}mode"), violations);
     let condition = condition(update.if_match.as_deref(), prefix, violations);
-    Some(Operation::Update {
-        entity: entity?,
-        mode: mode?,
-        condition: condition?,
-    })
+    Some(Operation::Update { entity: entity?, mode: mode?, condition: condition? })
 }
 
 fn upsert_operation(
@@ -142,10 +131,7 @@ fn upsert_operation(
 ) -> Option<Operation> {
     let entity = prepared(upsert.entity, &format!("{prefix}entity"), violations);
     let mode = mode(upsert.mode, &format!("{prefix}mode"), violations);
-    Some(Operation::Upsert {
-        entity: entity?,
-        mode: mode?,
-    })
+    Some(Operation::Upsert { entity: entity?, mode: mode? })
 }
 
 fn delete_operation(
@@ -155,10 +141,7 @@ fn delete_operation(
 ) -> Option<Operation> {
     let key = EntityKey::parse(delete.partition_key, delete.row_key, prefix, violations);
     let condition = condition(delete.if_match.as_deref(), prefix, violations);
-    Some(Operation::Delete {
-        key: key?,
-        condition: condition?,
-    })
+    Some(Operation::Delete { key: key?, condition: condition? })
 }
 
 /// An entity, checked and encoded.
@@ -181,11 +164,7 @@ pub(super) fn mode(mode: i32, field: &str, violations: &mut Violations) -> Optio
         Ok(proto::WriteMode::Merge) => Some(Mode::Merge),
         Ok(proto::WriteMode::Unspecified) | Err(_) => {
             let rule = "must be WRITE_MODE_REPLACE or WRITE_MODE_MERGE";
-            violations.push(
-                Reason::InvalidInput,
-                field,
-                format!("{rule}: value=`{mode}`"),
-            );
+            violations.push(Reason::InvalidInput, field, format!("{rule}: value=`{mode}`"));
             None
         }
     }
@@ -226,9 +205,7 @@ pub(super) fn filter<F>(
     parsed: Result<Option<F>, FilterError>,
     violations: &mut Violations,
 ) -> Option<Option<F>> {
-    parsed
-        .map_err(|error| violations.push(Reason::InvalidInput, "filter", error.to_string()))
-        .ok()
+    parsed.map_err(|error| violations.push(Reason::InvalidInput, "filter", error.to_string())).ok()
 }
 
 /// The settings to change.

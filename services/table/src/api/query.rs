@@ -21,10 +21,7 @@ use crate::{
 };
 
 /// A message of a stream: large enough to be cheap for each entity, small enough to hold a few in memory.
-const STREAM_MESSAGE: PageLimit = PageLimit {
-    entities: PAGE_ENTITIES_MAX,
-    bytes: 256 * 1024,
-};
+const STREAM_MESSAGE: PageLimit = PageLimit { entities: PAGE_ENTITIES_MAX, bytes: 256 * 1024 };
 /// Messages of a stream that wait for the client.
 const STREAM_WAITING_MAX: usize = 2;
 
@@ -40,10 +37,7 @@ pub(super) async fn get(
     let select = Projection::parse(request.select, "select", &mut violations);
     let (table, key) = parse::finish(violations, table.zip(key))?;
     let (entity, cost) = reader.get(account, &table, key, select.as_ref()).await?;
-    Ok(proto::GetEntityResponse {
-        entity,
-        cost: Some(render_cost(Scope::Point, cost)),
-    })
+    Ok(proto::GetEntityResponse { entity, cost: Some(render_cost(Scope::Point, cost)) })
 }
 
 /// QueryEntities.
@@ -54,20 +48,10 @@ pub(super) async fn page(
 ) -> Result<proto::QueryEntitiesResponse, Fault> {
     let mut violations = Violations::default();
     let entities = parse::page_size(request.page_size, &mut violations);
-    let query = parse_query(
-        request.table,
-        request.filter,
-        request.select,
-        &mut violations,
-    );
+    let query = parse_query(request.table, request.filter, request.select, &mut violations);
     let query = parse::finish(violations, query)?;
-    let limit = PageLimit {
-        entities,
-        bytes: PAGE_BYTES_MAX,
-    };
-    let page = reader
-        .page(account, &query, &request.page_token, limit)
-        .await?;
+    let limit = PageLimit { entities, bytes: PAGE_BYTES_MAX };
+    let page = reader.page(account, &query, &request.page_token, limit).await?;
     Ok(proto::QueryEntitiesResponse {
         entities: page.entities,
         next_page_token: page.next.unwrap_or_default(),
@@ -83,17 +67,9 @@ pub(super) async fn stream(
 ) -> Result<impl Stream<Item = Result<proto::StreamEntitiesResponse, Status>> + Send + use<>, Fault>
 {
     let mut violations = Violations::default();
-    let query = parse_query(
-        request.table,
-        request.filter,
-        request.select,
-        &mut violations,
-    );
+    let query = parse_query(request.table, request.filter, request.select, &mut violations);
     let limit = parse_limit(request.limit, &mut violations);
-    let query = Query {
-        token_field: "resume_token",
-        ..parse::finish(violations, query)?
-    };
+    let query = Query { token_field: "resume_token", ..parse::finish(violations, query)? };
     let mut streaming = Streaming {
         reader: reader.clone(),
         account,
@@ -137,18 +113,9 @@ struct Streaming {
 impl Streaming {
     async fn next(&mut self) -> Result<proto::StreamEntitiesResponse, TableError> {
         let left = usize::try_from(self.left).unwrap_or(usize::MAX);
-        let limit = PageLimit {
-            entities: STREAM_MESSAGE.entities.min(left),
-            ..STREAM_MESSAGE
-        };
-        let Page {
-            entities,
-            next,
-            cost,
-        } = self
-            .reader
-            .page(&self.account, &self.query, &self.token, limit)
-            .await?;
+        let limit = PageLimit { entities: STREAM_MESSAGE.entities.min(left), ..STREAM_MESSAGE };
+        let Page { entities, next, cost } =
+            self.reader.page(&self.account, &self.query, &self.token, limit).await?;
         self.left = self.left.saturating_sub(cost.returned);
         self.token = next.filter(|_| self.left > 0).unwrap_or_default();
         Ok(proto::StreamEntitiesResponse {
@@ -166,23 +133,11 @@ pub(super) async fn explain(
     request: proto::ExplainQueryRequest,
 ) -> Result<proto::ExplainQueryResponse, Fault> {
     let mut violations = Violations::default();
-    let query = parse_query(
-        request.table,
-        request.filter,
-        request.select,
-        &mut violations,
-    );
+    let query = parse_query(request.table, request.filter, request.select, &mut violations);
     let query = parse::finish(violations, query)?;
     // Without `analyze` a page of nothing still tells that the table is there.
-    let entities = if request.analyze {
-        PAGE_ENTITIES_MAX
-    } else {
-        0
-    };
-    let limit = PageLimit {
-        entities,
-        bytes: PAGE_BYTES_MAX,
-    };
+    let entities = if request.analyze { PAGE_ENTITIES_MAX } else { 0 };
+    let limit = PageLimit { entities, bytes: PAGE_BYTES_MAX };
     let page = reader.page(account, &query, "", limit).await?;
     let plan = &query.plan;
     let range = plan.range.clone().unwrap_or_default();
@@ -190,11 +145,7 @@ pub(super) async fn explain(
         scope: render_scope(plan.scope).into(),
         start: range.start.map(render_edge),
         end: range.end.map(render_edge),
-        residual_filter: plan
-            .residual
-            .as_ref()
-            .map(Filter::to_string)
-            .unwrap_or_default(),
+        residual_filter: plan.residual.as_ref().map(Filter::to_string).unwrap_or_default(),
         filter_properties: plan.filter_properties(),
         advice: plan.advice(query.select.is_some()),
         cost: request.analyze.then(|| render_cost(plan.scope, page.cost)),

@@ -14,18 +14,12 @@ pub(super) fn timestamp(ticks: Ticks) -> prost_types::Timestamp {
 
 /// A table.
 pub(super) fn table(record: TableRecord) -> proto::Table {
-    proto::Table {
-        name: record.name,
-        create_time: Some(timestamp(record.created_at)),
-    }
+    proto::Table { name: record.name, create_time: Some(timestamp(record.created_at)) }
 }
 
 /// The etag and the time of a write; nothing of a delete.
 pub(super) fn version(written: Written) -> (String, Option<prost_types::Timestamp>) {
-    (
-        written.map(format_etag).unwrap_or_default(),
-        written.map(timestamp),
-    )
+    (written.map(format_etag).unwrap_or_default(), written.map(timestamp))
 }
 
 /// The state of the service.

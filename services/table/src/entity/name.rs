@@ -50,12 +50,8 @@ pub(super) fn check(name: &str) -> Result<(), (Reason, String)> {
         let text = format!("property name is too long: utf16_units=`{units}`, max=`{max}`");
         return Err((Reason::PropertyNameTooLong, text));
     }
-    let invalid = |rule: &str| {
-        Err((
-            Reason::PropertyNameInvalid,
-            format!("{rule}: name=`{}`", quoted(name)),
-        ))
-    };
+    let invalid =
+        |rule: &str| Err((Reason::PropertyNameInvalid, format!("{rule}: name=`{}`", quoted(name))));
     if RESERVED.contains(&name) {
         return invalid("property name is reserved");
     }

@@ -10,17 +10,7 @@ use super::{Entity, EntityKey};
 use crate::value::Value;
 
 /// U+FFFF and U+10000 sort differently as UTF-16 and as UTF-8.
-const TEXTS: [&str; 9] = [
-    "",
-    "a",
-    "aa",
-    "ab",
-    "b",
-    "B",
-    "it's",
-    "\u{FFFF}",
-    "\u{10000}",
-];
+const TEXTS: [&str; 9] = ["", "a", "aa", "ab", "b", "B", "it's", "\u{FFFF}", "\u{10000}"];
 const KEYS: [&str; 7] = ["", "a", "aa", "b", "c", "\u{FFFF}", "\u{10000}"];
 const NAMES: [&str; 6] = ["x", "y", "X", "été", "\u{10400}", "n_1"];
 const BINARIES: [&[u8]; 4] = [b"", b"\0", b"\xff", b"abc"];
@@ -72,10 +62,8 @@ pub(crate) fn value() -> impl Strategy<Value = Value> {
 }
 
 pub(crate) fn key() -> impl Strategy<Value = EntityKey> {
-    (key_text(), key_text()).prop_map(|(partition_key, row_key)| EntityKey {
-        partition_key,
-        row_key,
-    })
+    (key_text(), key_text())
+        .prop_map(|(partition_key, row_key)| EntityKey { partition_key, row_key })
 }
 
 pub(crate) fn entity() -> impl Strategy<Value = Entity> {

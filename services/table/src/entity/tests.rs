@@ -6,10 +6,7 @@ use trestle_proto::table::v1::{Property, value::Kind};
 use super::{samples, *};
 
 fn property(name: &str, kind: impl Into<Option<Kind>>) -> Property {
-    Property {
-        name: name.to_owned(),
-        value: Some(proto::Value { kind: kind.into() }),
-    }
+    Property { name: name.to_owned(), value: Some(proto::Value { kind: kind.into() }) }
 }
 
 fn entity(properties: Vec<Property>) -> proto::Entity {
@@ -29,11 +26,7 @@ fn parse(entity: proto::Entity) -> Result<Entity, Vec<(Reason, String)>> {
         Ok(()) => Ok(parsed.unwrap()),
         Err(fault) => {
             assert_eq!(parsed, None);
-            Err(fault
-                .violations
-                .into_iter()
-                .map(|v| (v.reason, v.field))
-                .collect())
+            Err(fault.violations.into_iter().map(|v| (v.reason, v.field)).collect())
         }
     }
 }
@@ -55,23 +48,14 @@ fn name_is_legal(name: &str) -> Result<(), Reason> {
 fn properties_are_sorted_by_utf16_code_unit_and_nulls_are_dropped() {
     // As UTF-16, U+10400 starts with D801, which is less than FF41.
     let names = ["b", "\u{FF41}", "\u{10400}", "a", "B"];
-    let mut properties: Vec<_> = names
-        .iter()
-        .map(|name| property(name, Kind::BooleanValue(true)))
-        .collect();
+    let mut properties: Vec<_> =
+        names.iter().map(|name| property(name, Kind::BooleanValue(true))).collect();
     properties.push(property("nothing", None));
-    properties.push(Property {
-        name: "unset".to_owned(),
-        value: None,
-    });
+    properties.push(Property { name: "unset".to_owned(), value: None });
 
     let parsed = parse(entity(properties)).unwrap();
 
-    let sorted: Vec<_> = parsed
-        .properties
-        .iter()
-        .map(|(name, _)| name.as_str())
-        .collect();
+    let sorted: Vec<_> = parsed.properties.iter().map(|(name, _)| name.as_str()).collect();
     assert_eq!(sorted, ["B", "a", "b", "\u{10400}", "\u{FF41}"]);
 }
 
@@ -99,10 +83,7 @@ fn every_violation_is_reported_with_its_path() {
             (Reason::InvalidInput, field("properties[2].value")),
             (Reason::PropertyNameInvalid, field("properties[4].name")),
             (Reason::PropertyValueTooLarge, field("properties[4].value")),
-            (
-                Reason::DuplicatePropertiesSpecified,
-                field("properties[3].name")
-            ),
+            (Reason::DuplicatePropertiesSpecified, field("properties[3].name")),
         ]
     );
 }
@@ -112,30 +93,13 @@ fn keys_may_hold_anything_but_separators_and_control_characters() {
     let parse_key = |key: &str| {
         let mut violations = Violations::default();
         let key = EntityKey::parse(key.to_owned(), String::new(), "", &mut violations);
-        (
-            key.is_some(),
-            violations
-                .check(())
-                .err()
-                .map(|fault| fault.violations[0].reason),
-        )
+        (key.is_some(), violations.check(()).err().map(|fault| fault.violations[0].reason))
     };
 
-    for key in [
-        "",
-        " ",
-        "it's",
-        "100%",
-        "a+b",
-        "é\u{A0}\u{FFFF}",
-        "𝄞",
-        "~\u{20}",
-    ] {
+    for key in ["", " ", "it's", "100%", "a+b", "é\u{A0}\u{FFFF}", "𝄞", "~\u{20}"] {
         assert_eq!(parse_key(key), (true, None), "{key}");
     }
-    for c in [
-        '/', '\\', '#', '?', '\0', '\u{1F}', '\u{7F}', '\u{80}', '\u{9F}',
-    ] {
+    for c in ['/', '\\', '#', '?', '\0', '\u{1F}', '\u{7F}', '\u{80}', '\u{9F}'] {
         let refused = (false, Some(Reason::OutOfRangeInput));
         assert_eq!(parse_key(&format!("a{c}")), refused, "{c:?}");
     }
@@ -146,61 +110,29 @@ fn keys_may_hold_anything_but_separators_and_control_characters() {
 
 #[test]
 fn names_have_the_shape_of_identifiers() {
-    for name in [
-        "a",
-        "_",
-        "_1",
-        "Été",
-        "变量",
-        "a\u{301}",
-        "a\u{200D}b",
-        "a‿b",
-        "Ⅷ",
-        "timestamp",
-    ] {
+    for name in ["a", "_", "_1", "Été", "变量", "a\u{301}", "a\u{200D}b", "a‿b", "Ⅷ", "timestamp"]
+    {
         assert_eq!(name_is_legal(name), Ok(()), "{name}");
     }
-    let refused = [
-        "",
-        "1a",
-        "a-b",
-        "a b",
-        "a.b",
-        "\u{301}a",
-        "\u{200D}a",
-        "‿a",
-        "a²",
-        "PartitionKey",
-        "a€",
-    ];
+    let refused =
+        ["", "1a", "a-b", "a b", "a.b", "\u{301}a", "\u{200D}a", "‿a", "a²", "PartitionKey", "a€"];
     for name in refused {
-        assert_eq!(
-            name_is_legal(name),
-            Err(Reason::PropertyNameInvalid),
-            "{name}"
-        );
+        assert_eq!(name_is_legal(name), Err(Reason::PropertyNameInvalid), "{name}");
     }
     for reserved in ["RowKey", "Timestamp"] {
         assert_eq!(name_is_legal(reserved), Err(Reason::PropertyNameInvalid));
     }
     assert_eq!(name_is_legal(&"é".repeat(255)), Ok(()));
-    assert_eq!(
-        name_is_legal(&"é".repeat(256)),
-        Err(Reason::PropertyNameTooLong)
-    );
+    assert_eq!(name_is_legal(&"é".repeat(256)), Err(Reason::PropertyNameTooLong));
 }
 
 #[test]
 fn up_to_252_properties_count_and_nulls_do_not() {
-    let mut properties: Vec<_> = (0..252)
-        .map(|index| property(&format!("p{index}"), Kind::Int32Value(1)))
-        .collect();
+    let mut properties: Vec<_> =
+        (0..252).map(|index| property(&format!("p{index}"), Kind::Int32Value(1))).collect();
     properties.push(property("nothing", None));
 
-    assert_eq!(
-        parse(entity(properties.clone())).unwrap().properties.len(),
-        252
-    );
+    assert_eq!(parse(entity(properties.clone())).unwrap().properties.len(), 252);
 
     properties.push(property("one_more", Kind::Int32Value(1)));
     let expected = (Reason::TooManyProperties, "entity.properties".to_owned());
@@ -212,9 +144,7 @@ fn an_entity_of_one_mebibyte_is_accepted_and_one_byte_more_is_not() {
     // 4 + 2 x 2 for the key; 8 + 2 x 3 + 4 for each property, and its bytes.
     let binary =
         |name: &str, len| property(name, Kind::BinaryValue(bytes::Bytes::from(vec![0; len])));
-    let properties: Vec<_> = (0..15)
-        .map(|index| binary(&format!("b{index:02}"), 65_536))
-        .collect();
+    let properties: Vec<_> = (0..15).map(|index| binary(&format!("b{index:02}"), 65_536)).collect();
     let used = 4 + 2 * 2 + 15 * (8 + 2 * 3 + 4 + 65_536);
     let left = 1_048_576 - used - (8 + 2 * 3 + 4);
     let with_last = |len| {
@@ -231,16 +161,11 @@ fn an_entity_of_one_mebibyte_is_accepted_and_one_byte_more_is_not() {
 #[test]
 fn a_merge_replaces_and_adds_but_removes_nothing() {
     let parse = |names: &[&str], number| {
-        let properties = names
-            .iter()
-            .map(|name| property(name, Kind::Int32Value(number)));
+        let properties = names.iter().map(|name| property(name, Kind::Int32Value(number)));
         parse(entity(properties.collect())).unwrap()
     };
 
-    let merged = Entity::merge(
-        parse(&["b", "d", "e"], 1),
-        parse(&["a", "b", "c", "e", "f"], 2),
-    );
+    let merged = Entity::merge(parse(&["b", "d", "e"], 1), parse(&["a", "b", "c", "e", "f"], 2));
 
     let merged: Vec<_> = merged.properties.into_iter().collect();
     let expected = [("a", 2), ("b", 2), ("c", 2), ("d", 1), ("e", 2), ("f", 2)];

@@ -80,9 +80,8 @@ fn joins_partitions(normal: &Expr) -> bool {
         Expr::And(parts) => parts.iter().any(joins_partitions),
         Expr::Or(parts) => {
             let regions: Vec<_> = parts.iter().filter_map(Region::of).collect();
-            let mut partitions = regions
-                .iter()
-                .filter_map(|region| Some(region.keys.one_partition()?.0));
+            let mut partitions =
+                regions.iter().filter_map(|region| Some(region.keys.one_partition()?.0));
             let first = partitions.next();
             partitions.any(|partition| Some(partition) != first)
         }
@@ -91,10 +90,7 @@ fn joins_partitions(normal: &Expr) -> bool {
 }
 
 fn list(names: &[String]) -> String {
-    let shown = names
-        .iter()
-        .take(NAMES_SHOWN_MAX)
-        .map(|name| format!("`{}`", quoted(name)));
+    let shown = names.iter().take(NAMES_SHOWN_MAX).map(|name| format!("`{}`", quoted(name)));
     let shown = shown.collect::<Vec<_>>().join(", ");
     match names.len() {
         1 => format!("{shown} is"),

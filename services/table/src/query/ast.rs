@@ -79,11 +79,7 @@ impl Expr {
     /// A comparison.
     #[must_use]
     pub fn compare(property: &str, operator: Operator, literal: Literal) -> Self {
-        Self::Compare(Comparison {
-            property: property.to_owned(),
-            operator,
-            literal,
-        })
+        Self::Compare(Comparison { property: property.to_owned(), operator, literal })
     }
 
     /// All of `parts`; nested conjunctions are flattened.
@@ -220,13 +216,7 @@ impl Display for Expr {
 
 impl Display for Comparison {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{} {} {}",
-            self.property,
-            self.operator.text(),
-            self.literal
-        )
+        write!(f, "{} {} {}", self.property, self.operator.text(), self.literal)
     }
 }
 

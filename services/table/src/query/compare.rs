@@ -65,10 +65,7 @@ fn whole(value: ValueRef<'_>) -> Option<i64> {
 }
 
 /// Compares by exact value: a conversion of the whole number to a double would round it.
-#[expect(
-    clippy::cast_possible_truncation,
-    reason = "the double is whole and in range"
-)]
+#[expect(clippy::cast_possible_truncation, reason = "the double is whole and in range")]
 fn compare_mixed(whole: i64, double: f64) -> Option<Ordering> {
     /// 2^63, the first double above every `i64`.
     const ABOVE: f64 = 9_223_372_036_854_775_808.0;
@@ -82,11 +79,7 @@ fn compare_mixed(whole: i64, double: f64) -> Option<Ordering> {
         let floor = double.floor();
         let of_floor = whole.cmp(&(floor as i64));
         // Equal to the floor is less than what lies above it.
-        Some(if of_floor.is_eq() && floor < double {
-            Ordering::Less
-        } else {
-            of_floor
-        })
+        Some(if of_floor.is_eq() && floor < double { Ordering::Less } else { of_floor })
     }
 }
 

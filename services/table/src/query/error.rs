@@ -5,10 +5,7 @@ use trestle_service::fault::{Fault, Reason, Violations, quoted};
 /// Why a filter was refused, and where.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 // Azure's sentence comes first, word for word: clients look for it.
-#[error(
-    "Syntax error at position {position} in '{}'. {message}",
-    quoted(filter)
-)]
+#[error("Syntax error at position {position} in '{}'. {message}", quoted(filter))]
 pub struct FilterError {
     /// Byte of the filter where the mistake was seen.
     pub position: usize,

@@ -31,10 +31,7 @@ pub struct Filter {
 #[derive(Debug, Clone, PartialEq)]
 enum Node {
     Constant(bool),
-    Compare {
-        place: usize,
-        comparison: Comparison,
-    },
+    Compare { place: usize, comparison: Comparison },
     Not(Box<Node>),
     All(Vec<Node>),
     Any(Vec<Node>),
@@ -78,13 +75,7 @@ impl Filter {
         names.sort_unstable();
         names.dedup();
         let program = compile(&expr, &names);
-        Self {
-            expr,
-            names,
-            reads_key,
-            reads_timestamp,
-            program,
-        }
+        Self { expr, names, reads_key, reads_timestamp, program }
     }
 
     /// The condition.
@@ -142,9 +133,7 @@ impl Filter {
         if self.names.len() <= NAMES_SCANNED_MAX {
             self.names.iter().position(|own| own.as_bytes() == name)
         } else {
-            self.names
-                .binary_search_by(|own| own.as_bytes().cmp(name))
-                .ok()
+            self.names.binary_search_by(|own| own.as_bytes().cmp(name)).ok()
         }
     }
 }

@@ -25,11 +25,7 @@ pub(super) enum Cut {
 
 impl Cut {
     pub(super) fn before(text: &str) -> Self {
-        if text.is_empty() {
-            Self::First
-        } else {
-            Self::Before(text.to_owned())
-        }
+        if text.is_empty() { Self::First } else { Self::Before(text.to_owned()) }
     }
 
     pub(super) fn after(text: &str) -> Self {
@@ -50,9 +46,7 @@ impl Cut {
 impl Ord for Cut {
     fn cmp(&self, other: &Self) -> Ordering {
         let (a, b) = (self.parts(), other.parts());
-        a.0.cmp(&b.0)
-            .then_with(|| compare_text(a.1, b.1))
-            .then(a.2.cmp(&b.2))
+        a.0.cmp(&b.0).then_with(|| compare_text(a.1, b.1)).then(a.2.cmp(&b.2))
     }
 }
 
@@ -70,36 +64,18 @@ pub(super) struct Texts {
 }
 
 impl Texts {
-    pub(super) const ALL: Self = Self {
-        start: Cut::First,
-        end: Cut::Last,
-    };
+    pub(super) const ALL: Self = Self { start: Cut::First, end: Cut::Last };
 
     /// The texts for which a comparison holds; none when they are no interval.
     pub(super) fn of(operator: Operator, text: &str) -> Option<Self> {
         let (before, after) = (Cut::before(text), Cut::after(text));
         Some(match operator {
-            Operator::Equal => Self {
-                start: before,
-                end: after,
-            },
+            Operator::Equal => Self { start: before, end: after },
             Operator::NotEqual => return None,
-            Operator::Greater => Self {
-                start: after,
-                end: Cut::Last,
-            },
-            Operator::GreaterOrEqual => Self {
-                start: before,
-                end: Cut::Last,
-            },
-            Operator::Less => Self {
-                start: Cut::First,
-                end: before,
-            },
-            Operator::LessOrEqual => Self {
-                start: Cut::First,
-                end: after,
-            },
+            Operator::Greater => Self { start: after, end: Cut::Last },
+            Operator::GreaterOrEqual => Self { start: before, end: Cut::Last },
+            Operator::Less => Self { start: Cut::First, end: before },
+            Operator::LessOrEqual => Self { start: Cut::First, end: after },
         })
     }
 
@@ -108,18 +84,12 @@ impl Texts {
     }
 
     pub(super) fn intersection(self, other: Self) -> Self {
-        Self {
-            start: self.start.max(other.start),
-            end: self.end.min(other.end),
-        }
+        Self { start: self.start.max(other.start), end: self.end.min(other.end) }
     }
 
     /// The smallest interval with both.
     pub(super) fn hull(self, other: Self) -> Self {
-        Self {
-            start: self.start.min(other.start),
-            end: self.end.max(other.end),
-        }
+        Self { start: self.start.min(other.start), end: self.end.max(other.end) }
     }
 
     /// Whether the hull of both has nothing in it that neither has.
@@ -141,10 +111,7 @@ pub(super) struct KeyCut {
 
 impl KeyCut {
     fn new(partition: &str, row: Cut) -> Self {
-        Self {
-            partition: partition.to_owned(),
-            row,
-        }
+        Self { partition: partition.to_owned(), row }
     }
 
     /// Before every key.
@@ -175,10 +142,7 @@ pub(super) struct Keys {
 
 impl Keys {
     pub(super) fn all() -> Self {
-        Self {
-            start: KeyCut::first(),
-            end: None,
-        }
+        Self { start: KeyCut::first(), end: None }
     }
 
     /// Whether some of every partition is in it.
@@ -188,32 +152,15 @@ impl Keys {
 
     /// The keys whose partition key fulfils a comparison; none when they are no interval.
     pub(super) fn of(operator: Operator, partition: &str) -> Option<Self> {
-        let (before, after) = (
-            KeyCut::new(partition, Cut::First),
-            KeyCut::new(partition, Cut::Last),
-        );
+        let (before, after) =
+            (KeyCut::new(partition, Cut::First), KeyCut::new(partition, Cut::Last));
         Some(match operator {
-            Operator::Equal => Self {
-                start: before,
-                end: Some(after),
-            },
+            Operator::Equal => Self { start: before, end: Some(after) },
             Operator::NotEqual => return None,
-            Operator::Greater => Self {
-                start: after,
-                end: None,
-            },
-            Operator::GreaterOrEqual => Self {
-                start: before,
-                end: None,
-            },
-            Operator::Less => Self {
-                start: KeyCut::first(),
-                end: Some(before),
-            },
-            Operator::LessOrEqual => Self {
-                start: KeyCut::first(),
-                end: Some(after),
-            },
+            Operator::Greater => Self { start: after, end: None },
+            Operator::GreaterOrEqual => Self { start: before, end: None },
+            Operator::Less => Self { start: KeyCut::first(), end: Some(before) },
+            Operator::LessOrEqual => Self { start: KeyCut::first(), end: Some(after) },
         })
     }
 
@@ -226,19 +173,13 @@ impl Keys {
             (Some(a), Some(b)) => Some(a.min(b)),
             (end, None) | (None, end) => end,
         };
-        Self {
-            start: self.start.max(other.start),
-            end,
-        }
+        Self { start: self.start.max(other.start), end }
     }
 
     /// The smallest interval with both.
     pub(super) fn hull(self, other: Self) -> Self {
         let end = self.end.zip(other.end).map(|(a, b)| a.max(b));
-        Self {
-            start: self.start.min(other.start),
-            end,
-        }
+        Self { start: self.start.min(other.start), end }
     }
 
     /// Whether the hull of both has nothing in it that neither has.
@@ -258,14 +199,8 @@ impl Keys {
 
     /// The partition and its row keys, when all keys lie in one.
     pub(super) fn one_partition(&self) -> Option<(&str, Texts)> {
-        let end = self
-            .end
-            .as_ref()
-            .filter(|end| end.partition == self.start.partition)?;
-        let rows = Texts {
-            start: self.start.row.clone(),
-            end: end.row.clone(),
-        };
+        let end = self.end.as_ref().filter(|end| end.partition == self.start.partition)?;
+        let rows = Texts { start: self.start.row.clone(), end: end.row.clone() };
         Some((&self.start.partition, rows))
     }
 

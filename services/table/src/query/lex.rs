@@ -25,10 +25,7 @@ pub(super) struct Mistake {
 
 impl Mistake {
     pub(super) fn new(position: usize, message: impl Into<String>) -> Self {
-        Self {
-            position,
-            message: message.into(),
-        }
+        Self { position, message: message.into() }
     }
 }
 
@@ -72,11 +69,7 @@ pub(super) struct Lexer<'a> {
 
 impl<'a> Lexer<'a> {
     pub(super) fn new(text: &'a str) -> Self {
-        Self {
-            rest: text,
-            position: 0,
-            tokens: 0,
-        }
+        Self { rest: text, position: 0, tokens: 0 }
     }
 
     /// The next token; `End` from the end on.
@@ -85,18 +78,12 @@ impl<'a> Lexer<'a> {
         self.skip(blanks);
         let start = self.position;
         let Some(first) = self.rest.chars().next() else {
-            return Ok(Token {
-                start,
-                kind: Kind::End,
-            });
+            return Ok(Token { start, kind: Kind::End });
         };
         self.tokens += 1;
         if self.tokens > limits::FILTER_TOKENS_MAX {
             let max = limits::FILTER_TOKENS_MAX;
-            return Err(Mistake::new(
-                start,
-                format!("Filter has too many parts: max=`{max}`"),
-            ));
+            return Err(Mistake::new(start, format!("Filter has too many parts: max=`{max}`")));
         }
         let kind = match first {
             '(' => self.symbol(Kind::Open),
@@ -128,10 +115,7 @@ impl<'a> Lexer<'a> {
 
     fn word(&mut self) -> Result<Kind<'a>, Mistake> {
         let start = self.position;
-        let len = self
-            .rest
-            .find(|c| !is_name_part(c))
-            .unwrap_or(self.rest.len());
+        let len = self.rest.find(|c| !is_name_part(c)).unwrap_or(self.rest.len());
         let word = self.skip(len);
         if !self.rest.starts_with('\'') || !matches!(word, "datetime" | "guid" | "X" | "binary") {
             return Ok(Kind::Word(word));
@@ -142,14 +126,8 @@ impl<'a> Lexer<'a> {
                 parse_datetime(&text).map(Literal::DateTime),
                 "datetime'YYYY-MM-DDThh:mm:ss[.fffffff]Z'",
             ),
-            "guid" => (
-                parse_guid(&text).map(Literal::Guid),
-                "guid'8-4-4-4-12 hex digits'",
-            ),
-            _ => (
-                parse_hex(&text).map(Literal::Binary),
-                "X'pairs of hex digits'",
-            ),
+            "guid" => (parse_guid(&text).map(Literal::Guid), "guid'8-4-4-4-12 hex digits'"),
+            _ => (parse_hex(&text).map(Literal::Binary), "X'pairs of hex digits'"),
         };
         literal.map(Kind::Literal).ok_or_else(|| {
             Mistake::new(start, format!("Expected {form}, found `{}`", quoted(&text)))
@@ -216,26 +194,18 @@ fn parse_number(text: &str) -> Result<Literal, String> {
     let malformed = || format!("Malformed number `{}`", quoted(text));
     if let Some(digits) = text.strip_suffix('L') {
         let number = whole(digits).ok_or_else(malformed)?;
-        return number
-            .map(Literal::Int64)
-            .ok_or_else(|| too_large("64 bits", text));
+        return number.map(Literal::Int64).ok_or_else(|| too_large("64 bits", text));
     }
     if let Some(number) = whole(text) {
         let number: Option<i32> = number.and_then(|number: i64| number.try_into().ok());
         let needs = "32 bits; longer ones end in `L`";
-        return number
-            .map(Literal::Int32)
-            .ok_or_else(|| too_large(needs, text));
+        return number.map(Literal::Int32).ok_or_else(|| too_large(needs, text));
     }
     if !is_double(text) {
         return Err(malformed());
     }
     let number: f64 = text.parse().map_err(|_| malformed())?;
-    if number.is_finite() {
-        Ok(Literal::Double(number))
-    } else {
-        Err(too_large("a double", text))
-    }
+    if number.is_finite() { Ok(Literal::Double(number)) } else { Err(too_large("a double", text)) }
 }
 
 fn too_large(kind: &str, text: &str) -> String {
@@ -270,17 +240,10 @@ fn is_digits(text: &str) -> bool {
 /// Parses `YYYY-MM-DDThh:mm[:ss[.fffffff]][Z]`; without the `Z` it is UTC as well.
 fn parse_datetime(text: &str) -> Option<Ticks> {
     let local = text.strip_suffix('Z').unwrap_or(text);
-    if local
-        .split_once('.')
-        .is_some_and(|(_, fraction)| fraction.len() > FRACTION_DIGITS_MAX)
-    {
+    if local.split_once('.').is_some_and(|(_, fraction)| fraction.len() > FRACTION_DIGITS_MAX) {
         return None;
     }
-    let seconds = if local.len() == MINUTES_BYTES {
-        ":00"
-    } else {
-        ""
-    };
+    let seconds = if local.len() == MINUTES_BYTES { ":00" } else { "" };
     parse_time(&format!("{local}{seconds}Z"))
 }
 
@@ -288,13 +251,6 @@ fn parse_hex(text: &str) -> Option<Bytes> {
     let (pairs, []) = text.as_bytes().as_chunks::<2>() else {
         return None;
     };
-    let digit = |byte: u8| {
-        char::from(byte)
-            .to_digit(16)
-            .and_then(|digit| u8::try_from(digit).ok())
-    };
-    pairs
-        .iter()
-        .map(|[high, low]| Some(digit(*high)? << 4 | digit(*low)?))
-        .collect()
+    let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
+    pairs.iter().map(|[high, low]| Some(digit(*high)? << 4 | digit(*low)?)).collect()
 }

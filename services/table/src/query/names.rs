@@ -64,10 +64,7 @@ impl NameFilter {
         }
         let expr = lower_case(expr);
         let texts = texts(&expr, false).filter(|texts| !texts.is_empty());
-        Ok(Some(Self {
-            expr,
-            range: texts.map(range),
-        }))
+        Ok(Some(Self { expr, range: texts.map(range) }))
     }
 
     /// The names to read; none when the filter contradicts itself and nothing can match.
@@ -128,11 +125,7 @@ fn texts(expr: &Expr, negated: bool) -> Option<Texts> {
         Expr::Constant(truth) => (*truth != negated).then_some(Texts::ALL),
         Expr::Not(inner) => texts(inner, !negated),
         Expr::Compare(c) => {
-            let operator = if negated {
-                c.operator.inverted()
-            } else {
-                c.operator
-            };
+            let operator = if negated { c.operator.inverted() } else { c.operator };
             let found = match &c.literal {
                 Literal::String(text) => Texts::of(operator, text),
                 _ => None,

@@ -34,18 +34,10 @@ fn push_down(expr: &Expr, negated: bool) -> Expr {
 }
 
 fn push_into(comparison: &Comparison, negated: bool) -> Expr {
-    let Comparison {
-        property,
-        operator,
-        literal,
-    } = comparison;
+    let Comparison { property, operator, literal } = comparison;
     let Some(place) = system_place(property) else {
         let same = Expr::Compare(comparison.clone());
-        return if negated {
-            Expr::Not(Box::new(same))
-        } else {
-            same
-        };
+        return if negated { Expr::Not(Box::new(same)) } else { same };
     };
     let example = match place {
         TIMESTAMP => ValueRef::DateTime(Ticks::MAX),
@@ -54,11 +46,7 @@ fn push_into(comparison: &Comparison, negated: bool) -> Expr {
     if rank(example) != rank(literal.as_value()) {
         return Expr::Constant(holds(example, *operator, literal.as_value()) != negated);
     }
-    let operator = if negated {
-        operator.inverted()
-    } else {
-        *operator
-    };
+    let operator = if negated { operator.inverted() } else { *operator };
     Expr::compare(property, operator, literal.clone())
 }
 
@@ -67,12 +55,7 @@ fn all(parts: &[Expr], negated: bool) -> Expr {
     if parts.contains(&Expr::Constant(false)) {
         return Expr::Constant(false);
     }
-    Expr::all(
-        parts
-            .into_iter()
-            .filter(|part| *part != Expr::Constant(true))
-            .collect(),
-    )
+    Expr::all(parts.into_iter().filter(|part| *part != Expr::Constant(true)).collect())
 }
 
 fn any(parts: &[Expr], negated: bool) -> Expr {
@@ -80,10 +63,5 @@ fn any(parts: &[Expr], negated: bool) -> Expr {
     if parts.contains(&Expr::Constant(true)) {
         return Expr::Constant(true);
     }
-    Expr::any(
-        parts
-            .into_iter()
-            .filter(|part| *part != Expr::Constant(false))
-            .collect(),
-    )
+    Expr::any(parts.into_iter().filter(|part| *part != Expr::Constant(false)).collect())
 }

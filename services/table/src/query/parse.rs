@@ -57,11 +57,7 @@ impl<'a> Parser<'a> {
         if token.kind == Kind::End {
             return Ok(None);
         }
-        let mut parser = Self {
-            lexer,
-            token,
-            depth: 0,
-        };
+        let mut parser = Self { lexer, token, depth: 0 };
         let expr = parser.or()?;
         match parser.token.kind {
             Kind::End => Ok(Some(expr)),
@@ -195,10 +191,7 @@ impl<'a> Parser<'a> {
     }
 
     fn at_end_of_operand(&self) -> bool {
-        matches!(
-            self.token.kind,
-            Kind::Word("and" | "or") | Kind::Close | Kind::End
-        )
+        matches!(self.token.kind, Kind::Word("and" | "or") | Kind::Close | Kind::End)
     }
 
     fn no_operator(&self) -> Mistake {

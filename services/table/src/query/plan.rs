@@ -73,21 +73,11 @@ impl Plan {
     pub fn new(filter: Option<&Filter>) -> Self {
         let normal = filter.map_or(Expr::Constant(true), |filter| normalize(filter.expr()));
         let Some(region) = Region::of(&normal) else {
-            return Self {
-                range: None,
-                scope: Scope::Point,
-                residual: None,
-                normal,
-            };
+            return Self { range: None, scope: Scope::Point, residual: None, normal };
         };
         let residual = residual(&normal, &region).map(Filter::new);
         let (scope, range) = (scope(&region.keys), range(&region.keys));
-        Self {
-            range: Some(range),
-            scope,
-            residual,
-            normal,
-        }
+        Self { range: Some(range), scope, residual, normal }
     }
 
     /// The key of the only entity that can match, for [`Scope::Point`].
@@ -103,9 +93,7 @@ impl Plan {
     pub fn filter_properties(&self) -> Vec<String> {
         let mut names = Vec::new();
         if let Some(residual) = &self.residual {
-            residual
-                .expr()
-                .for_each_comparison(&mut |c| names.push(c.property.clone()));
+            residual.expr().for_each_comparison(&mut |c| names.push(c.property.clone()));
         }
         names.sort_unstable_by(|a, b| compare_text(a, b));
         names.dedup();
@@ -142,17 +130,10 @@ fn residual(normal: &Expr, region: &Region) -> Option<Expr> {
         one => std::slice::from_ref(one),
     };
     // Only the interval of keys is read: rows outside of `region.rows` are, in some partitions.
-    let read = Region {
-        keys: region.keys.clone(),
-        ..Region::everything(false)
-    };
+    let read = Region { keys: region.keys.clone(), ..Region::everything(false) };
     let implied =
         |part: &&Expr| Region::of(part).is_some_and(|region| region.exact && region.has(&read));
-    let kept: Vec<_> = parts
-        .iter()
-        .filter(|part| !implied(part))
-        .cloned()
-        .collect();
+    let kept: Vec<_> = parts.iter().filter(|part| !implied(part)).cloned().collect();
     (!kept.is_empty()).then(|| Expr::all(kept))
 }
 

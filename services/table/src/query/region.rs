@@ -19,11 +19,7 @@ pub(super) struct Region {
 
 impl Region {
     pub(super) fn everything(exact: bool) -> Self {
-        Self {
-            keys: Keys::all(),
-            rows: Texts::ALL,
-            exact,
-        }
+        Self { keys: Keys::all(), rows: Texts::ALL, exact }
     }
 
     /// The region of a condition in normal form; none when nothing can match.
@@ -32,11 +28,9 @@ impl Region {
             Expr::Constant(truth) => truth.then(|| Self::everything(true)),
             Expr::Compare(comparison) => Self::of_comparison(comparison),
             Expr::Not(_) => Some(Self::everything(false)),
-            Expr::And(parts) => parts
-                .iter()
-                .try_fold(Self::everything(true), |region, part| {
-                    region.intersection(Self::of(part)?)
-                }),
+            Expr::And(parts) => parts.iter().try_fold(Self::everything(true), |region, part| {
+                region.intersection(Self::of(part)?)
+            }),
             Expr::Or(parts) => {
                 let mut parts: Vec<_> = parts.iter().filter_map(Self::of).collect();
                 // In order, so that those that touch are neighbours.
@@ -47,25 +41,19 @@ impl Region {
     }
 
     fn of_comparison(comparison: &Comparison) -> Option<Self> {
-        let Comparison {
-            property,
-            operator,
-            literal,
-        } = comparison;
+        let Comparison { property, operator, literal } = comparison;
         let everything = Self::everything(false);
-        let region = match (property.as_str(), literal) {
-            ("PartitionKey", Literal::String(text)) => Keys::of(*operator, text).map(|keys| Self {
-                keys,
-                exact: true,
-                ..Self::everything(true)
-            }),
-            ("RowKey", Literal::String(text)) => Texts::of(*operator, text).map(|rows| Self {
-                rows,
-                exact: true,
-                ..Self::everything(true)
-            }),
-            _ => None,
-        };
+        let region =
+            match (property.as_str(), literal) {
+                ("PartitionKey", Literal::String(text)) => Keys::of(*operator, text)
+                    .map(|keys| Self { keys, exact: true, ..Self::everything(true) }),
+                ("RowKey", Literal::String(text)) => Texts::of(*operator, text).map(|rows| Self {
+                    rows,
+                    exact: true,
+                    ..Self::everything(true)
+                }),
+                _ => None,
+            };
         region.unwrap_or(everything).tightened()
     }
 
@@ -73,12 +61,7 @@ impl Region {
     pub(super) fn intersection(self, other: Self) -> Option<Self> {
         let keys = self.keys.intersection(other.keys);
         let rows = self.rows.intersection(other.rows);
-        Self {
-            keys,
-            rows,
-            exact: self.exact && other.exact,
-        }
-        .tightened()
+        Self { keys, rows, exact: self.exact && other.exact }.tightened()
     }
 
     /// The smallest region with both.
@@ -102,10 +85,7 @@ impl Region {
     pub(super) fn has(&self, other: &Self) -> bool {
         let rows_within = self.rows == Texts::ALL
             || self.rows.contains(&other.rows)
-            || other
-                .keys
-                .one_partition()
-                .is_some_and(|(_, rows)| self.rows.contains(&rows));
+            || other.keys.one_partition().is_some_and(|(_, rows)| self.rows.contains(&rows));
         rows_within && self.keys.contains(&other.keys)
     }
 
@@ -118,15 +98,7 @@ impl Region {
         if keys.is_empty() {
             return None;
         }
-        let rows = if keys.one_partition().is_some() {
-            Texts::ALL
-        } else {
-            self.rows
-        };
-        Some(Self {
-            keys,
-            rows,
-            exact: self.exact,
-        })
+        let rows = if keys.one_partition().is_some() { Texts::ALL } else { self.rows };
+        Some(Self { keys, rows, exact: self.exact })
     }
 }

@@ -18,10 +18,9 @@ const GUID_BYTES: usize = 36;
 #[must_use]
 pub fn encode_body(entity: &Entity) -> Vec<u8> {
     let mut out = Vec::with_capacity(64 + entity.properties.len() * 48);
-    for (tag, key) in [
-        (entity::PARTITION_KEY, &entity.key.partition_key),
-        (entity::ROW_KEY, &entity.key.row_key),
-    ] {
+    for (tag, key) in
+        [(entity::PARTITION_KEY, &entity.key.partition_key), (entity::ROW_KEY, &entity.key.row_key)]
+    {
         if !key.is_empty() {
             push_chunk(&mut out, tag, key.as_bytes());
         }
@@ -91,11 +90,7 @@ fn push_value(out: &mut Vec<u8>, value: &Value) {
         }
         Value::Guid(guid) => {
             let mut text = [0; GUID_BYTES];
-            push_chunk(
-                out,
-                value::GUID,
-                guid.hyphenated().encode_lower(&mut text).as_bytes(),
-            );
+            push_chunk(out, value::GUID, guid.hyphenated().encode_lower(&mut text).as_bytes());
         }
         Value::Binary(bytes) => push_chunk(out, value::BINARY, bytes),
     }
@@ -111,9 +106,7 @@ fn time_parts(ticks: Ticks) -> [(u8, u64); 2] {
 }
 
 fn time_len(ticks: Ticks) -> usize {
-    let parts = time_parts(ticks)
-        .into_iter()
-        .filter(|(_, number)| *number != 0);
+    let parts = time_parts(ticks).into_iter().filter(|(_, number)| *number != 0);
     parts.map(|(_, number)| 1 + varint_len(number)).sum()
 }
 

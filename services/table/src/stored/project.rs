@@ -48,11 +48,7 @@ impl Projection {
         out.extend_from_slice(wire.get(..from).unwrap_or_default());
         while let Some(property) = properties.next_raw()? {
             let to = properties.offset(wire)?;
-            if self
-                .names
-                .binary_search_by(|own| own.as_bytes().cmp(property.name))
-                .is_ok()
-            {
+            if self.names.binary_search_by(|own| own.as_bytes().cmp(property.name)).is_ok() {
                 out.extend_from_slice(wire.get(from..to).unwrap_or_default());
             }
             from = to;

@@ -9,18 +9,10 @@ use super::*;
 use crate::entity::samples;
 
 fn sample() -> (Entity, Ticks) {
-    let key = EntityKey {
-        partition_key: "p".to_owned(),
-        row_key: String::new(),
-    };
-    let properties = vec![
-        ("a".to_owned(), Value::Int32(-1)),
-        ("b".to_owned(), Value::String("x".to_owned())),
-    ];
-    (
-        Entity { key, properties },
-        Ticks::from_unix(1, 100).unwrap(),
-    )
+    let key = EntityKey { partition_key: "p".to_owned(), row_key: String::new() };
+    let properties =
+        vec![("a".to_owned(), Value::Int32(-1)), ("b".to_owned(), Value::String("x".to_owned()))];
+    (Entity { key, properties }, Ticks::from_unix(1, 100).unwrap())
 }
 
 fn stored(entity: &Entity, written_at: Ticks) -> Bytes {
@@ -44,9 +36,7 @@ fn expected_message(entity: &Entity, written_at: Ticks) -> proto::Entity {
 }
 
 fn projection(names: &[&str]) -> Projection {
-    let mask = proto::PropertyMask {
-        paths: names.iter().map(|&name| name.to_owned()).collect(),
-    };
+    let mask = proto::PropertyMask { paths: names.iter().map(|&name| name.to_owned()).collect() };
     Projection::parse(Some(mask), "select", &mut Violations::default()).unwrap()
 }
 
@@ -102,16 +92,10 @@ fn messages_that_are_not_canonical_are_corrupt() {
             "properties out of order",
             b"\x1A\x07\x0A\x01b\x12\x02\x10\x01\x1A\x07\x0A\x01a\x12\x02\x10\x01",
         ),
-        (
-            "a name twice",
-            b"\x1A\x07\x0A\x01a\x12\x02\x10\x01\x1A\x07\x0A\x01a\x12\x02\x10\x01",
-        ),
+        ("a name twice", b"\x1A\x07\x0A\x01a\x12\x02\x10\x01\x1A\x07\x0A\x01a\x12\x02\x10\x01"),
         ("an unknown field", b"\x32\x00"),
         ("a boolean of 2", b"\x1A\x07\x0A\x01a\x12\x02\x28\x02"),
-        (
-            "a name that is not UTF-8",
-            b"\x1A\x07\x0A\x01\xFF\x12\x02\x10\x01",
-        ),
+        ("a name that is not UTF-8", b"\x1A\x07\x0A\x01\xFF\x12\x02\x10\x01"),
         ("a length past the end", b"\x0A\x7Fp"),
     ];
 
@@ -140,22 +124,13 @@ fn a_mask_has_up_to_255_names_and_an_empty_one_chooses_everything() {
         let mut violations = Violations::default();
         let mask = Some(proto::PropertyMask { paths });
         let projection = Projection::parse(mask, "select", &mut violations);
-        (
-            projection.is_some(),
-            violations
-                .check(())
-                .err()
-                .map(|f| f.violations[0].field.clone()),
-        )
+        (projection.is_some(), violations.check(()).err().map(|f| f.violations[0].field.clone()))
     };
 
     assert_eq!(parse(0), (false, None));
     assert_eq!(parse(255), (true, None));
     assert_eq!(parse(256), (false, Some("select.paths".to_owned())));
-    assert_eq!(
-        Projection::parse(None, "select", &mut Violations::default()),
-        None
-    );
+    assert_eq!(Projection::parse(None, "select", &mut Violations::default()), None);
 }
 
 #[test]

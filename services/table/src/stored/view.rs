@@ -47,10 +47,7 @@ impl<'a> EntityView<'a> {
     pub fn properties(&self) -> Properties<'a> {
         match self.open() {
             Ok((_, _, properties)) => properties,
-            Err(corrupt) => Properties {
-                rest: Reader(&[]),
-                failed: Some(corrupt),
-            },
+            Err(corrupt) => Properties { rest: Reader(&[]), failed: Some(corrupt) },
         }
     }
 
@@ -73,22 +70,11 @@ impl<'a> EntityView<'a> {
     pub(crate) fn open(&self) -> Result<(&'a [u8], &'a [u8], Properties<'a>), Corrupt> {
         let mut reader = Reader(self.wire);
         let mut key = |tag| {
-            if reader.take_tag(tag) {
-                reader.chunk()
-            } else {
-                Ok(&[][..])
-            }
+            if reader.take_tag(tag) { reader.chunk() } else { Ok(&[][..]) }
         };
         let partition_key = key(entity::PARTITION_KEY)?;
         let row_key = key(entity::ROW_KEY)?;
-        Ok((
-            partition_key,
-            row_key,
-            Properties {
-                rest: reader,
-                failed: None,
-            },
-        ))
+        Ok((partition_key, row_key, Properties { rest: reader, failed: None }))
     }
 }
 
@@ -177,10 +163,7 @@ impl<'a> Iterator for Properties<'a> {
         });
         if item.is_err() {
             // One error ends the walk.
-            *self = Properties {
-                rest: Reader(&[]),
-                failed: None,
-            };
+            *self = Properties { rest: Reader(&[]), failed: None };
         }
         item.transpose()
     }
@@ -236,11 +219,7 @@ impl<'a> ValueRef<'a> {
             value::BINARY => Self::Binary(reader.chunk()?),
             _ => return Err(Corrupt("value has an unknown type")),
         };
-        if reader.is_empty() {
-            Ok(value)
-        } else {
-            Err(Corrupt("value has unknown fields"))
-        }
+        if reader.is_empty() { Ok(value) } else { Err(Corrupt("value has unknown fields")) }
     }
 
     /// As an owned value; binary shares the memory of `source`, which it must be part of.
@@ -262,11 +241,7 @@ impl<'a> ValueRef<'a> {
 fn read_time(message: &[u8]) -> Result<Ticks, Corrupt> {
     let mut reader = Reader(message);
     let mut part = |tag| {
-        if reader.take_tag(tag) {
-            reader.varint()
-        } else {
-            Ok(0)
-        }
+        if reader.take_tag(tag) { reader.varint() } else { Ok(0) }
     };
     let seconds = part(timestamp::SECONDS)?.cast_signed();
     let nanos = part(timestamp::NANOS)?;

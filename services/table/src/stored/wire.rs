@@ -68,11 +68,7 @@ impl<'a> Reader<'a> {
     #[inline]
     pub(super) fn varint(&mut self) -> Result<u64, Corrupt> {
         let first = self.byte()?;
-        if first < 0x80 {
-            Ok(u64::from(first))
-        } else {
-            self.long_varint(first)
-        }
+        if first < 0x80 { Ok(u64::from(first)) } else { self.long_varint(first) }
     }
 
     fn long_varint(&mut self, first: u8) -> Result<u64, Corrupt> {
@@ -94,10 +90,7 @@ impl<'a> Reader<'a> {
     #[inline]
     pub(super) fn chunk(&mut self) -> Result<&'a [u8], Corrupt> {
         let len = usize::try_from(self.varint()?).map_err(|_| Corrupt("length is too large"))?;
-        let (chunk, rest) = self
-            .0
-            .split_at_checked(len)
-            .ok_or(Corrupt("message is cut off"))?;
+        let (chunk, rest) = self.0.split_at_checked(len).ok_or(Corrupt("message is cut off"))?;
         self.0 = rest;
         Ok(chunk)
     }
@@ -105,10 +98,7 @@ impl<'a> Reader<'a> {
     /// Eight bytes.
     #[inline]
     pub(super) fn fixed64(&mut self) -> Result<[u8; 8], Corrupt> {
-        let (bytes, rest) = self
-            .0
-            .split_first_chunk()
-            .ok_or(Corrupt("message is cut off"))?;
+        let (bytes, rest) = self.0.split_first_chunk().ok_or(Corrupt("message is cut off"))?;
         self.0 = rest;
         Ok(*bytes)
     }

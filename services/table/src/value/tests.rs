@@ -115,10 +115,7 @@ fn guids_have_one_form_on_input_and_are_lower_case_on_output() {
 
     let value = parse(Kind::GuidValue(upper.to_owned())).unwrap();
 
-    assert_eq!(
-        proto::Value::from(value).kind,
-        Some(Kind::GuidValue(upper.to_lowercase()))
-    );
+    assert_eq!(proto::Value::from(value).kind, Some(Kind::GuidValue(upper.to_lowercase())));
     for text in refused {
         let (reason, _) = parse(Kind::GuidValue(text.to_owned())).unwrap_err();
         assert_eq!(reason, Reason::InvalidInput, "{text}");

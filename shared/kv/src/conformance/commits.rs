@@ -12,18 +12,11 @@ use crate::{Change, CommitError, Engine, Span, Write, transact};
 pub async fn changes_are_atomic_across_kinds(engine: Arc<dyn Engine>) {
     let (first, second) = (key(KIND, "a"), key(OTHER_KIND, "a"));
 
-    store(
-        &*engine,
-        vec![put(first.clone(), "1"), put(second.clone(), "1")],
-    )
-    .await;
+    store(&*engine, vec![put(first.clone(), "1"), put(second.clone(), "1")]).await;
     let too_long = key(KIND, &"x".repeat(70_000));
     let refused = commit(&*engine, vec![put(first.clone(), "2"), put(too_long, "2")]).await;
 
-    assert!(
-        matches!(refused, Err(CommitError::Refused { .. })),
-        "{refused:?}"
-    );
+    assert!(matches!(refused, Err(CommitError::Refused { .. })), "{refused:?}");
     assert_eq!(get(&*engine, &first).await, Some("1".into()));
     assert_eq!(get(&*engine, &second).await, Some("1".into()));
 }
@@ -80,10 +73,7 @@ pub async fn contended_increments_all_count(engine: Arc<dyn Engine>) {
                     let value = Bytes::copy_from_slice(&next.to_be_bytes());
                     Ok::<_, ()>((vec![put(target.clone(), value)], next))
                 });
-                added
-                    .await
-                    .expect("the engine takes changes")
-                    .expect("it never refuses");
+                added.await.expect("the engine takes changes").expect("it never refuses");
             }
         });
     }
@@ -91,10 +81,7 @@ pub async fn contended_increments_all_count(engine: Arc<dyn Engine>) {
         done.expect("no task fails");
     }
 
-    assert_eq!(
-        number(get(&*engine, &counter).await.as_ref()),
-        TASKS * TIMES
-    );
+    assert_eq!(number(get(&*engine, &counter).await.as_ref()), TASKS * TIMES);
 }
 
 /// Of many that insert a key if it is absent, one succeeds, and its value stays.
@@ -120,10 +107,7 @@ pub async fn only_one_of_many_inserts_of_a_key_wins(engine: Arc<dyn Engine>) {
 
     let winners: Vec<_> = outcomes.into_iter().filter_map(Result::ok).collect();
     assert_eq!(winners.len(), 1, "winners: {winners:?}");
-    assert_eq!(
-        winners.first(),
-        Some(&number(get(&*engine, &contested).await.as_ref()))
-    );
+    assert_eq!(winners.first(), Some(&number(get(&*engine, &contested).await.as_ref())));
 }
 
 /// A change may decide to do nothing.
@@ -145,28 +129,17 @@ pub async fn an_error_of_a_decision_comes_back_and_writes_nothing(engine: Arc<dy
     })
     .await;
 
-    assert_eq!(
-        outcome.expect("the engine takes changes"),
-        Err(Some("1".into()))
-    );
+    assert_eq!(outcome.expect("the engine takes changes"), Err(Some("1".into())));
     assert_eq!(get(&*engine, &held).await, Some("1".into()));
 }
 
 /// A panic is contained.
 pub async fn a_panic_of_a_decision_refuses_that_change_alone(engine: Arc<dyn Engine>) {
     let decide = Box::new(|_: &[Option<Bytes>]| panic!("this panic is part of the test"));
-    let outcome = engine
-        .commit(Change {
-            reads: Vec::new(),
-            decide,
-        })
-        .await;
+    let outcome = engine.commit(Change { reads: Vec::new(), decide }).await;
     store(&*engine, vec![put(key(KIND, "after"), "1")]).await;
 
-    assert!(
-        matches!(outcome, Err(CommitError::Refused { .. })),
-        "{outcome:?}"
-    );
+    assert!(matches!(outcome, Err(CommitError::Refused { .. })), "{outcome:?}");
     assert_eq!(get(&*engine, &key(KIND, "after")).await, Some("1".into()));
 }
 
@@ -175,14 +148,8 @@ pub async fn deletes_remove_and_need_nothing_to_be_there(engine: Arc<dyn Engine>
     let (there, absent) = (key(KIND, "there"), key(KIND, "absent"));
     store(&*engine, vec![put(there.clone(), "1")]).await;
 
-    store(
-        &*engine,
-        vec![
-            Write::Delete { key: there.clone() },
-            Write::Delete { key: absent },
-        ],
-    )
-    .await;
+    store(&*engine, vec![Write::Delete { key: there.clone() }, Write::Delete { key: absent }])
+        .await;
 
     assert_eq!(get(&*engine, &there).await, None);
     let everything = scan(&*engine, &Span::prefix(&[KIND]), NO_LIMIT).await;
@@ -192,10 +159,7 @@ pub async fn deletes_remove_and_need_nothing_to_be_there(engine: Arc<dyn Engine>
 /// A caller that goes away leaves the whole change or nothing.
 pub async fn a_dropped_caller_does_not_tear_its_change(engine: Arc<dyn Engine>) {
     for round in 0..20_u8 {
-        let (a, b) = (
-            key(KIND, &format!("a{round}")),
-            key(OTHER_KIND, &format!("b{round}")),
-        );
+        let (a, b) = (key(KIND, &format!("a{round}")), key(OTHER_KIND, &format!("b{round}")));
         let writes = vec![put(a.clone(), "1"), put(b.clone(), "1")];
 
         let mut committing = Box::pin(commit(&*engine, writes));

@@ -27,17 +27,11 @@ pub async fn keys_are_taken_up_to_their_bound(engine: Arc<dyn Engine>) {
     let empty = commit(&*engine, vec![put(Bytes::new(), "1")]).await;
     let read = read_only(&*engine, vec![of(KEY_BYTES_MAX + 1, 1)]).await;
 
-    assert!(
-        longest.is_ok() && sibling.is_ok(),
-        "{longest:?} {sibling:?}"
-    );
+    assert!(longest.is_ok() && sibling.is_ok(), "{longest:?} {sibling:?}");
     assert_eq!(get(&*engine, &of(KEY_BYTES_MAX, 1)).await, Some("1".into()));
     assert_eq!(get(&*engine, &of(KEY_BYTES_MAX, 2)).await, Some("2".into()));
     for refused in [longer, empty, read] {
-        assert!(
-            matches!(refused, Err(CommitError::Refused { .. })),
-            "{refused:?}"
-        );
+        assert!(matches!(refused, Err(CommitError::Refused { .. })), "{refused:?}");
     }
 }
 
@@ -49,23 +43,15 @@ pub async fn values_are_taken_up_to_their_bound(engine: Arc<dyn Engine>) {
     let bigger = commit(&*engine, vec![put(b.clone(), vec![7; VALUE_BYTES_MAX + 1])]).await;
 
     assert!(biggest.is_ok(), "{biggest:?}");
-    assert!(
-        matches!(bigger, Err(CommitError::Refused { .. })),
-        "{bigger:?}"
-    );
-    assert_eq!(
-        get(&*engine, &a).await.map(|value| value.len()),
-        Some(VALUE_BYTES_MAX)
-    );
+    assert!(matches!(bigger, Err(CommitError::Refused { .. })), "{bigger:?}");
+    assert_eq!(get(&*engine, &a).await.map(|value| value.len()), Some(VALUE_BYTES_MAX));
     assert_eq!(get(&*engine, &b).await, None);
 }
 
 /// Reads, writes and bytes of a change.
 pub async fn changes_are_taken_up_to_their_bounds(engine: Arc<dyn Engine>) {
     let writes = |count: usize| -> Vec<_> {
-        (0..count)
-            .map(|row| put(key(KIND, &format!("{row:05}")), ""))
-            .collect()
+        (0..count).map(|row| put(key(KIND, &format!("{row:05}")), "")).collect()
     };
     let reads = |count: usize| vec![key(KIND, "r"); count];
     // Equal parts, each with its key of three bytes; they share one buffer.
@@ -77,8 +63,7 @@ pub async fn changes_are_taken_up_to_their_bounds(engine: Arc<dyn Engine>) {
             end - 3 + if row == 0 { extra } else { 0 }
         });
         let rows = sizes.enumerate();
-        rows.map(|(row, size)| put(key(KIND, &format!("{row:02}")), part.slice(..size)))
-            .collect()
+        rows.map(|(row, size)| put(key(KIND, &format!("{row:02}")), part.slice(..size))).collect()
     };
 
     let outcomes = [
@@ -96,18 +81,10 @@ pub async fn changes_are_taken_up_to_their_bounds(engine: Arc<dyn Engine>) {
         assert!(outcome.is_ok(), "{outcome:?}");
     }
     for refusal in refusals {
-        assert!(
-            matches!(refusal, Err(CommitError::Refused { .. })),
-            "{refusal:?}"
-        );
+        assert!(matches!(refusal, Err(CommitError::Refused { .. })), "{refusal:?}");
     }
 }
 
 async fn read_only(engine: &dyn Engine, reads: Vec<Bytes>) -> Result<(), CommitError> {
-    engine
-        .commit(Change {
-            reads,
-            decide: Box::new(|_| Vec::new()),
-        })
-        .await
+    engine.commit(Change { reads, decide: Box::new(|_| Vec::new()) }).await
 }

@@ -11,37 +11,18 @@ use crate::{Engine, ScanLimit, Span, Write, after_key, after_prefix};
 /// A snapshot keeps showing what it showed.
 pub async fn a_snapshot_never_changes(engine: Arc<dyn Engine>) {
     let (changed, deleted, added) = (key(KIND, "a"), key(KIND, "b"), key(KIND, "c"));
-    store(
-        &*engine,
-        vec![put(changed.clone(), "1"), put(deleted.clone(), "1")],
-    )
-    .await;
+    store(&*engine, vec![put(changed.clone(), "1"), put(deleted.clone(), "1")]).await;
 
     let view = snapshot(&*engine).await;
     store(
         &*engine,
-        vec![
-            put(changed.clone(), "2"),
-            Write::Delete {
-                key: deleted.clone(),
-            },
-            put(added, "2"),
-        ],
+        vec![put(changed.clone(), "2"), Write::Delete { key: deleted.clone() }, put(added, "2")],
     )
     .await;
 
-    assert_eq!(
-        view.get(&changed).await.expect("readable"),
-        Some("1".into())
-    );
-    assert_eq!(
-        view.get(&deleted).await.expect("readable"),
-        Some("1".into())
-    );
-    let seen = view
-        .scan(&Span::prefix(&[KIND]), NO_LIMIT)
-        .await
-        .expect("readable");
+    assert_eq!(view.get(&changed).await.expect("readable"), Some("1".into()));
+    assert_eq!(view.get(&deleted).await.expect("readable"), Some("1".into()));
+    let seen = view.scan(&Span::prefix(&[KIND]), NO_LIMIT).await.expect("readable");
     assert_eq!(keys(&seen.entries), [changed.clone(), deleted]);
     assert_eq!(get(&*engine, &changed).await, Some("2".into()));
 }
@@ -52,9 +33,7 @@ pub async fn a_scan_never_sees_half_a_change(engine: Arc<dyn Engine>) {
     const CHANGES: u32 = 200;
     let rewrite = |value: u32| {
         let value = Bytes::copy_from_slice(&value.to_be_bytes());
-        (0..ROWS)
-            .map(|row| put(vec![KIND, row].into(), value.clone()))
-            .collect::<Vec<_>>()
+        (0..ROWS).map(|row| put(vec![KIND, row].into(), value.clone())).collect::<Vec<_>>()
     };
     store(&*engine, rewrite(0)).await;
 
@@ -89,23 +68,12 @@ pub async fn a_scan_never_sees_half_a_change(engine: Arc<dyn Engine>) {
 pub async fn scans_are_ordered_and_bounded_both_ways(engine: Arc<dyn Engine>) {
     let names = ["", "a", "a\0", "aa", "b", "\u{7f}", "\u{10ffff}"];
     let mut stored: Vec<_> = names.iter().map(|name| key(KIND, name)).collect();
-    store(
-        &*engine,
-        stored
-            .iter()
-            .rev()
-            .map(|key| put(key.clone(), ""))
-            .collect(),
-    )
-    .await;
+    store(&*engine, stored.iter().rev().map(|key| put(key.clone(), "")).collect()).await;
     stored.sort();
 
     let whole = Span::prefix(&[KIND]);
     let part = Span::new(key(KIND, "a\0"), key(KIND, "b"));
-    let limit = ScanLimit {
-        rows: 2,
-        bytes: usize::MAX,
-    };
+    let limit = ScanLimit { rows: 2, bytes: usize::MAX };
 
     let seen = scan(&*engine, &whole, NO_LIMIT).await;
     assert_eq!((keys(&seen.entries), seen.more), (stored.clone(), false));
@@ -125,15 +93,8 @@ pub async fn scans_are_ordered_and_bounded_both_ways(engine: Arc<dyn Engine>) {
 /// A scan that starts after the last key of another, or ends before it, goes on without a gap.
 pub async fn scans_continue_where_they_ended(engine: Arc<dyn Engine>) {
     let stored: Vec<Bytes> = (0..10_u8).map(|row| vec![KIND, row].into()).collect();
-    store(
-        &*engine,
-        stored.iter().map(|key| put(key.clone(), "")).collect(),
-    )
-    .await;
-    let limit = ScanLimit {
-        rows: 3,
-        bytes: usize::MAX,
-    };
+    store(&*engine, stored.iter().map(|key| put(key.clone(), "")).collect()).await;
+    let limit = ScanLimit { rows: 3, bytes: usize::MAX };
 
     let mut forward = Vec::new();
     let mut span = Span::prefix(&[KIND]);
@@ -167,24 +128,13 @@ pub async fn scans_end_after_the_entry_that_meets_the_byte_limit(engine: Arc<dyn
     let rows = (0..5_u8).map(|row| put(vec![KIND, row].into(), vec![0_u8; 8]));
     store(&*engine, rows.collect()).await;
     let span = Span::prefix(&[KIND]);
-    let limit = |bytes| ScanLimit {
-        rows: usize::MAX,
-        bytes,
-    };
+    let limit = |bytes| ScanLimit { rows: usize::MAX, bytes };
 
     for (bytes, expected) in [(0, 1), (1, 1), (10, 1), (11, 2), (20, 2), (21, 3), (50, 5)] {
         let seen = scan(&*engine, &span, limit(bytes)).await;
         assert_eq!(seen.entries.len(), expected, "limit of {bytes} bytes");
     }
-    let seen = scan(
-        &*engine,
-        &span,
-        ScanLimit {
-            rows: 0,
-            bytes: usize::MAX,
-        },
-    )
-    .await;
+    let seen = scan(&*engine, &span, ScanLimit { rows: 0, bytes: usize::MAX }).await;
     assert_eq!(seen.entries.len(), 1);
     let seen = scan(&*engine, &span, limit(51)).await;
     assert!(!seen.more);
@@ -216,20 +166,13 @@ pub async fn long_scans_return_everything_once(engine: Arc<dyn Engine>) {
             vec![KIND, high, low].into()
         })
         .collect();
-    store(
-        &*engine,
-        stored.iter().map(|key| put(key.clone(), "v")).collect(),
-    )
-    .await;
+    store(&*engine, stored.iter().map(|key| put(key.clone(), "v")).collect()).await;
     let span = Span::prefix(&[KIND]);
 
     let seen = scan(&*engine, &span, NO_LIMIT).await;
     assert_eq!((keys(&seen.entries), seen.more), (stored.clone(), false));
 
-    let limit = ScanLimit {
-        rows: 1_999,
-        bytes: usize::MAX,
-    };
+    let limit = ScanLimit { rows: 1_999, bytes: usize::MAX };
     let seen = scan(&*engine, &span.backward(), limit).await;
     let last: Vec<_> = stored.into_iter().rev().take(1_999).collect();
     assert_eq!((keys(&seen.entries), seen.more), (last, true));

@@ -39,11 +39,7 @@ pub(super) struct Committer {
 
 impl Committer {
     pub(super) fn new(shared: Arc<Shared>) -> Self {
-        Self {
-            shared,
-            gate: wait_for_compaction,
-            beats: 0,
-        }
+        Self { shared, gate: wait_for_compaction, beats: 0 }
     }
 
     #[cfg(test)]
@@ -51,10 +47,7 @@ impl Committer {
         shared: Arc<Shared>,
         gate: fn(&[Tree]) -> Result<(), CommitError>,
     ) -> Self {
-        Self {
-            gate,
-            ..Self::new(shared)
-        }
+        Self { gate, ..Self::new(shared) }
     }
 
     /// Runs until every sender of the queue is gone.
@@ -94,11 +87,7 @@ impl Committer {
         while let Some(job) = next {
             self.shared.counters.shed();
             answer(job.answer, Err(error.clone()));
-            next = if left > 0 {
-                queue.try_recv().ok()
-            } else {
-                None
-            };
+            next = if left > 0 { queue.try_recv().ok() } else { None };
             left = left.saturating_sub(1);
         }
     }
@@ -128,9 +117,7 @@ impl Committer {
         let started = Instant::now();
         let written = catch_unwind(AssertUnwindSafe(|| batch.commit()));
         let to_u64 = |number: usize| u64::try_from(number).unwrap_or(u64::MAX);
-        self.shared
-            .counters
-            .group(to_u64(writers), to_u64(bytes), started.elapsed());
+        self.shared.counters.group(to_u64(writers), to_u64(bytes), started.elapsed());
         match written {
             Ok(Ok(())) => Outcome::Durable,
             // Checked before the journal is touched: a flush or a compaction failed earlier.

@@ -76,18 +76,12 @@ impl Group {
     pub(super) fn admit(&mut self, mut job: Job, shared: &Shared) {
         let outcome = self.evaluate(&mut job.change, shared);
         let waits = match outcome {
-            Ok(Evaluated {
-                wrote: false,
-                saw_pending: false,
-            }) => Ok(None),
+            Ok(Evaluated { wrote: false, saw_pending: false }) => Ok(None),
             Ok(evaluated) => Ok(Some(evaluated.wrote)),
             Err(error) => Err(error),
         };
         match waits {
-            Ok(Some(wrote)) => self.waiting.push(Waiting {
-                answer: job.answer,
-                wrote,
-            }),
+            Ok(Some(wrote)) => self.waiting.push(Waiting { answer: job.answer, wrote }),
             Ok(None) => answer(job.answer, Ok(())),
             Err(error) => answer(job.answer, Err(error)),
         }
@@ -122,29 +116,22 @@ impl Group {
                 Write::Delete { key } => (key, None),
             };
             let value_bytes = value.as_ref().map_or(0, Bytes::len);
-            self.bytes = self
-                .bytes
-                .saturating_add(key.len())
-                .saturating_add(value_bytes);
+            self.bytes = self.bytes.saturating_add(key.len()).saturating_add(value_bytes);
             self.pending.insert(key, value);
         }
     }
 
     /// Answers everyone who waits.
     pub(super) fn finish(self, outcome: &Outcome) {
-        for Waiting {
-            answer: waiter,
-            wrote,
-        } in self.waiting
-        {
+        for Waiting { answer: waiter, wrote } in self.waiting {
             let result = match outcome {
                 Outcome::Durable => Ok(()),
-                Outcome::Unknown(reason) if wrote => Err(CommitError::Unknown {
-                    reason: Arc::clone(reason),
-                }),
-                Outcome::Unknown(reason) | Outcome::Refused(reason) => Err(CommitError::Stopped {
-                    reason: Arc::clone(reason),
-                }),
+                Outcome::Unknown(reason) if wrote => {
+                    Err(CommitError::Unknown { reason: Arc::clone(reason) })
+                }
+                Outcome::Unknown(reason) | Outcome::Refused(reason) => {
+                    Err(CommitError::Stopped { reason: Arc::clone(reason) })
+                }
             };
             answer(waiter, result);
         }
@@ -165,9 +152,7 @@ fn check_homes(writes: &[Write], shared: &Shared) -> Result<(), CommitError> {
     for write in writes {
         let (Write::Put { key, .. } | Write::Delete { key }) = write;
         if shared.tree(key).is_none() {
-            return Err(CommitError::Refused {
-                reason: homeless(key).to_string().into(),
-            });
+            return Err(CommitError::Refused { reason: homeless(key).to_string().into() });
         }
     }
     Ok(())

@@ -32,11 +32,7 @@ pub(super) struct SpaceGuard {
 
 impl SpaceGuard {
     pub(super) fn new(reserve_bytes: u64) -> Self {
-        Self {
-            free_bytes: AtomicU64::new(u64::MAX),
-            used_bytes: AtomicU64::new(0),
-            reserve_bytes,
-        }
+        Self { free_bytes: AtomicU64::new(u64::MAX), used_bytes: AtomicU64::new(0), reserve_bytes }
     }
 
     pub(super) fn measured(&self, free_bytes: u64) {
@@ -61,10 +57,7 @@ impl SpaceGuard {
         if free_bytes >= self.reserve_bytes || reclaims(writes) {
             return Ok(());
         }
-        Err(CommitError::Full {
-            free_bytes,
-            reserve_bytes: self.reserve_bytes,
-        })
+        Err(CommitError::Full { free_bytes, reserve_bytes: self.reserve_bytes })
     }
 }
 
@@ -76,13 +69,15 @@ fn reclaims(writes: &[Write]) -> bool {
             Write::Delete { .. } => 0,
         })
         .sum();
-    let deletes = writes
-        .iter()
-        .any(|write| matches!(write, Write::Delete { .. }));
+    let deletes = writes.iter().any(|write| matches!(write, Write::Delete { .. }));
     deletes && put_bytes <= RECLAIM_PUT_BYTES_MAX
 }
 
 /// Waits, within bounds, until compaction has caught up.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the commit thread is no async worker, and has nothing else to do meanwhile"
+)]
 pub(super) fn wait_for_compaction(trees: &[Tree]) -> Result<(), CommitError> {
     wait_until_calm(
         || {
@@ -109,9 +104,7 @@ fn wait_until_calm(
         }
         sleep(PRESSURE_POLL);
     }
-    Err(CommitError::Unavailable {
-        reason: "compaction lags behind the writes".into(),
-    })
+    Err(CommitError::Unavailable { reason: "compaction lags behind the writes".into() })
 }
 
 #[cfg(test)]
@@ -123,16 +116,11 @@ mod tests {
     use super::*;
 
     fn put(bytes: usize) -> Write {
-        Write::Put {
-            key: Bytes::new(),
-            value: Bytes::from(vec![0; bytes]),
-        }
+        Write::Put { key: Bytes::new(), value: Bytes::from(vec![0; bytes]) }
     }
 
     fn delete() -> Write {
-        Write::Delete {
-            key: Bytes::from_static(b"k"),
-        }
+        Write::Delete { key: Bytes::from_static(b"k") }
     }
 
     #[test]
@@ -145,18 +133,12 @@ mod tests {
         space.measured(999);
         assert!(matches!(
             space.admit(&[put(1)]),
-            Err(CommitError::Full {
-                free_bytes: 999,
-                reserve_bytes: 1_000
-            })
+            Err(CommitError::Full { free_bytes: 999, reserve_bytes: 1_000 })
         ));
         assert!(space.admit(&[delete()]).is_ok());
         assert!(space.admit(&[delete(), put(1_024)]).is_ok());
         assert!(space.admit(&[delete(), put(1_025)]).is_err());
-        assert!(
-            space.admit(&[put(0)]).is_err(),
-            "a put alone reclaims nothing"
-        );
+        assert!(space.admit(&[put(0)]).is_err(), "a put alone reclaims nothing");
     }
 
     #[test]

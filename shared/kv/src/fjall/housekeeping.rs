@@ -64,8 +64,7 @@ impl Housekeeper {
             SyncPolicy::Always | SyncPolicy::Os => PersistMode::Buffer,
         };
         if let Err(error) = self.shared.database.persist(mode) {
-            self.shared
-                .stop(format!("background work failed: {error}").into());
+            self.shared.stop(format!("background work failed: {error}").into());
         }
     }
 }

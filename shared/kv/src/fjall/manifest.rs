@@ -65,15 +65,11 @@ fn judge(text: &str, keyspaces: &[Keyspace]) -> Verdict {
     let version = lines.next().and_then(|first| first.strip_prefix(HEADER));
     if version != Some(VERSION) {
         let found = version.unwrap_or("none");
-        return Verdict::Unfit(format!(
-            "unknown format: found=`{found}`, known=`{VERSION}`"
-        ));
+        return Verdict::Unfit(format!("unknown format: found=`{found}`, known=`{VERSION}`"));
     }
     let shards = lines.next().unwrap_or_default();
     if shards != SHARDS {
-        return Verdict::Unfit(format!(
-            "unknown layout: found=`{shards}`, known=`{SHARDS}`"
-        ));
+        return Verdict::Unfit(format!("unknown layout: found=`{shards}`, known=`{SHARDS}`"));
     }
     let known: Vec<String> = keyspaces.iter().map(line).collect();
     let mut found = 0;
@@ -83,11 +79,7 @@ fn judge(text: &str, keyspaces: &[Keyspace]) -> Verdict {
         }
         found += 1;
     }
-    if found == known.len() {
-        Verdict::Same
-    } else {
-        Verdict::Grown
-    }
+    if found == known.len() { Verdict::Same } else { Verdict::Grown }
 }
 
 #[cfg(test)]
@@ -96,14 +88,8 @@ mod tests {
 
     fn keyspaces() -> Vec<Keyspace> {
         vec![
-            Keyspace {
-                name: "meta",
-                kinds: 0x01..=0x1f,
-            },
-            Keyspace {
-                name: "rows",
-                kinds: 0x20..=0x2f,
-            },
+            Keyspace { name: "meta", kinds: 0x01..=0x1f },
+            Keyspace { name: "rows", kinds: 0x20..=0x2f },
         ]
     }
 
@@ -121,10 +107,7 @@ mod tests {
     fn new_keyspaces_are_growth_and_missing_or_moved_ones_are_unfit() {
         let all = keyspaces();
         let some: Vec<_> = all.iter().take(1).cloned().collect();
-        let moved = vec![Keyspace {
-            name: "meta",
-            kinds: 0x01..=0x20,
-        }];
+        let moved = vec![Keyspace { name: "meta", kinds: 0x01..=0x20 }];
         let text = |list: &[Keyspace]| {
             let lines: Vec<_> = list.iter().map(line).collect();
             format!("trestle-kv 1\nshards 1\n{}\n", lines.join("\n"))
@@ -137,12 +120,7 @@ mod tests {
 
     #[test]
     fn other_versions_shard_counts_and_texts_are_unfit() {
-        for text in [
-            "",
-            "trestle-kv 2\nshards 1\n",
-            "trestle-kv 1\nshards 2\n",
-            "hello",
-        ] {
+        for text in ["", "trestle-kv 2\nshards 1\n", "trestle-kv 1\nshards 2\n", "hello"] {
             assert!(matches!(judge(text, &[]), Verdict::Unfit(_)), "{text:?}");
         }
     }

@@ -70,15 +70,9 @@ impl FjallEngine {
             threads: Vec::with_capacity(2),
             shared: Arc::clone(&shared),
         };
-        let io_failed = |source| OpenError::Io {
-            path: options.path.clone(),
-            source,
-        };
+        let io_failed = |source| OpenError::Io { path: options.path.clone(), source };
         let spawn = |name: &str, run: Box<dyn FnOnce() + Send>| {
-            std::thread::Builder::new()
-                .name(name.to_owned())
-                .spawn(run)
-                .map_err(io_failed)
+            std::thread::Builder::new().name(name.to_owned()).spawn(run).map_err(io_failed)
         };
         let committer = Committer::new(shared);
         let commits = spawn("kv-commit", Box::new(move || committer.run(queue)))?;
@@ -91,13 +85,8 @@ impl FjallEngine {
     /// What the committer did so far.
     #[must_use]
     pub fn stats(&self) -> EngineStats {
-        let waiting = self
-            .jobs
-            .as_ref()
-            .map_or(0, |jobs| jobs.max_capacity() - jobs.capacity());
-        self.shared
-            .counters
-            .read(u64::try_from(waiting).unwrap_or(u64::MAX))
+        let waiting = self.jobs.as_ref().map_or(0, |jobs| jobs.max_capacity() - jobs.capacity());
+        self.shared.counters.read(u64::try_from(waiting).unwrap_or(u64::MAX))
     }
 }
 
@@ -105,10 +94,7 @@ impl FjallEngine {
 impl Engine for FjallEngine {
     async fn snapshot(&self) -> Result<Box<dyn Snapshot>, EngineError> {
         let long_scans = Arc::clone(&self.long_scans);
-        Ok(Box::new(FjallSnapshot::new(
-            Arc::clone(&self.shared),
-            long_scans,
-        )))
+        Ok(Box::new(FjallSnapshot::new(Arc::clone(&self.shared), long_scans)))
     }
 
     async fn commit(&self, change: Change) -> Result<(), CommitError> {
@@ -116,26 +102,19 @@ impl Engine for FjallEngine {
         limits::check_reads(&change.reads)?;
         for key in &change.reads {
             if self.shared.tree(key).is_none() {
-                return Err(CommitError::Refused {
-                    reason: homeless(key).to_string().into(),
-                });
+                return Err(CommitError::Refused { reason: homeless(key).to_string().into() });
             }
             // Brings the key into the cache here, so that the one commit thread need not wait for
             // the disk. If it fails, it fails there again and is answered there.
             let _ = self.shared.newest(key);
         }
         let (answer, outcome) = oneshot::channel();
-        let jobs = self
-            .jobs
-            .as_ref()
-            .expect("the queue is open until the engine is dropped");
+        let jobs = self.jobs.as_ref().expect("the queue is open until the engine is dropped");
         if let Err(refused) = jobs.try_send(Job { change, answer }) {
             return Err(self.turned_away(&refused));
         }
         outcome.await.unwrap_or_else(|_| {
-            Err(CommitError::Unknown {
-                reason: "the commit thread ended".into(),
-            })
+            Err(CommitError::Unknown { reason: "the commit thread ended".into() })
         })
     }
 
@@ -159,13 +138,11 @@ impl FjallEngine {
         match refused {
             mpsc::error::TrySendError::Full(_) => {
                 self.shared.counters.shed();
-                CommitError::Unavailable {
-                    reason: "too many changes wait to be written".into(),
-                }
+                CommitError::Unavailable { reason: "too many changes wait to be written".into() }
             }
-            mpsc::error::TrySendError::Closed(_) => CommitError::Stopped {
-                reason: "the commit thread ended".into(),
-            },
+            mpsc::error::TrySendError::Closed(_) => {
+                CommitError::Stopped { reason: "the commit thread ended".into() }
+            }
         }
     }
 }

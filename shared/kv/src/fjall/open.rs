@@ -34,10 +34,7 @@ const WORKERS: usize = 2;
 pub(super) fn open(options: &FjallOptions) -> Result<Shared, OpenError> {
     check_keyspaces(&options.keyspaces)?;
     let path = &options.path;
-    let io_failed = |source| OpenError::Io {
-        path: path.clone(),
-        source,
-    };
+    let io_failed = |source| OpenError::Io { path: path.clone(), source };
     fs::create_dir_all(path).map_err(io_failed)?;
     let lock = lock(path)?;
     let verdict = manifest::check(path, &options.keyspaces).map_err(io_failed)?;
@@ -45,10 +42,7 @@ pub(super) fn open(options: &FjallOptions) -> Result<Shared, OpenError> {
         Verdict::Same | Verdict::Grown => {}
         Verdict::Absent => start_creating(path)?,
         Verdict::Unfit(reason) => {
-            return Err(OpenError::Manifest {
-                path: path.clone(),
-                reason: reason.clone(),
-            });
+            return Err(OpenError::Manifest { path: path.clone(), reason: reason.clone() });
         }
     }
     let (database, trees) = open_database(options)?;
@@ -69,24 +63,17 @@ pub(super) fn open(options: &FjallOptions) -> Result<Shared, OpenError> {
 fn check_keyspaces(keyspaces: &[Keyspace]) -> Result<(), OpenError> {
     let wrong = |reason: String| Err(OpenError::Options { reason });
     if keyspaces.is_empty() || keyspaces.len() > 16 {
-        return wrong(format!(
-            "1 to 16 keyspaces are needed: found=`{}`",
-            keyspaces.len()
-        ));
+        return wrong(format!("1 to 16 keyspaces are needed: found=`{}`", keyspaces.len()));
     }
     for (index, keyspace) in keyspaces.iter().enumerate() {
         let name = keyspace.name;
         let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
         if name.is_empty() || name.len() > 64 || !name.bytes().all(plain) {
-            return wrong(format!(
-                "a keyspace name is 1 to 64 of a-z, 0-9 and _: found=`{name}`"
-            ));
+            return wrong(format!("a keyspace name is 1 to 64 of a-z, 0-9 and _: found=`{name}`"));
         }
         let (first, last) = (*keyspace.kinds.start(), *keyspace.kinds.end());
         if first == 0 || first > last {
-            return wrong(format!(
-                "kinds of a keyspace start at 1 and ascend: keyspace=`{name}`"
-            ));
+            return wrong(format!("kinds of a keyspace start at 1 and ascend: keyspace=`{name}`"));
         }
         for other in keyspaces.iter().skip(index + 1) {
             let overlap = first <= *other.kinds.end() && *other.kinds.start() <= last;
@@ -104,10 +91,7 @@ fn check_keyspaces(keyspaces: &[Keyspace]) -> Result<(), OpenError> {
 /// Our own lock, as the one of the database does not cover the manifest, and waits before it
 /// gives up.
 fn lock(path: &Path) -> Result<File, OpenError> {
-    let io_failed = |source| OpenError::Io {
-        path: path.to_owned(),
-        source,
-    };
+    let io_failed = |source| OpenError::Io { path: path.to_owned(), source };
     let file = File::options()
         .create(true)
         .truncate(false)
@@ -116,18 +100,13 @@ fn lock(path: &Path) -> Result<File, OpenError> {
         .map_err(io_failed)?;
     match file.try_lock() {
         Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => Err(OpenError::Locked {
-            path: path.to_owned(),
-        }),
+        Err(TryLockError::WouldBlock) => Err(OpenError::Locked { path: path.to_owned() }),
         Err(TryLockError::Error(source)) => Err(io_failed(source)),
     }
 }
 
 fn start_creating(path: &Path) -> Result<(), OpenError> {
-    let io_failed = |source| OpenError::Io {
-        path: path.to_owned(),
-        source,
-    };
+    let io_failed = |source| OpenError::Io { path: path.to_owned(), source };
     let mark = path.join(CREATING);
     if mark.try_exists().map_err(io_failed)? {
         match fs::remove_dir_all(path.join(DATABASE)) {
@@ -140,31 +119,18 @@ fn start_creating(path: &Path) -> Result<(), OpenError> {
         if name != LOCK {
             let found = name.display();
             let reason = format!("the directory holds something, but no manifest: found=`{found}`");
-            return Err(OpenError::Manifest {
-                path: path.to_owned(),
-                reason,
-            });
+            return Err(OpenError::Manifest { path: path.to_owned(), reason });
         }
     }
     let synced = File::create(mark).and_then(|file| file.sync_all());
-    synced
-        .and_then(|()| File::open(path)?.sync_all())
-        .map_err(io_failed)
+    synced.and_then(|()| File::open(path)?.sync_all()).map_err(io_failed)
 }
 
 fn open_database(options: &FjallOptions) -> Result<(Database, Vec<Tree>), OpenError> {
     let failed = |error: fjall::Error| match error {
-        fjall::Error::Locked => OpenError::Locked {
-            path: options.path.clone(),
-        },
-        fjall::Error::Io(source) => OpenError::Io {
-            path: options.path.clone(),
-            source,
-        },
-        other => OpenError::Recovery {
-            path: options.path.clone(),
-            source: Box::new(other),
-        },
+        fjall::Error::Locked => OpenError::Locked { path: options.path.clone() },
+        fjall::Error::Io(source) => OpenError::Io { path: options.path.clone(), source },
+        other => OpenError::Recovery { path: options.path.clone(), source: Box::new(other) },
     };
     let database = Database::builder(options.path.join(DATABASE))
         .cache_size(options.cache_bytes)
@@ -176,13 +142,8 @@ fn open_database(options: &FjallOptions) -> Result<(Database, Vec<Tree>), OpenEr
         .map_err(failed)?;
     let mut trees = Vec::with_capacity(options.keyspaces.len());
     for keyspace in &options.keyspaces {
-        let handle = database
-            .keyspace(keyspace.name, create_options)
-            .map_err(failed)?;
-        trees.push(Tree {
-            keyspace: keyspace.clone(),
-            handle,
-        });
+        let handle = database.keyspace(keyspace.name, create_options).map_err(failed)?;
+        trees.push(Tree { keyspace: keyspace.clone(), handle });
     }
     Ok((database, trees))
 }

@@ -101,20 +101,15 @@ impl Shared {
     }
 
     pub(super) fn check_running(&self) -> Result<(), CommitError> {
-        self.stopped()
-            .map_or(Ok(()), |reason| Err(CommitError::Stopped { reason }))
+        self.stopped().map_or(Ok(()), |reason| Err(CommitError::Stopped { reason }))
     }
 }
 
 /// A key of a kind that no keyspace holds: a defect of the caller, who cannot repair it by trying
 /// again.
 pub(super) fn homeless(key: &[u8]) -> EngineError {
-    let kind = key
-        .first()
-        .map_or_else(|| "none".to_owned(), |kind| format!("{kind:#04x}"));
-    EngineError::Corrupt {
-        reason: format!("no keyspace holds the key: kind=`{kind}`").into(),
-    }
+    let kind = key.first().map_or_else(|| "none".to_owned(), |kind| format!("{kind:#04x}"));
+    EngineError::Corrupt { reason: format!("no keyspace holds the key: kind=`{kind}`").into() }
 }
 
 /// A refusal of the file system may pass; a block that does not check out will not.

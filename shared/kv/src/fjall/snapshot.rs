@@ -17,10 +17,7 @@ use super::shared::{Shared, homeless, read_failed};
 use crate::{Direction, EngineError, Entry, Scan, ScanLimit, Snapshot, Span};
 
 /// What a scan may read on the calling thread.
-const INLINE: ScanLimit = ScanLimit {
-    rows: 500,
-    bytes: 512 * 1024,
-};
+const INLINE: ScanLimit = ScanLimit { rows: 500, bytes: 512 * 1024 };
 
 /// Long scans that run at a time.
 pub(super) const LONG_SCANS_MAX: usize = 4;
@@ -34,18 +31,11 @@ pub(super) struct FjallSnapshot {
 
 impl FjallSnapshot {
     pub(super) fn new(shared: Arc<Shared>, long_scans: Arc<Semaphore>) -> Self {
-        Self {
-            view: shared.database.snapshot(),
-            shared,
-            long_scans,
-        }
+        Self { view: shared.database.snapshot(), shared, long_scans }
     }
 
     fn open(&self, span: &Span) -> Result<Cursor, EngineError> {
-        let tree = self
-            .shared
-            .tree(&span.start)
-            .ok_or_else(|| homeless(&span.start))?;
+        let tree = self.shared.tree(&span.start).ok_or_else(|| homeless(&span.start))?;
         // The end is exclusive, so it may be the first key after the keyspace.
         let last = *tree.keyspace.kinds.end();
         let inside = match span.end.split_first() {
@@ -55,18 +45,13 @@ impl FjallSnapshot {
             None => false,
         };
         if !inside {
-            return Err(EngineError::Corrupt {
-                reason: "a span crosses keyspaces".into(),
-            });
+            return Err(EngineError::Corrupt { reason: "a span crosses keyspaces".into() });
         }
         let range = span.start.as_ref()..span.end.as_ref();
         Ok(Cursor {
             rows: self.view.range(&tree.handle, range),
             direction: span.direction,
-            scan: Scan {
-                entries: Vec::new(),
-                more: true,
-            },
+            scan: Scan { entries: Vec::new(), more: true },
             bytes: 0,
         })
     }
@@ -76,25 +61,17 @@ impl FjallSnapshot {
 impl Snapshot for FjallSnapshot {
     async fn get(&self, key: &[u8]) -> Result<Option<Bytes>, EngineError> {
         let tree = self.shared.tree(key).ok_or_else(|| homeless(key))?;
-        let value = self
-            .view
-            .get(&tree.handle, key)
-            .map_err(|error| read_failed(&error))?;
+        let value = self.view.get(&tree.handle, key).map_err(|error| read_failed(&error))?;
         Ok(value.map(Bytes::from))
     }
 
     async fn scan(&self, span: &Span, limit: ScanLimit) -> Result<Scan, EngineError> {
         if span.is_empty() {
-            return Ok(Scan {
-                entries: Vec::new(),
-                more: false,
-            });
+            return Ok(Scan { entries: Vec::new(), more: false });
         }
         let mut cursor = self.open(span)?;
-        let inline = ScanLimit {
-            rows: limit.rows.min(INLINE.rows),
-            bytes: limit.bytes.min(INLINE.bytes),
-        };
+        let inline =
+            ScanLimit { rows: limit.rows.min(INLINE.rows), bytes: limit.bytes.min(INLINE.bytes) };
         cursor.read(inline)?;
         if !cursor.scan.more || cursor.reached(limit) {
             return Ok(cursor.finish());
@@ -107,9 +84,7 @@ impl Snapshot for FjallSnapshot {
             outcome
         });
         rest.await.unwrap_or_else(|_| {
-            Err(EngineError::Unavailable {
-                reason: "a scan was cut short".into(),
-            })
+            Err(EngineError::Unavailable { reason: "a scan was cut short".into() })
         })
     }
 }
@@ -132,14 +107,8 @@ impl Cursor {
                 return Ok(());
             };
             let (key, value) = row.into_inner().map_err(|error| read_failed(&error))?;
-            self.bytes = self
-                .bytes
-                .saturating_add(key.len())
-                .saturating_add(value.len());
-            self.scan.entries.push(Entry {
-                key: key.into(),
-                value: value.into(),
-            });
+            self.bytes = self.bytes.saturating_add(key.len()).saturating_add(value.len());
+            self.scan.entries.push(Entry { key: key.into(), value: value.into() });
             if self.reached(limit) {
                 return Ok(());
             }

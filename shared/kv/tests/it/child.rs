@@ -15,12 +15,7 @@ const DIRECTORY: &str = "KV_CHILD_DIRECTORY";
 pub(crate) fn command(role: &str, directory: &Path) -> Command {
     let mut command = Command::new(env::current_exe().unwrap());
     command
-        .args([
-            "--exact",
-            "child::plays_its_role",
-            "--nocapture",
-            "--test-threads=1",
-        ])
+        .args(["--exact", "child::plays_its_role", "--nocapture", "--test-threads=1"])
         .env(ROLE, role)
         .env(DIRECTORY, directory)
         .stdin(Stdio::null())

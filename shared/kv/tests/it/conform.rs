@@ -17,10 +17,7 @@ async fn fjall_keeps_the_contract(durability: SyncPolicy) {
     let mut directories = Vec::new();
     conformance::run_all(|| {
         let directory = tempfile::tempdir().unwrap();
-        let options = FjallOptions {
-            durability,
-            ..options(directory.path())
-        };
+        let options = FjallOptions { durability, ..options(directory.path()) };
         directories.push(directory);
         Arc::new(FjallEngine::open(options).unwrap()) as Arc<dyn Engine>
     })

@@ -19,18 +19,12 @@ fn rows(change: &str) -> Vec<trestle_kv::Write> {
     vec![
         put(world::key(format!("{change}/a")), change.to_owned()),
         put(world::key(format!("{change}/b")), vec![7; 20_000]),
-        put(
-            [b"\x41", change.as_bytes(), b"/c"].concat(),
-            change.to_owned(),
-        ),
+        put([b"\x41", change.as_bytes(), b"/c"].concat(), change.to_owned()),
     ]
 }
 
 pub(crate) fn commit_until_killed(directory: &Path) {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .build()
-        .unwrap();
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).build().unwrap();
     let engine = open(directory);
     let born = std::process::id();
     for task in 0..TASKS {
@@ -52,12 +46,7 @@ async fn stored(engine: &dyn Engine) -> BTreeMap<String, usize> {
     let view = engine.snapshot().await.unwrap();
     let mut found = BTreeMap::new();
     for kind in [1, 0x41] {
-        for entry in view
-            .scan(&Span::prefix(&[kind]), NO_LIMIT)
-            .await
-            .unwrap()
-            .entries
-        {
+        for entry in view.scan(&Span::prefix(&[kind]), NO_LIMIT).await.unwrap().entries {
             let name = String::from_utf8(entry.key[1..].to_vec()).unwrap();
             let (change, _) = name.rsplit_once('/').unwrap();
             *found.entry(change.to_owned()).or_insert(0) += 1;
@@ -74,15 +63,11 @@ async fn what_was_acknowledged_survives_kill_9_and_every_change_is_whole() {
     for round in 0..ROUNDS {
         // The first rounds hit the making of the directory, later ones commits and recovery.
         let delay = Duration::from_millis(2 + round * 37 % 160);
-        let mut process = child::command("commit-until-killed", directory.path())
-            .spawn()
-            .unwrap();
+        let mut process = child::command("commit-until-killed", directory.path()).spawn().unwrap();
         let output = BufReader::new(process.stdout.take().unwrap());
         let reader = std::thread::spawn(move || {
             let lines = output.lines().map_while(Result::ok);
-            lines
-                .filter_map(|line| Some(line.strip_prefix("ack ")?.to_owned()))
-                .collect::<Vec<_>>()
+            lines.filter_map(|line| Some(line.strip_prefix("ack ")?.to_owned())).collect::<Vec<_>>()
         });
         std::thread::sleep(delay);
         process.kill().unwrap();
@@ -91,21 +76,12 @@ async fn what_was_acknowledged_survives_kill_9_and_every_change_is_whole() {
 
         let engine = trestle_kv::FjallEngine::open(options(directory.path())).unwrap();
         let stored = stored(&engine).await;
-        let lost: Vec<_> = acknowledged
-            .iter()
-            .filter(|change| !stored.contains_key(*change))
-            .collect();
+        let lost: Vec<_> =
+            acknowledged.iter().filter(|change| !stored.contains_key(*change)).collect();
         let torn: Vec<_> = stored.iter().filter(|(_, rows)| **rows != 3).collect();
-        assert!(
-            lost.is_empty(),
-            "round {round}: acknowledged but lost: {lost:?}"
-        );
+        assert!(lost.is_empty(), "round {round}: acknowledged but lost: {lost:?}");
         assert!(torn.is_empty(), "round {round}: torn: {torn:?}");
     }
 
-    assert!(
-        acknowledged.len() > 100,
-        "the children hardly wrote: {}",
-        acknowledged.len()
-    );
+    assert!(acknowledged.len() > 100, "the children hardly wrote: {}", acknowledged.len());
 }

@@ -24,10 +24,7 @@ fn library() -> Option<&'static Path> {
             directory.join("libfsfault.so"),
         );
         let mut compiler = Command::new("cc");
-        compiler
-            .args(["-shared", "-fPIC", "-O1", "-Wall", "-o"])
-            .arg(&draft)
-            .arg(&source);
+        compiler.args(["-shared", "-fPIC", "-O1", "-Wall", "-o"]).arg(&draft).arg(&source);
         let Ok(status) = compiler.arg("-ldl").status() else {
             println!("SKIPPED: no C compiler `cc`, so no faults of the file system are tested");
             return None;
@@ -56,10 +53,7 @@ fn run(role: &str, directory: &Path) -> Option<Vec<String>> {
 }
 
 fn acknowledged(facts: &[String]) -> Vec<&str> {
-    facts
-        .iter()
-        .filter_map(|fact| fact.strip_prefix("ack "))
-        .collect()
+    facts.iter().filter_map(|fact| fact.strip_prefix("ack ")).collect()
 }
 
 async fn commit_and_say(engine: &dyn Engine, name: &str) -> Result<(), CommitError> {
@@ -72,12 +66,7 @@ async fn commit_and_say(engine: &dyn Engine, name: &str) -> Result<(), CommitErr
 
 fn block_on(work: impl Future<Output = ()>) {
     let mut builder = tokio::runtime::Builder::new_multi_thread();
-    builder
-        .worker_threads(2)
-        .enable_all()
-        .build()
-        .unwrap()
-        .block_on(work);
+    builder.worker_threads(2).enable_all().build().unwrap().block_on(work);
 }
 
 /// Writes 20 rows, makes a fault appear and go, and checks the engine from then on.
@@ -86,30 +75,18 @@ fn meet(directory: &Path, fault: &str) {
     block_on(async {
         let engine = open(&directory.join("data"));
         for row in 0..20 {
-            commit_and_say(&*engine, &format!("{row:03}"))
-                .await
-                .unwrap();
+            commit_and_say(&*engine, &format!("{row:03}")).await.unwrap();
         }
 
         fs::write(&trigger, "").unwrap();
         let failed = commit_and_say(&*engine, "failed").await;
         fs::remove_file(&trigger).unwrap();
 
-        assert!(
-            matches!(failed, Err(CommitError::Unknown { .. })),
-            "{failed:?}"
-        );
-        assert_eq!(
-            get(&*engine, &key("failed")).await,
-            None,
-            "never durable, so never seen"
-        );
+        assert!(matches!(failed, Err(CommitError::Unknown { .. })), "{failed:?}");
+        assert_eq!(get(&*engine, &key("failed")).await, None, "never durable, so never seen");
         for row in 0..20 {
             let refused = commit_and_say(&*engine, &format!("after-{row}")).await;
-            assert!(
-                matches!(refused, Err(CommitError::Stopped { .. })),
-                "{refused:?}"
-            );
+            assert!(matches!(refused, Err(CommitError::Stopped { .. })), "{refused:?}");
         }
         assert_eq!(everything(&*engine).await.len(), 20);
         assert!(engine.status().stopped.is_some());
@@ -130,21 +107,11 @@ async fn check_after(directory: &Path, facts: &[String]) {
     let acknowledged = acknowledged(facts);
     assert_eq!(acknowledged.len(), 20);
     for name in acknowledged {
-        assert_eq!(
-            get(&*engine, &key(name)).await,
-            Some("value".into()),
-            "{name}"
-        );
+        assert_eq!(get(&*engine, &key(name)).await, Some("value".into()), "{name}");
     }
     let after = everything(&*engine).await;
-    assert!(
-        after
-            .iter()
-            .all(|entry| !entry.key.starts_with(b"\x01after"))
-    );
-    commit(&*engine, vec![put(key("again"), "value")])
-        .await
-        .unwrap();
+    assert!(after.iter().all(|entry| !entry.key.starts_with(b"\x01after")));
+    commit(&*engine, vec![put(key("again"), "value")]).await.unwrap();
 }
 
 #[tokio::test]
@@ -172,10 +139,7 @@ async fn after_a_full_disk_reads_go_on_and_a_restart_shows_what_was_acknowledged
 /// Commits do not wait for the sync here; the engine must still notice that it failed.
 pub(crate) fn meet_a_failing_interval_sync(directory: &Path) {
     let durability = SyncPolicy::Interval(Duration::from_millis(5));
-    let options = FjallOptions {
-        durability,
-        ..options(&directory.join("data"))
-    };
+    let options = FjallOptions { durability, ..options(&directory.join("data")) };
     block_on(async {
         let engine = FjallEngine::open(options).unwrap();
         commit_and_say(&engine, "before").await.unwrap();
@@ -186,10 +150,7 @@ pub(crate) fn meet_a_failing_interval_sync(directory: &Path) {
         }
 
         let refused = commit_and_say(&engine, "after").await;
-        assert!(
-            matches!(refused, Err(CommitError::Stopped { .. })),
-            "{refused:?}"
-        );
+        assert!(matches!(refused, Err(CommitError::Stopped { .. })), "{refused:?}");
         assert_eq!(everything(&engine).await.len(), 1);
     });
 }
@@ -233,15 +194,9 @@ pub(crate) fn fail_a_sync_under_load(directory: &Path) {
 
         for outcomes in outcomes {
             let first_failure = outcomes.iter().position(Result::is_err).unwrap();
-            assert!(
-                outcomes[first_failure..].iter().all(Result::is_err),
-                "acknowledged again"
-            );
+            assert!(outcomes[first_failure..].iter().all(Result::is_err), "acknowledged again");
             for later in &outcomes[first_failure + 1..] {
-                assert!(
-                    matches!(later, Err(CommitError::Stopped { .. })),
-                    "{later:?}"
-                );
+                assert!(matches!(later, Err(CommitError::Stopped { .. })), "{later:?}");
             }
         }
     });
@@ -256,17 +211,9 @@ async fn a_sync_that_fails_under_load_loses_nothing_that_was_acknowledged() {
     };
 
     let acknowledged = acknowledged(&facts);
-    assert!(
-        acknowledged.len() > 32,
-        "hardly anything was written: {}",
-        acknowledged.len()
-    );
+    assert!(acknowledged.len() > 32, "hardly anything was written: {}", acknowledged.len());
     let engine = open(&directory.path().join("data"));
     for name in acknowledged {
-        assert_eq!(
-            get(&*engine, &key(name)).await,
-            Some("value".into()),
-            "{name}"
-        );
+        assert_eq!(get(&*engine, &key(name)).await, Some("value".into()), "{name}");
     }
 }

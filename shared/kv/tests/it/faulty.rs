@@ -9,10 +9,7 @@ use crate::world::{commit, everything, get, key, put};
 
 fn faulty(seed: u64, rates: FaultRates) -> (FaultyEngine, MemoryEngine) {
     let inner = MemoryEngine::new();
-    (
-        FaultyEngine::new(Arc::new(inner.clone()), seed, rates),
-        inner,
-    )
+    (FaultyEngine::new(Arc::new(inner.clone()), seed, rates), inner)
 }
 
 /// The outcomes of a hundred commits, as letters.
@@ -32,29 +29,18 @@ async fn outcomes(seed: u64, rates: FaultRates) -> (String, MemoryEngine) {
 
 #[tokio::test]
 async fn a_seed_gives_the_same_faults_and_another_seed_gives_others() {
-    let rates = FaultRates {
-        unavailable: 0.2,
-        unknown: 0.2,
-        ..FaultRates::default()
-    };
+    let rates = FaultRates { unavailable: 0.2, unknown: 0.2, ..FaultRates::default() };
 
     let (first, _) = outcomes(1, rates).await;
 
     assert_eq!(outcomes(1, rates).await.0, first);
     assert_ne!(outcomes(2, rates).await.0, first);
-    assert!(
-        first.contains('o') && first.contains('u') && first.contains('?'),
-        "{first}"
-    );
+    assert!(first.contains('o') && first.contains('u') && first.contains('?'), "{first}");
 }
 
 #[tokio::test]
 async fn an_unavailable_commit_wrote_nothing_and_an_unknown_one_sometimes_did() {
-    let rates = FaultRates {
-        unavailable: 0.3,
-        unknown: 0.5,
-        ..FaultRates::default()
-    };
+    let rates = FaultRates { unavailable: 0.3, unknown: 0.5, ..FaultRates::default() };
 
     let (outcomes, inner) = outcomes(3, rates).await;
 
@@ -79,10 +65,7 @@ async fn an_engine_that_was_stopped_takes_no_more_changes_and_goes_on_reading() 
     engine.stop();
     let refused = commit(&engine, vec![put(key("b"), "")]).await;
 
-    assert!(
-        matches!(refused, Err(CommitError::Stopped { .. })),
-        "{refused:?}"
-    );
+    assert!(matches!(refused, Err(CommitError::Stopped { .. })), "{refused:?}");
     assert!(engine.status().stopped.is_some());
     assert_eq!(everything(&engine).await.len(), 1);
     assert_eq!(everything(&inner).await.len(), 1);
@@ -90,36 +73,18 @@ async fn an_engine_that_was_stopped_takes_no_more_changes_and_goes_on_reading() 
 
 #[tokio::test]
 async fn a_commit_that_stops_the_engine_is_unknown_and_the_next_is_refused() {
-    let (engine, _) = faulty(
-        5,
-        FaultRates {
-            stop: 1.0,
-            ..FaultRates::default()
-        },
-    );
+    let (engine, _) = faulty(5, FaultRates { stop: 1.0, ..FaultRates::default() });
 
     let stopping = commit(&engine, vec![put(key("a"), "")]).await;
     let next = commit(&engine, vec![put(key("b"), "")]).await;
 
-    assert!(
-        matches!(stopping, Err(CommitError::Unknown { .. })),
-        "{stopping:?}"
-    );
+    assert!(matches!(stopping, Err(CommitError::Unknown { .. })), "{stopping:?}");
     assert!(matches!(next, Err(CommitError::Stopped { .. })), "{next:?}");
 }
 
 #[tokio::test]
 async fn snapshots_are_unavailable_at_their_rate() {
-    let (engine, _) = faulty(
-        6,
-        FaultRates {
-            unavailable: 1.0,
-            ..FaultRates::default()
-        },
-    );
+    let (engine, _) = faulty(6, FaultRates { unavailable: 1.0, ..FaultRates::default() });
 
-    assert!(matches!(
-        engine.snapshot().await,
-        Err(EngineError::Unavailable { .. })
-    ));
+    assert!(matches!(engine.snapshot().await, Err(EngineError::Unavailable { .. })));
 }

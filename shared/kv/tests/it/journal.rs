@@ -14,12 +14,7 @@ fn journal_bytes(directory: &Path) -> u64 {
     fs::read_dir(directory.join("db"))
         .unwrap()
         .map(Result::unwrap)
-        .filter(|entry| {
-            entry
-                .path()
-                .extension()
-                .is_some_and(|extension| extension == "jnl")
-        })
+        .filter(|entry| entry.path().extension().is_some_and(|extension| extension == "jnl"))
         // A journal may go while it is counted.
         .filter_map(|entry| Some(entry.metadata().ok()?.len()))
         .sum()
@@ -44,9 +39,7 @@ async fn the_journal_stays_bounded_while_one_keyspace_is_busy_and_the_other_idle
     const ROWS: u64 = 300;
     let directory = tempfile::tempdir().unwrap();
     let engine = open(directory.path());
-    commit(&*engine, vec![put(vec![0x41], "idle")])
-        .await
-        .unwrap();
+    commit(&*engine, vec![put(vec![0x41], "idle")]).await.unwrap();
 
     let mut writers = JoinSet::new();
     for writer in 0..WRITERS {
@@ -58,9 +51,7 @@ async fn the_journal_stays_bounded_while_one_keyspace_is_busy_and_the_other_idle
             for row in 0..ROWS {
                 // Rows are overwritten, so that the disk need not hold all that is written.
                 let name = format!("{writer}-{}", row % 20);
-                commit(&*engine, vec![put(key(name), value.clone())])
-                    .await
-                    .unwrap();
+                commit(&*engine, vec![put(key(name), value.clone())]).await.unwrap();
                 most = most.max(journal_bytes(&path));
             }
             most

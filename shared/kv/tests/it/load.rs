@@ -21,9 +21,7 @@ async fn changes_that_wait_together_are_written_together() {
         tasks.spawn(async move {
             for time in 0..TIMES {
                 let row = format!("{task}-{time}");
-                commit(&*engine, vec![put(key(row), "value")])
-                    .await
-                    .unwrap();
+                commit(&*engine, vec![put(key(row), "value")]).await.unwrap();
             }
         });
     }
@@ -31,10 +29,7 @@ async fn changes_that_wait_together_are_written_together() {
 
     let stats = engine.stats();
     assert_eq!(stats.changes, TASKS * TIMES);
-    assert!(
-        stats.groups * 2 < stats.changes,
-        "no groups formed: {stats:?}"
-    );
+    assert!(stats.groups * 2 < stats.changes, "no groups formed: {stats:?}");
     assert!(stats.group_changes_max <= 1_024);
     assert!(stats.write_time >= stats.write_time_max && !stats.write_time_max.is_zero());
     assert_eq!((stats.shed, stats.queue_depth), (0, 0));
@@ -57,12 +52,7 @@ async fn a_full_queue_turns_changes_away_without_writing_them() {
             gate.recv().unwrap();
             Vec::new()
         });
-        blocked
-            .commit(Change {
-                reads: Vec::new(),
-                decide,
-            })
-            .await
+        blocked.commit(Change { reads: Vec::new(), decide }).await
     });
     while started.try_recv().is_err() {
         tokio::task::yield_now().await;
@@ -78,10 +68,7 @@ async fn a_full_queue_turns_changes_away_without_writing_them() {
     let refused = commit(&*engine, vec![put(key("one too many"), "")]).await;
     release.send(()).unwrap();
 
-    assert!(
-        matches!(refused, Err(CommitError::Unavailable { .. })),
-        "{refused:?}"
-    );
+    assert!(matches!(refused, Err(CommitError::Unavailable { .. })), "{refused:?}");
     assert!(blocker.await.unwrap().is_ok());
     assert!(waiting.join_all().await.iter().all(Result::is_ok));
     assert_eq!(everything(&*engine).await.len(), QUEUE);
@@ -95,22 +82,13 @@ async fn kinds_without_a_keyspace_and_spans_across_keyspaces_are_errors() {
     let view = engine.snapshot().await.unwrap();
 
     let written = commit(&*engine, vec![put(vec![0x20, 1], "")]).await;
-    let read = Change {
-        reads: vec![vec![0].into()],
-        decide: Box::new(|_| Vec::new()),
-    };
+    let read = Change { reads: vec![vec![0].into()], decide: Box::new(|_| Vec::new()) };
     let read = engine.commit(read).await;
     for outcome in [written, read] {
-        assert!(
-            matches!(outcome, Err(CommitError::Refused { .. })),
-            "{outcome:?}"
-        );
+        assert!(matches!(outcome, Err(CommitError::Refused { .. })), "{outcome:?}");
     }
     for key in [&[0_u8][..], &[2], &[]] {
-        assert!(matches!(
-            view.get(key).await,
-            Err(EngineError::Corrupt { .. })
-        ));
+        assert!(matches!(view.get(key).await, Err(EngineError::Corrupt { .. })));
     }
     for span in [
         Span::new(vec![0], vec![2]),
@@ -119,10 +97,7 @@ async fn kinds_without_a_keyspace_and_spans_across_keyspaces_are_errors() {
         Span::new(vec![0x20], vec![0x21]),
     ] {
         let outcome = view.scan(&span, NO_LIMIT).await;
-        assert!(
-            matches!(outcome, Err(EngineError::Corrupt { .. })),
-            "{span:?}"
-        );
+        assert!(matches!(outcome, Err(EngineError::Corrupt { .. })), "{span:?}");
     }
     assert!(view.scan(&Span::prefix(&[0xFF]), NO_LIMIT).await.is_ok());
 }

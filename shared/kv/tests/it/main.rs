@@ -5,6 +5,7 @@
     clippy::indexing_slicing,
     clippy::panic,
     clippy::print_stdout,
+    clippy::disallowed_methods,
     reason = "tests"
 )]
 

@@ -61,11 +61,7 @@ fn any_command() -> impl Strategy<Value = Command> {
 async fn change(engine: &dyn Engine, read: &Bytes, present: bool, writes: &[Write]) -> bool {
     let writes = writes.to_vec();
     let outcome = transact(engine, vec![read.clone()], move |current| {
-        if current[0].is_some() == present {
-            Ok((writes.clone(), ()))
-        } else {
-            Err(())
-        }
+        if current[0].is_some() == present { Ok((writes.clone(), ())) } else { Err(()) }
     });
     outcome.await.unwrap().is_ok()
 }
@@ -85,17 +81,11 @@ fn change_model(model: &mut Model, read: &Bytes, present: bool, writes: &[Write]
 
 fn scan_model(model: &Model, span: &Span, limit: ScanLimit) -> Scan {
     if span.is_empty() {
-        return Scan {
-            entries: Vec::new(),
-            more: false,
-        };
+        return Scan { entries: Vec::new(), more: false };
     }
     let mut all: Vec<Entry> = model
         .range(span.start.clone()..span.end.clone())
-        .map(|(key, value)| Entry {
-            key: key.clone(),
-            value: value.clone(),
-        })
+        .map(|(key, value)| Entry { key: key.clone(), value: value.clone() })
         .collect();
     if span.direction == Direction::Backward {
         all.reverse();
@@ -105,10 +95,7 @@ fn scan_model(model: &Model, span: &Span, limit: ScanLimit) -> Scan {
         bytes += entry.key.len() + entry.value.len();
         bytes >= limit.bytes
     });
-    let count = all
-        .len()
-        .min(limit.rows.max(1))
-        .min(met.map_or(usize::MAX, |index| index + 1));
+    let count = all.len().min(limit.rows.max(1)).min(met.map_or(usize::MAX, |index| index + 1));
     let more = all.len() > count;
     all.truncate(count);
     Scan { entries: all, more }
@@ -120,11 +107,7 @@ async fn play(commands: Vec<Command>) {
     let (mut model, memory, mut fjall) = (Model::new(), MemoryEngine::new(), open());
     for command in commands {
         match command {
-            Command::Change {
-                read,
-                present,
-                writes,
-            } => {
+            Command::Change { read, present, writes } => {
                 let expected = change_model(&mut model, &read, present, &writes);
                 assert_eq!(change(&memory, &read, present, &writes).await, expected);
                 assert_eq!(change(&fjall, &read, present, &writes).await, expected);

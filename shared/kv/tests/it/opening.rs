@@ -9,10 +9,7 @@ use crate::child;
 use crate::world::{commit, everything, get, key, open, options, put};
 
 fn with_keyspaces(path: &Path, keyspaces: Vec<Keyspace>) -> Result<FjallEngine, OpenError> {
-    FjallEngine::open(FjallOptions {
-        keyspaces,
-        ..options(path)
-    })
+    FjallEngine::open(FjallOptions { keyspaces, ..options(path) })
 }
 
 fn refusal(opened: Result<FjallEngine, OpenError>) -> OpenError {
@@ -26,22 +23,12 @@ async fn everything_is_there_after_a_reopen_with_other_options() {
 
     for round in 0..5_u8 {
         let defaults = options(path);
-        let durability = if round % 2 == 0 {
-            SyncPolicy::Os
-        } else {
-            SyncPolicy::Always
-        };
+        let durability = if round % 2 == 0 { SyncPolicy::Os } else { SyncPolicy::Always };
         let cache_bytes = 1024 * 1024 * (1 + u64::from(round));
-        let engine = FjallEngine::open(FjallOptions {
-            durability,
-            cache_bytes,
-            ..defaults
-        });
+        let engine = FjallEngine::open(FjallOptions { durability, cache_bytes, ..defaults });
         let engine = engine.unwrap();
         assert_eq!(everything(&engine).await.len(), usize::from(round));
-        commit(&engine, vec![put(key([round]), [round].to_vec())])
-            .await
-            .unwrap();
+        commit(&engine, vec![put(key([round]), [round].to_vec())]).await.unwrap();
     }
 
     let engine = open(path);
@@ -65,9 +52,7 @@ fn a_second_open_is_refused_until_the_first_is_dropped() {
     let other_process = || {
         let output = child::command("open", directory.path()).output().unwrap();
         let said = String::from_utf8(output.stdout).unwrap();
-        said.lines()
-            .find(|line| ["opened", "locked"].contains(line))
-            .map(str::to_owned)
+        said.lines().find(|line| ["opened", "locked"].contains(line)).map(str::to_owned)
     };
 
     let first = open(directory.path());
@@ -109,10 +94,7 @@ fn a_manifest_of_another_version_is_refused() {
     let error = refusal(FjallEngine::open(options(directory.path())));
 
     assert!(matches!(error, OpenError::Manifest { .. }));
-    assert!(
-        error.to_string().contains("found=`2`, known=`1`"),
-        "{error}"
-    );
+    assert!(error.to_string().contains("found=`2`, known=`1`"), "{error}");
 }
 
 #[test]
@@ -123,10 +105,7 @@ fn a_directory_with_other_things_in_it_is_refused_and_left_alone() {
     let error = refusal(FjallEngine::open(options(directory.path())));
 
     assert!(error.to_string().contains("letter.txt"), "{error}");
-    assert_eq!(
-        fs::read_to_string(directory.path().join("letter.txt")).unwrap(),
-        "dear"
-    );
+    assert_eq!(fs::read_to_string(directory.path().join("letter.txt")).unwrap(), "dear");
     assert!(!directory.path().join("db").exists());
 }
 
@@ -150,14 +129,8 @@ fn data_without_its_manifest_is_refused_and_an_unfinished_directory_is_made_anew
 async fn keyspaces_may_be_added_but_neither_moved_nor_left_out() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path();
-    let first = Keyspace {
-        name: "first",
-        kinds: 1..=1,
-    };
-    let second = Keyspace {
-        name: "second",
-        kinds: 2..=9,
-    };
+    let first = Keyspace { name: "first", kinds: 1..=1 };
+    let second = Keyspace { name: "second", kinds: 2..=9 };
     let engine = with_keyspaces(path, vec![first.clone()]).unwrap();
     commit(&engine, vec![put(key("a"), "1")]).await.unwrap();
     drop(engine);
@@ -167,15 +140,9 @@ async fn keyspaces_may_be_added_but_neither_moved_nor_left_out() {
     assert_eq!(get(&engine, &key("a")).await, Some("1".into()));
     drop(engine);
 
-    let moved = vec![Keyspace {
-        name: "first",
-        kinds: 1..=2,
-    }];
+    let moved = vec![Keyspace { name: "first", kinds: 1..=2 }];
     for wrong in [vec![first.clone()], moved] {
-        assert!(matches!(
-            refusal(with_keyspaces(path, wrong)),
-            OpenError::Manifest { .. }
-        ));
+        assert!(matches!(refusal(with_keyspaces(path, wrong)), OpenError::Manifest { .. }));
     }
     let engine = with_keyspaces(path, vec![first, second]).unwrap();
     assert_eq!(get(&engine, &[2, 2]).await, Some("2".into()));
@@ -184,9 +151,7 @@ async fn keyspaces_may_be_added_but_neither_moved_nor_left_out() {
 #[test]
 fn wrong_keyspaces_are_refused_before_anything_is_made() {
     let keyspace = |name, kinds| Keyspace { name, kinds };
-    let many: Vec<_> = (0..17_u8)
-        .map(|kind| keyspace("k", kind + 1..=kind + 1))
-        .collect();
+    let many: Vec<_> = (0..17_u8).map(|kind| keyspace("k", kind + 1..=kind + 1)).collect();
     let wrong = [
         vec![],
         many,
@@ -210,9 +175,7 @@ fn wrong_keyspaces_are_refused_before_anything_is_made() {
 async fn journal_with_three_rows(directory: &Path) -> (std::path::PathBuf, Vec<u8>) {
     let engine = open(directory);
     for row in ["first", "second", "third"] {
-        commit(&*engine, vec![put(key(row), format!("value of {row}"))])
-            .await
-            .unwrap();
+        commit(&*engine, vec![put(key(row), format!("value of {row}"))]).await.unwrap();
     }
     drop(engine);
     let journal = directory.join("db/0.jnl");
@@ -221,10 +184,7 @@ async fn journal_with_three_rows(directory: &Path) -> (std::path::PathBuf, Vec<u
 }
 
 fn place_of(bytes: &[u8], text: &str) -> usize {
-    bytes
-        .windows(text.len())
-        .position(|window| window == text.as_bytes())
-        .unwrap()
+    bytes.windows(text.len()).position(|window| window == text.as_bytes()).unwrap()
 }
 
 #[tokio::test]
@@ -237,14 +197,9 @@ async fn a_journal_cut_inside_its_last_change_opens_without_that_change() {
     fs::write(&journal, bytes).unwrap();
 
     let engine = open(directory.path());
-    assert_eq!(
-        get(&*engine, &key("second")).await,
-        Some("value of second".into())
-    );
+    assert_eq!(get(&*engine, &key("second")).await, Some("value of second".into()));
     assert_eq!(get(&*engine, &key("third")).await, None);
-    commit(&*engine, vec![put(key("third"), "again")])
-        .await
-        .unwrap();
+    commit(&*engine, vec![put(key("third"), "again")]).await.unwrap();
 }
 
 #[tokio::test]

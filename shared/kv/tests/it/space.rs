@@ -28,26 +28,15 @@ async fn below_the_reserve_only_changes_that_reclaim_are_taken_until_space_is_ba
             }
         }
     };
-    commit(&engine, vec![put(key("a"), "1"), put(key("b"), "1")])
-        .await
-        .unwrap();
+    commit(&engine, vec![put(key("a"), "1"), put(key("b"), "1")]).await.unwrap();
 
     settle(999).await;
     let refused = commit(&engine, vec![put(key("c"), "1")]).await;
-    let reclaimed = commit(
-        &engine,
-        vec![Write::Delete { key: key("a") }, put(key("count"), "1")],
-    )
-    .await;
+    let reclaimed =
+        commit(&engine, vec![Write::Delete { key: key("a") }, put(key("count"), "1")]).await;
 
     assert!(
-        matches!(
-            refused,
-            Err(CommitError::Full {
-                free_bytes: 999,
-                reserve_bytes: 1_000
-            })
-        ),
+        matches!(refused, Err(CommitError::Full { free_bytes: 999, reserve_bytes: 1_000 })),
         "{refused:?}"
     );
     assert!(reclaimed.is_ok(), "{reclaimed:?}");

@@ -10,10 +10,7 @@ use trestle_kv::{
     Change, CommitError, Engine, Entry, FjallEngine, FjallOptions, ScanLimit, Span, Write,
 };
 
-pub(crate) const NO_LIMIT: ScanLimit = ScanLimit {
-    rows: usize::MAX,
-    bytes: usize::MAX,
-};
+pub(crate) const NO_LIMIT: ScanLimit = ScanLimit { rows: usize::MAX, bytes: usize::MAX };
 
 /// Options for a directory: a quick tick, and no reserve, as test machines are often full.
 pub(crate) fn options(path: &Path) -> FjallOptions {
@@ -36,20 +33,12 @@ pub(crate) fn key(name: impl AsRef<[u8]>) -> Bytes {
 }
 
 pub(crate) fn put(key: impl Into<Bytes>, value: impl Into<Bytes>) -> Write {
-    Write::Put {
-        key: key.into(),
-        value: value.into(),
-    }
+    Write::Put { key: key.into(), value: value.into() }
 }
 
 pub(crate) async fn commit(engine: &dyn Engine, writes: Vec<Write>) -> Result<(), CommitError> {
     let decide = Box::new(move |_: &[Option<Bytes>]| writes.clone());
-    engine
-        .commit(Change {
-            reads: Vec::new(),
-            decide,
-        })
-        .await
+    engine.commit(Change { reads: Vec::new(), decide }).await
 }
 
 pub(crate) async fn get(engine: &dyn Engine, key: &[u8]) -> Option<Bytes> {
@@ -59,8 +48,5 @@ pub(crate) async fn get(engine: &dyn Engine, key: &[u8]) -> Option<Bytes> {
 /// Everything of the first keyspace.
 pub(crate) async fn everything(engine: &dyn Engine) -> Vec<Entry> {
     let view = engine.snapshot().await.unwrap();
-    view.scan(&Span::prefix(&[1]), NO_LIMIT)
-        .await
-        .unwrap()
-        .entries
+    view.scan(&Span::prefix(&[1]), NO_LIMIT).await.unwrap().entries
 }

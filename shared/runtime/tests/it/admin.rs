@@ -26,28 +26,17 @@ async fn get(address: std::net::SocketAddr, path: &str) -> (String, String) {
 async fn probes_and_metrics_say_how_the_process_is() {
     let registry = prometheus::Registry::new();
     let reader = opentelemetry_prometheus::exporter().with_registry(registry.clone());
-    let meters = SdkMeterProvider::builder()
-        .with_reader(reader.build().unwrap())
-        .build();
-    meters
-        .meter("test")
-        .u64_counter("things")
-        .build()
-        .add(3, &[]);
+    let meters = SdkMeterProvider::builder().with_reader(reader.build().unwrap()).build();
+    meters.meter("test").u64_counter("things").build().add(3, &[]);
     let health = Health::of(&[TABLE]).await;
     let listener = bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
     let address = listener.local_addr().unwrap();
     let stop = CancellationToken::new();
-    let admin = Admin {
-        health: health.clone(),
-        metrics: registry,
-    };
+    let admin = Admin { health: health.clone(), metrics: registry };
     let serving = tokio::spawn(admin.serve(listener, stop.clone()));
 
     let ready = get(address, "/readyz").await;
-    health
-        .report(TABLE, Some("storage stopped: disk".to_owned()))
-        .await;
+    health.report(TABLE, Some("storage stopped: disk".to_owned())).await;
     let unready = get(address, "/readyz").await;
     let live = get(address, "/livez").await;
     let metrics = get(address, "/metrics").await;
@@ -59,10 +48,7 @@ async fn probes_and_metrics_say_how_the_process_is() {
     assert_eq!(unready.1, format!("{TABLE}: storage stopped: disk\n"));
     assert_eq!(live.0, "HTTP/1.1 200 OK");
     assert!(
-        metrics
-            .1
-            .lines()
-            .any(|line| line.starts_with("things_total{") && line.ends_with(" 3")),
+        metrics.1.lines().any(|line| line.starts_with("things_total{") && line.ends_with(" 3")),
         "{}",
         metrics.1
     );

@@ -26,14 +26,8 @@ struct Limits {
 
 fn defaults() -> Settings {
     Settings {
-        server: Server {
-            listen: "default".to_owned(),
-            threads: None,
-        },
-        limits: Limits {
-            calls_max: 1,
-            strict: false,
-        },
+        server: Server { listen: "default".to_owned(), threads: None },
+        limits: Limits { calls_max: 1, strict: false },
     }
 }
 
@@ -67,10 +61,8 @@ fn from(
 fn flags_win_over_the_environment_over_the_file_over_the_defaults() {
     let file = write("[server]\nlisten = \"file\"\n[limits]\ncalls_max = 2\nstrict = true\n");
     let path = Some(file.path());
-    let variables = [
-        ("TRESTLE__SERVER__LISTEN", "environment"),
-        ("TRESTLE__LIMITS__CALLS_MAX", "3"),
-    ];
+    let variables =
+        [("TRESTLE__SERVER__LISTEN", "environment"), ("TRESTLE__LIMITS__CALLS_MAX", "3")];
 
     let listen = |settings: Settings| settings.server.listen;
     assert_eq!(from(None, &[], &[]).unwrap(), defaults());
@@ -78,13 +70,7 @@ fn flags_win_over_the_environment_over_the_file_over_the_defaults() {
     assert_eq!(listen(from(path, &variables, &[]).unwrap()), "environment");
     let all = from(path, &variables, &[("server.listen", "flag")]).unwrap();
     assert_eq!(all.server.listen, "flag");
-    assert_eq!(
-        all.limits,
-        Limits {
-            calls_max: 3,
-            strict: true
-        }
-    );
+    assert_eq!(all.limits, Limits { calls_max: 3, strict: true });
 }
 
 #[test]
@@ -92,26 +78,13 @@ fn a_standard_variable_counts_less_than_anything_of_ours() {
     let file = write("[server]\nlisten = \"file\"\n");
     let standard = [("STANDARD_LISTEN", "standard")];
 
-    assert_eq!(
-        from(None, &standard, &[]).unwrap().server.listen,
-        "standard"
-    );
-    assert_eq!(
-        from(Some(file.path()), &standard, &[])
-            .unwrap()
-            .server
-            .listen,
-        "file"
-    );
+    assert_eq!(from(None, &standard, &[]).unwrap().server.listen, "standard");
+    assert_eq!(from(Some(file.path()), &standard, &[]).unwrap().server.listen, "file");
 }
 
 #[test]
 fn other_variables_of_the_environment_are_left_alone() {
-    let variables = [
-        ("TRESTLE_ENDPOINT", "http://x"),
-        ("PATH", "/bin"),
-        ("TRESTLE", "x"),
-    ];
+    let variables = [("TRESTLE_ENDPOINT", "http://x"), ("PATH", "/bin"), ("TRESTLE", "x")];
 
     assert_eq!(from(None, &variables, &[]).unwrap(), defaults());
 }
@@ -120,12 +93,7 @@ fn other_variables_of_the_environment_are_left_alone() {
 fn every_unknown_key_is_named_wherever_it_comes_from() {
     let file = write("[server]\nlistn = \"x\"\n[nothing]\nkey = 1\n");
 
-    let error = from(
-        Some(file.path()),
-        &[("TRESTLE__LIMITS__CALL_MAX", "3")],
-        &[],
-    )
-    .unwrap_err();
+    let error = from(Some(file.path()), &[("TRESTLE__LIMITS__CALL_MAX", "3")], &[]).unwrap_err();
 
     let ConfigError::UnknownKeys { mut keys } = error else {
         panic!("{error}");
@@ -147,17 +115,9 @@ fn a_file_that_is_absent_or_malformed_is_named() {
 
     let error = from(Some(malformed.path()), &[], &[]).unwrap_err();
     assert!(matches!(error, ConfigError::Malformed(_)), "{error:?}");
-    assert!(
-        error
-            .to_string()
-            .contains(malformed.path().to_str().unwrap()),
-        "{error}"
-    );
+    assert!(error.to_string().contains(malformed.path().to_str().unwrap()), "{error}");
     let error = from(Some(Path::new("/nowhere/at-all.toml")), &[], &[]).unwrap_err();
-    assert!(
-        error.to_string().contains("/nowhere/at-all.toml"),
-        "{error}"
-    );
+    assert!(error.to_string().contains("/nowhere/at-all.toml"), "{error}");
 }
 
 #[test]

@@ -13,18 +13,11 @@ use trestle_service::layer::CallService;
 const TABLE: &str = "trestle.table.v1.TableService";
 
 fn about(service: &str) -> HealthCheckRequest {
-    HealthCheckRequest {
-        service: service.to_owned(),
-    }
+    HealthCheckRequest { service: service.to_owned() }
 }
 
 async fn status(client: &mut HealthClient<CallService>, service: &str) -> ServingStatus {
-    client
-        .check(about(service))
-        .await
-        .unwrap()
-        .get_ref()
-        .status()
+    client.check(about(service)).await.unwrap().get_ref().status()
 }
 
 #[tokio::test]
@@ -32,9 +25,7 @@ async fn a_broken_part_breaks_the_whole_until_it_is_mended() {
     let health = Health::of(&[TABLE, "other"]).await;
     let mut client = HealthClient::new(health.service());
 
-    health
-        .report(TABLE, Some("storage stopped".to_owned()))
-        .await;
+    health.report(TABLE, Some("storage stopped".to_owned())).await;
     assert_eq!(status(&mut client, TABLE).await, ServingStatus::NotServing);
     assert_eq!(status(&mut client, "").await, ServingStatus::NotServing);
     assert_eq!(status(&mut client, "other").await, ServingStatus::Serving);

@@ -1,11 +1,6 @@
 //! The runtime as its users see it: configuration from real files, listeners on real sockets.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    clippy::panic,
-    reason = "tests"
-)]
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
 
 mod admin;
 mod config;

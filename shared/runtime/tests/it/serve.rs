@@ -12,11 +12,8 @@ use trestle_service::{
     upstream::{Remote, Upstream},
 };
 
-const BOUNDS: Bounds = Bounds {
-    connections_max: 2,
-    streams_max: 100,
-    drain_within: Duration::from_secs(10),
-};
+const BOUNDS: Bounds =
+    Bounds { connections_max: 2, streams_max: 100, drain_within: Duration::from_secs(10) };
 
 struct Server {
     address: SocketAddr,
@@ -44,13 +41,7 @@ async fn server(bounds: Bounds) -> Server {
     let address = listener.local_addr().unwrap();
     let stop = CancellationToken::new();
     let serving = tokio::spawn(serve(listener, service, bounds, stop.clone()));
-    Server {
-        address,
-        stop,
-        serving,
-        arrived,
-        finish,
-    }
+    Server { address, stop, serving, arrived, finish }
 }
 
 /// Calls over a connection of its own.
@@ -83,10 +74,7 @@ async fn a_call_in_flight_finishes_while_new_connections_are_refused() {
 
 #[tokio::test]
 async fn a_call_that_does_not_finish_is_cut_and_its_outcome_is_unknown() {
-    let bounds = Bounds {
-        drain_within: Duration::from_millis(50),
-        ..BOUNDS
-    };
+    let bounds = Bounds { drain_within: Duration::from_millis(50), ..BOUNDS };
     let server = server(bounds).await;
     let in_flight = call(server.address);
     server.arrived.notified().await;

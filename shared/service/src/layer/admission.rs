@@ -36,10 +36,7 @@ impl AdmissionLayer {
     #[must_use]
     pub fn new(calls_max: usize) -> Self {
         let calls_max = calls_max.min(Semaphore::MAX_PERMITS);
-        Self {
-            places: Arc::new(Semaphore::new(calls_max)),
-            calls_max,
-        }
+        Self { places: Arc::new(Semaphore::new(calls_max)), calls_max }
     }
 }
 
@@ -81,12 +78,7 @@ where
         };
         let answer = self.inner.call(request);
         Box::pin(async move {
-            let held = |body| {
-                Body::new(Held {
-                    body,
-                    _place: place,
-                })
-            };
+            let held = |body| Body::new(Held { body, _place: place });
             Ok(answer.await?.map(held))
         })
     }

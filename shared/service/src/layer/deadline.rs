@@ -93,11 +93,7 @@ where
             };
             let limited = |body| {
                 let clock = Box::pin(sleep_until(started + asked));
-                Body::new(Limited {
-                    body: Some(body),
-                    clock,
-                    limit: asked,
-                })
+                Body::new(Limited { body: Some(body), clock, limit: asked })
             };
             Ok(answer.map(limited))
         })
@@ -201,18 +197,7 @@ mod tests {
         for (text, millis) in read {
             assert_eq!(parse(text), Some(Duration::from_millis(millis)), "{text}");
         }
-        for text in [
-            "",
-            "S",
-            "1",
-            "1s",
-            "-1S",
-            "+1S",
-            "1.5S",
-            "100000000S",
-            "1Sé",
-            "é",
-        ] {
+        for text in ["", "S", "1", "1s", "-1S", "+1S", "1.5S", "100000000S", "1Sé", "é"] {
             assert_eq!(parse(text), None, "{text}");
         }
     }

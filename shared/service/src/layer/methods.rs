@@ -32,10 +32,7 @@ impl Methods {
                 }
             }
         }
-        Ok(Self {
-            labels: Arc::new(labels),
-            unknown: UNKNOWN.into(),
-        })
+        Ok(Self { labels: Arc::new(labels), unknown: UNKNOWN.into() })
     }
 
     /// The label of a path: `package.Service/Method`, or `_OTHER`.

@@ -157,9 +157,7 @@ async fn a_stream_ends_at_the_clients_deadline_but_not_at_the_cap() {
 async fn a_stream_that_is_always_ready_ends_at_the_deadline_too() {
     let service = before(DeadlineLayer::new(Duration::from_secs(1)), |_| {
         let frames = stream::repeat_with(|| data("more")).take(10_000);
-        ready(streaming(
-            frames.chain(stream::iter([end(&Status::ok(""))])),
-        ))
+        ready(streaming(frames.chain(stream::iter([end(&Status::ok(""))]))))
     });
     let answer = ask(&service, &[("grpc-timeout", "1S")]).await;
     tokio::time::advance(Duration::from_secs(2)).await;
@@ -175,11 +173,7 @@ async fn a_malformed_deadline_is_refused() {
     let status = status(ask(&service, &[("grpc-timeout", "soon")]).await).await;
 
     assert_eq!(status.code(), Code::InvalidArgument);
-    assert!(
-        status.message().contains("grpc-timeout"),
-        "{}",
-        status.message()
-    );
+    assert!(status.message().contains("grpc-timeout"), "{}", status.message());
 }
 
 #[tokio::test]
@@ -198,18 +192,8 @@ async fn a_call_holds_its_place_until_its_body_ends() {
     assert_eq!(refused.code(), Code::ResourceExhausted);
     assert_eq!(reason(&refused), "SERVER_BUSY");
     let details = refused.get_error_details();
-    assert!(
-        details
-            .retry_info()
-            .expect("retry info")
-            .retry_delay
-            .is_some()
-    );
-    assert_eq!(
-        again.code(),
-        Code::Ok,
-        "an abandoned answer keeps its place"
-    );
+    assert!(details.retry_info().expect("retry info").retry_delay.is_some());
+    assert_eq!(again.code(), Code::Ok, "an abandoned answer keeps its place");
 }
 
 #[tokio::test]
@@ -226,9 +210,7 @@ async fn a_call_that_is_dropped_gives_its_place_back() {
 #[tokio::test]
 async fn a_panic_anywhere_in_a_call_is_an_internal_error_without_its_text() {
     let panics: [CallService; 3] = [
-        before(PanicLayer, |_| -> std::future::Ready<Response> {
-            panic!("secret")
-        }),
+        before(PanicLayer, |_| -> std::future::Ready<Response> { panic!("secret") }),
         before(PanicLayer, |_| async { panic!("secret") }),
         before(PanicLayer, |_| {
             let frames =
@@ -251,9 +233,7 @@ const TOO_LARGE: &str =
 #[tokio::test]
 async fn a_message_that_is_too_large_is_an_invalid_argument_in_headers_and_trailers() {
     let too_large = || Status::out_of_range(TOO_LARGE);
-    let at_once = before(MessageSizeLayer::new(8), move |_| {
-        ready(too_large().into_http())
-    });
+    let at_once = before(MessageSizeLayer::new(8), move |_| ready(too_large().into_http()));
     let later = before(MessageSizeLayer::new(8), move |_| {
         ready(streaming(stream::iter([data("a"), end(&too_large())])))
     });
@@ -274,18 +254,13 @@ async fn other_answers_pass_the_message_size_layer_as_they_are() {
 
     let status = status(ask(&service, &[]).await).await;
 
-    assert_eq!(
-        (status.code(), status.message()),
-        (Code::OutOfRange, "past the end")
-    );
+    assert_eq!((status.code(), status.message()), (Code::OutOfRange, "past the end"));
 }
 
 #[tokio::test]
 async fn what_a_client_claims_to_be_is_replaced() {
     let account = AccountName::development();
-    let layer = CallerLayer::new(Caller {
-        account: account.clone(),
-    });
+    let layer = CallerLayer::new(Caller { account: account.clone() });
     let service = before(layer, |request: Request| {
         let mut answer = Response::new(Body::empty());
         *answer.headers_mut() = request.headers().clone();
@@ -340,17 +315,11 @@ async fn a_request_id_is_taken_or_made_then_passed_on_and_echoed() {
 #[tokio::test]
 async fn a_call_is_counted_once_with_its_code_when_its_answer_ends() {
     let (layer, registry, _meters) = tracing_layer();
-    let service = before(layer, |_| {
-        ready(streaming(stream::iter([
-            data("a"),
-            end(&Status::aborted("no")),
-        ])))
-    });
+    let service =
+        before(layer, |_| ready(streaming(stream::iter([data("a"), end(&Status::aborted("no"))]))));
     let text = || {
         let families = registry.gather();
-        prometheus::TextEncoder::new()
-            .encode_to_string(&families)
-            .expect("text")
+        prometheus::TextEncoder::new().encode_to_string(&families).expect("text")
     };
 
     let answer = ask(&service, &[]).await;
@@ -359,18 +328,9 @@ async fn a_call_is_counted_once_with_its_code_when_its_answer_ends() {
     drop(ask(&service, &[]).await);
     let over = text();
 
-    assert!(
-        open.contains("active_calls{otel_scope_name=\"test\"} 1"),
-        "{open}"
-    );
-    assert!(
-        !open.contains("rpc_server_call_duration_seconds_count"),
-        "{open}"
-    );
-    assert!(
-        over.contains("active_calls{otel_scope_name=\"test\"} 0"),
-        "{over}"
-    );
+    assert!(open.contains("active_calls{otel_scope_name=\"test\"} 1"), "{open}");
+    assert!(!open.contains("rpc_server_call_duration_seconds_count"), "{open}");
+    assert!(over.contains("active_calls{otel_scope_name=\"test\"} 0"), "{over}");
     for code in ["ABORTED", "CANCELLED"] {
         let counted = |line: &str| {
             line.starts_with("rpc_server_call_duration_seconds_count")

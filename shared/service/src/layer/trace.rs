@@ -56,9 +56,7 @@ impl TraceLayer {
             active: semconv::active_calls(meter),
             random,
         };
-        Self {
-            shared: Arc::new(shared),
-        }
+        Self { shared: Arc::new(shared) }
     }
 }
 
@@ -103,11 +101,7 @@ where
             call.ended_by(answer.headers());
             Ok(answer.map(|body| Body::new(Traced { body, call })))
         };
-        if span.is_disabled() {
-            Box::pin(answering)
-        } else {
-            Box::pin(answering.instrument(span))
-        }
+        if span.is_disabled() { Box::pin(answering) } else { Box::pin(answering.instrument(span)) }
     }
 }
 
@@ -164,15 +158,7 @@ struct Call {
 impl Call {
     fn start(shared: Arc<Shared>, method: Arc<str>, id: HeaderValue, span: Span) -> Self {
         shared.active.add(1, &[]);
-        Self {
-            shared,
-            method,
-            id,
-            span,
-            started: Instant::now(),
-            code: None,
-            message: None,
-        }
+        Self { shared, method, id, span, started: Instant::now(), code: None, message: None }
     }
 
     /// Notes how the call ended, where these headers or trailers say so.
@@ -212,10 +198,7 @@ impl Drop for Call {
 
 /// Whether a code says that the server, not the client, has to do something about it.
 fn is_servers_fault(code: Code) -> bool {
-    matches!(
-        code,
-        Code::Unknown | Code::Internal | Code::Unavailable | Code::DataLoss
-    )
+    matches!(code, Code::Unknown | Code::Internal | Code::Unavailable | Code::DataLoss)
 }
 
 /// The name of a code as telemetry writes it.

@@ -38,9 +38,7 @@ impl Chunk {
     /// The entities, decoded again: needed for few chunks only.
     pub(super) fn entities(&self) -> Vec<Entity> {
         match ImportEntitiesRequest::decode(self.message.clone()) {
-            Ok(ImportEntitiesRequest {
-                message: Some(Message::Chunk(chunk)),
-            }) => chunk.entities,
+            Ok(ImportEntitiesRequest { message: Some(Message::Chunk(chunk)) }) => chunk.entities,
             _ => Vec::new(),
         }
     }
@@ -69,10 +67,7 @@ pub(super) fn produce(
             Err(error) => break Some(Stop::File(reader.position().line, error)),
         };
         match row {
-            Row {
-                line,
-                entity: Err(error),
-            } if !keep_going => break Some(Stop::Row(line, error)),
+            Row { line, entity: Err(error) } if !keep_going => break Some(Stop::Row(line, error)),
             Row { line, entity } => {
                 let size = entity.as_ref().map_or(0, prost::Message::encoded_len);
                 if building.is_full(size) && chunks.blocking_send(Ok(building.take())).is_err() {
@@ -100,9 +95,7 @@ struct Building {
 
 impl Building {
     fn rows(&self) -> usize {
-        self.entities
-            .len()
-            .saturating_add(self.chunk.malformed.len())
+        self.entities.len().saturating_add(self.chunk.malformed.len())
     }
 
     fn is_full(&self, next: usize) -> bool {
@@ -177,10 +170,8 @@ mod tests {
         let value = "x".repeat(300_000);
         let text: String = (0..4).map(|key| row(key, &value)).collect();
 
-        let sizes: Vec<_> = chunks_of(&text, false)
-            .into_iter()
-            .map(|chunk| chunk.unwrap().lines.len())
-            .collect();
+        let sizes: Vec<_> =
+            chunks_of(&text, false).into_iter().map(|chunk| chunk.unwrap().lines.len()).collect();
 
         assert_eq!(sizes, [3, 1]);
     }

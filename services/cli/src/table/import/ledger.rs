@@ -45,13 +45,7 @@ pub(super) struct Notes {
 
 impl Notes {
     pub(super) fn new(job: Job) -> Self {
-        Self {
-            job,
-            done: Position::default(),
-            written: 0,
-            present: 0,
-            failed: 0,
-        }
+        Self { job, done: Position::default(), written: 0, present: 0, failed: 0 }
     }
 }
 
@@ -123,8 +117,7 @@ impl Ledger {
         }
         self.last = chunk.end;
         self.progress.set_position(chunk.end.byte);
-        self.progress
-            .set_message(format!("{} rows", thousands(chunk.end.row)));
+        self.progress.set_message(format!("{} rows", thousands(chunk.end.row)));
         if !self.is_halted() {
             self.notes.done = chunk.end;
             if self.saved.elapsed() >= NOTES_EVERY {
@@ -152,8 +145,7 @@ impl Ledger {
             notes.failed = notes.failed.saturating_sub(self.failed_now);
         }
         if let Err(error) = files::save(path, &notes) {
-            self.progress
-                .suspend(|| eprintln!("warning: cannot be resumed: {error}"));
+            self.progress.suspend(|| eprintln!("warning: cannot be resumed: {error}"));
             self.notes_path = None;
         }
         self.saved = Instant::now();

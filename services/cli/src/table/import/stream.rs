@@ -103,19 +103,10 @@ impl Import {
         }
         let mut client = RawClient::new(self.session.channel());
         let requests = ReceiverStream::new(requests);
-        let mut answers = client
-            .both_stream(Method::IMPORT_ENTITIES, requests)
-            .await?;
+        let mut answers = client.both_stream(Method::IMPORT_ENTITIES, requests).await?;
         loop {
-            while self
-                .waiting
-                .front()
-                .is_some_and(|chunk| chunk.lines.is_empty())
-            {
-                self.waiting
-                    .pop_front()
-                    .iter()
-                    .for_each(|chunk| ledger.book(chunk, Vec::new()));
+            while self.waiting.front().is_some_and(|chunk| chunk.lines.is_empty()) {
+                self.waiting.pop_front().iter().for_each(|chunk| ledger.book(chunk, Vec::new()));
             }
             self.drained |= ledger.is_halted();
             if self.drained && self.waiting.is_empty() {
@@ -190,12 +181,7 @@ impl Import {
             return Err(status_of(error));
         }
         let compare = self.verify.is_some_and(|resumed| resumed || chunk.replayed);
-        let mut entities = if compare {
-            chunk.entities()
-        } else {
-            Vec::new()
-        }
-        .into_iter();
+        let mut entities = if compare { chunk.entities() } else { Vec::new() }.into_iter();
         let judged = results.into_iter().map(|result| {
             let sent = entities.next();
             async move {
@@ -211,10 +197,7 @@ impl Import {
                 }
             }
         });
-        futures::stream::iter(judged)
-            .buffered(COMPARISONS_MAX)
-            .try_collect()
-            .await
+        futures::stream::iter(judged).buffered(COMPARISONS_MAX).try_collect().await
     }
 
     /// Whether the stored entity is the one that was sent.
@@ -265,11 +248,7 @@ fn status_of(error: &RpcStatus) -> Status {
         code @ (Code::Unavailable | Code::ResourceExhausted) => code,
         _ => Code::Unavailable,
     };
-    let details = error
-        .details
-        .first()
-        .map(|_| error.encode_to_vec())
-        .unwrap_or_default();
+    let details = error.details.first().map(|_| error.encode_to_vec()).unwrap_or_default();
     Status::with_details(code, error.message.clone(), details.into())
 }
 
@@ -281,11 +260,7 @@ fn describe(error: &RpcStatus) -> String {
         None => errors::code_name(Code::from(error.code)).to_owned(),
     };
     let mut text = format!("{reason}: {}", error.message);
-    for violation in details
-        .bad_request()
-        .iter()
-        .flat_map(|bad| &bad.field_violations)
-    {
+    for violation in details.bad_request().iter().flat_map(|bad| &bad.field_violations) {
         let rule = format!("{}: {}", violation.field, violation.description);
         if rule != error.message {
             text.push_str("; ");

@@ -8,51 +8,29 @@ type Edges = (Option<(&'static str, bool)>, Option<(&'static str, bool)>);
 #[test]
 fn names_are_bounded_in_lower_case() {
     let table: [(&str, Edges); 8] = [
-        (
-            "TableName eq 'Log'",
-            (Some(("log", true)), Some(("log", true))),
-        ),
-        (
-            "TableName ge 'LOG' and TableName lt 'loH'",
-            (Some(("log", true)), Some(("loh", false))),
-        ),
+        ("TableName eq 'Log'", (Some(("log", true)), Some(("log", true)))),
+        ("TableName ge 'LOG' and TableName lt 'loH'", (Some(("log", true)), Some(("loh", false)))),
         ("'a' lt TableName", (Some(("a", false)), None)),
         ("not (TableName gt 'm')", (None, Some(("m", true)))),
-        (
-            "TableName eq 'c' or TableName eq 'A'",
-            (Some(("a", true)), Some(("c", true))),
-        ),
+        ("TableName eq 'c' or TableName eq 'A'", (Some(("a", true)), Some(("c", true)))),
         ("TableName ne 'a'", (None, None)),
-        (
-            "not (TableName lt 'b' or TableName gt 'c')",
-            (Some(("b", true)), Some(("c", true))),
-        ),
+        ("not (TableName lt 'b' or TableName gt 'c')", (Some(("b", true)), Some(("c", true)))),
         ("true", (None, None)),
     ];
 
     for (text, (start, end)) in table {
         let filter = NameFilter::parse(text).unwrap().unwrap();
         let edge = |edge: Option<(&str, bool)>| {
-            edge.map(|(name, inclusive)| NameEdge {
-                name: name.to_owned(),
-                inclusive,
-            })
+            edge.map(|(name, inclusive)| NameEdge { name: name.to_owned(), inclusive })
         };
-        let expected = NameRange {
-            start: edge(start),
-            end: edge(end),
-        };
+        let expected = NameRange { start: edge(start), end: edge(end) };
         assert_eq!(filter.range(), Some(&expected), "{text}");
     }
 }
 
 #[test]
 fn a_filter_that_contradicts_itself_has_no_range() {
-    for text in [
-        "TableName gt 'b' and TableName lt 'a'",
-        "false",
-        "not (true)",
-    ] {
+    for text in ["TableName gt 'b' and TableName lt 'a'", "false", "not (true)"] {
         let filter = NameFilter::parse(text).unwrap().unwrap();
         assert_eq!(filter.range(), None, "{text}");
         assert!(!filter.matches("a"));
@@ -65,14 +43,8 @@ fn names_match_without_regard_to_case() {
 
     assert!(matches("TableName eq 'MyTable'", "mytable"));
     assert!(!matches("TableName eq 'MyTable'", "mytables"));
-    assert!(matches(
-        "TableName ge 'L' and not (TableName eq 'Log1')",
-        "log2"
-    ));
-    assert!(!matches(
-        "TableName ge 'L' and not (TableName eq 'Log1')",
-        "log1"
-    ));
+    assert!(matches("TableName ge 'L' and not (TableName eq 'Log1')", "log2"));
+    assert!(!matches("TableName ge 'L' and not (TableName eq 'Log1')", "log1"));
     assert!(matches("TableName gt 5 and TableName ne 5", "a"));
 }
 

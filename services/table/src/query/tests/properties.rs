@@ -79,10 +79,7 @@ fn whole(value: &Value) -> Option<i128> {
     }
 }
 
-#[expect(
-    clippy::cast_possible_truncation,
-    reason = "the samples are small or cut off above"
-)]
+#[expect(clippy::cast_possible_truncation, reason = "the samples are small or cut off above")]
 fn naive_order(value: &Value, literal: &Value) -> Option<Ordering> {
     let rank = |value: &Value| match value {
         Value::Boolean(_) => 0,
@@ -103,12 +100,7 @@ fn naive_order(value: &Value, literal: &Value) -> Option<Ordering> {
         (Value::Binary(a), Value::Binary(b)) => Some(a.cmp(b)),
         (Value::Double(a), Value::Double(b)) => a.partial_cmp(b),
         _ if rank(value) != rank(literal) => Some(rank(value).cmp(&rank(literal))),
-        _ => match (
-            whole(value),
-            quarters(value),
-            whole(literal),
-            quarters(literal),
-        ) {
+        _ => match (whole(value), quarters(value), whole(literal), quarters(literal)) {
             (Some(a), _, Some(b), _) => Some(a.cmp(&b)),
             (Some(a), _, _, Some(b)) => Some(scaled_whole(a).cmp(&scaled(b))),
             (_, Some(a), Some(b), _) => Some(scaled(a).cmp(&scaled_whole(b))),
@@ -134,17 +126,9 @@ fn naive_matches(expr: &Expr, entity: &Entity, written_at: Ticks) -> bool {
     match expr {
         Expr::Constant(truth) => *truth,
         Expr::Not(inner) => !naive_matches(inner, entity, written_at),
-        Expr::And(parts) => parts
-            .iter()
-            .all(|part| naive_matches(part, entity, written_at)),
-        Expr::Or(parts) => parts
-            .iter()
-            .any(|part| naive_matches(part, entity, written_at)),
-        Expr::Compare(Comparison {
-            property,
-            operator,
-            literal,
-        }) => {
+        Expr::And(parts) => parts.iter().all(|part| naive_matches(part, entity, written_at)),
+        Expr::Or(parts) => parts.iter().any(|part| naive_matches(part, entity, written_at)),
+        Expr::Compare(Comparison { property, operator, literal }) => {
             let value = match property.as_str() {
                 "PartitionKey" => Some(Value::String(entity.key.partition_key.clone())),
                 "RowKey" => Some(Value::String(entity.key.row_key.clone())),
@@ -188,10 +172,7 @@ fn planned_matches(plan: &Plan, entity: &Entity, written_at: Ticks) -> Result<bo
     let in_range = is_within(&entity.key, range.start.as_ref(), Ordering::Greater)
         && is_within(&entity.key, range.end.as_ref(), Ordering::Less);
     let encoded = wire(&seal(&encode_body(entity), written_at))?;
-    let residual = plan
-        .residual
-        .as_ref()
-        .map_or(Ok(true), |filter| filter.matches(&encoded));
+    let residual = plan.residual.as_ref().map_or(Ok(true), |filter| filter.matches(&encoded));
     Ok(in_range && residual?)
 }
 

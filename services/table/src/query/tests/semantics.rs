@@ -12,25 +12,16 @@ use crate::{
 };
 
 fn encoded(properties: &[(&str, Value)]) -> Bytes {
-    let key = EntityKey {
-        partition_key: "p".to_owned(),
-        row_key: "r".to_owned(),
-    };
-    let mut properties: Vec<_> = properties
-        .iter()
-        .map(|(name, value)| ((*name).to_owned(), value.clone()))
-        .collect();
+    let key = EntityKey { partition_key: "p".to_owned(), row_key: "r".to_owned() };
+    let mut properties: Vec<_> =
+        properties.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
     properties.sort_by(|a, b| a.0.cmp(&b.0));
     let written_at = parse_time("2026-01-31T08:00:00Z").unwrap();
     wire(&seal(&encode_body(&Entity { key, properties }), written_at)).unwrap()
 }
 
 fn matches(filter: &str, properties: &[(&str, Value)]) -> bool {
-    Filter::parse(filter)
-        .unwrap()
-        .unwrap()
-        .matches(&encoded(properties))
-        .unwrap()
+    Filter::parse(filter).unwrap().unwrap().matches(&encoded(properties)).unwrap()
 }
 
 /// Checks all operators: the value is expected to be `lt`, `eq` or `gt`, or neither (`none`).
@@ -45,10 +36,7 @@ fn assert_compares(value: &Value, literal: &str, expected: &str) {
         let filter = format!("v {operator} {literal}");
         let found = matches(&filter, &[("v", value.clone())]);
         assert_eq!(found, holding.contains(&operator), "{value:?}: {filter}");
-        assert_eq!(
-            matches(&format!("not ({filter})"), &[("v", value.clone())]),
-            !found
-        );
+        assert_eq!(matches(&format!("not ({filter})"), &[("v", value.clone())]), !found);
     }
 }
 
@@ -67,11 +55,7 @@ fn values_of_one_type_compare_naturally() {
     assert_compares(&Value::Int64(i64::MAX), "9223372036854775806L", "gt");
     assert_compares(&Value::Double(-0.0), "0.0", "eq");
     assert_compares(&Value::Double(f64::INFINITY), "1e308", "gt");
-    assert_compares(
-        &time("2026-01-31T08:00:00.0000001Z"),
-        "datetime'2026-01-31T08:00:00Z'",
-        "gt",
-    );
+    assert_compares(&time("2026-01-31T08:00:00.0000001Z"), "datetime'2026-01-31T08:00:00Z'", "gt");
     assert_compares(&binary(b"\xFF"), "X'00ff'", "gt");
     assert_compares(&binary(b"ab"), "X'616263'", "lt");
     let guid = Value::Guid(Uuid::from_u128(0xAB << 120));
@@ -102,18 +86,10 @@ fn numbers_of_different_types_compare_by_exact_value() {
     assert_compares(&Value::Double(-5.5), "-5L", "lt");
     // 2^53 + 1 is no double; rounding would make it equal.
     assert_compares(&Value::Int64(TWO_53 + 1), "9007199254740992.0", "gt");
-    assert_compares(
-        &Value::Double(9_007_199_254_740_992.0),
-        "9007199254740993L",
-        "lt",
-    );
+    assert_compares(&Value::Double(9_007_199_254_740_992.0), "9007199254740993L", "lt");
     assert_compares(&Value::Int64(i64::MAX), "9223372036854775808.0", "lt");
     assert_compares(&Value::Int64(i64::MIN), "-9223372036854775808.0", "eq");
-    assert_compares(
-        &Value::Double(f64::NEG_INFINITY),
-        "-9223372036854775808L",
-        "lt",
-    );
+    assert_compares(&Value::Double(f64::NEG_INFINITY), "-9223372036854775808L", "lt");
 }
 
 #[test]
@@ -128,14 +104,8 @@ fn values_of_other_types_are_ordered_by_type() {
     let ascending = [
         (Value::Boolean(true), "true"),
         (Value::Double(1e300), "9223372036854775807L"),
-        (
-            Value::DateTime(Ticks::MAX),
-            "datetime'1601-01-01T00:00:00Z'",
-        ),
-        (
-            Value::Guid(Uuid::max()),
-            "guid'00000000-0000-0000-0000-000000000000'",
-        ),
+        (Value::DateTime(Ticks::MAX), "datetime'1601-01-01T00:00:00Z'"),
+        (Value::Guid(Uuid::max()), "guid'00000000-0000-0000-0000-000000000000'"),
         (Value::Binary(Bytes::from_static(b"\xFF")), "X''"),
         (text(""), "''"),
     ];
@@ -155,10 +125,7 @@ fn values_of_other_types_are_ordered_by_type() {
 fn a_missing_property_fulfils_no_comparison_and_its_negation_always() {
     for operator in ["eq", "ne", "gt", "ge", "lt", "le"] {
         assert!(!matches(&format!("v {operator} ''"), &[]), "{operator}");
-        assert!(
-            matches(&format!("not (v {operator} '')"), &[]),
-            "{operator}"
-        );
+        assert!(matches(&format!("not (v {operator} '')"), &[]), "{operator}");
     }
     assert!(!matches("v", &[]));
     assert!(matches("not v", &[]));
@@ -176,24 +143,14 @@ fn a_property_alone_is_true_only_as_the_boolean_true() {
 fn keys_and_the_timestamp_are_properties_like_others() {
     assert!(matches("PartitionKey eq 'p' and RowKey gt 'q'", &[]));
     assert!(!matches("RowKey eq 'R'", &[]));
-    assert!(matches(
-        "Timestamp eq datetime'2026-01-31T08:00:00Z'",
-        &[("z", Value::Int32(1))]
-    ));
+    assert!(matches("Timestamp eq datetime'2026-01-31T08:00:00Z'", &[("z", Value::Int32(1))]));
     assert!(!matches("Timestamp gt datetime'2026-01-31T08:00:00Z'", &[]));
-    assert!(matches(
-        "Timestamp lt '' and PartitionKey gt 5 and PartitionKey ne 5",
-        &[]
-    ));
+    assert!(matches("Timestamp lt '' and PartitionKey gt 5 and PartitionKey ne 5", &[]));
 }
 
 #[test]
 fn conditions_combine_by_two_valued_logic() {
-    let entity = [
-        ("a", Value::Int32(1)),
-        ("b", text("x")),
-        ("c", Value::Boolean(false)),
-    ];
+    let entity = [("a", Value::Int32(1)), ("b", text("x")), ("c", Value::Boolean(false))];
     let table = [
         ("a eq 1 and b eq 'x'", true),
         ("a eq 1 and c", false),
@@ -216,16 +173,10 @@ fn conditions_combine_by_two_valued_logic() {
 #[test]
 fn filters_over_many_properties_find_each() {
     let names: Vec<_> = (0..60).map(|index| format!("p{index}")).collect();
-    let entity: Vec<_> = names
-        .iter()
-        .zip(0..)
-        .map(|(name, number)| (name.as_str(), Value::Int32(number)))
-        .collect();
-    let each: Vec<_> = names
-        .iter()
-        .zip(0..)
-        .map(|(name, number)| format!("{name} eq {number}"))
-        .collect();
+    let entity: Vec<_> =
+        names.iter().zip(0..).map(|(name, number)| (name.as_str(), Value::Int32(number))).collect();
+    let each: Vec<_> =
+        names.iter().zip(0..).map(|(name, number)| format!("{name} eq {number}")).collect();
 
     assert!(matches(&each.join(" and "), &entity));
     assert!(!matches(&each.join(" and "), &entity[1..]));

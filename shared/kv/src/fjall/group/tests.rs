@@ -9,16 +9,8 @@ use crate::fjall::options::FjallOptions;
 type Waiter = oneshot::Receiver<Result<(), CommitError>>;
 
 fn shared(directory: &tempfile::TempDir) -> Shared {
-    let keyspaces = vec![
-        Keyspace {
-            name: "a",
-            kinds: 1..=1,
-        },
-        Keyspace {
-            name: "b",
-            kinds: 2..=2,
-        },
-    ];
+    let keyspaces =
+        vec![Keyspace { name: "a", kinds: 1..=1 }, Keyspace { name: "b", kinds: 2..=2 }];
     open(&FjallOptions::new(directory.path(), keyspaces)).unwrap()
 }
 
@@ -27,19 +19,13 @@ fn key(name: &str) -> Bytes {
 }
 
 fn put(name: &str, value: &'static str) -> Write {
-    Write::Put {
-        key: key(name),
-        value: value.into(),
-    }
+    Write::Put { key: key(name), value: value.into() }
 }
 
 fn job(reads: &[&str], writes: Vec<Write>) -> (Job, Waiter) {
     let (answer, waiter) = oneshot::channel();
     let reads = reads.iter().map(|name| key(name)).collect();
-    let change = Change {
-        reads,
-        decide: Box::new(move |_| writes.clone()),
-    };
+    let change = Change { reads, decide: Box::new(move |_| writes.clone()) };
     (Job { change, answer }, waiter)
 }
 
@@ -77,14 +63,8 @@ fn after_a_failed_write_writers_do_not_know_and_others_have_written_nothing() {
     let mut depends = admit(&mut group, &shared, &["k"], vec![]);
     group.finish(&Outcome::Unknown("broken".into()));
 
-    assert!(matches!(
-        writer.try_recv(),
-        Ok(Err(CommitError::Unknown { .. }))
-    ));
-    assert!(matches!(
-        depends.try_recv(),
-        Ok(Err(CommitError::Stopped { .. }))
-    ));
+    assert!(matches!(writer.try_recv(), Ok(Err(CommitError::Unknown { .. }))));
+    assert!(matches!(depends.try_recv(), Ok(Err(CommitError::Stopped { .. }))));
 }
 
 #[test]
@@ -96,10 +76,7 @@ fn a_database_that_refused_before_writing_leaves_no_doubt() {
     let mut writer = admit(&mut group, &shared, &[], vec![put("k", "1")]);
     group.finish(&Outcome::Refused("poisoned".into()));
 
-    assert!(matches!(
-        writer.try_recv(),
-        Ok(Err(CommitError::Stopped { .. }))
-    ));
+    assert!(matches!(writer.try_recv(), Ok(Err(CommitError::Stopped { .. }))));
 }
 
 #[test]
@@ -108,17 +85,11 @@ fn a_change_that_fails_contributes_nothing_and_the_others_go_on() {
     let shared = shared(&directory);
     let mut group = Group::default();
 
-    let homeless = Write::Put {
-        key: Bytes::from_static(&[9]),
-        value: Bytes::new(),
-    };
+    let homeless = Write::Put { key: Bytes::from_static(&[9]), value: Bytes::new() };
     let mut failing = admit(&mut group, &shared, &[], vec![put("k", "1"), homeless]);
     let mut fine = admit(&mut group, &shared, &[], vec![put("l", "2")]);
 
-    assert!(matches!(
-        failing.try_recv(),
-        Ok(Err(CommitError::Refused { .. }))
-    ));
+    assert!(matches!(failing.try_recv(), Ok(Err(CommitError::Refused { .. }))));
     assert!(fine.try_recv().is_err());
     let pending: Vec<_> = group.drain_writes().collect();
     assert_eq!(pending, [(key("l"), Some("2".into()))]);
@@ -138,15 +109,7 @@ fn a_group_is_full_at_its_number_of_changes_or_bytes() {
         .collect();
     let mut big = Group::default();
     let value = Bytes::from(vec![0; BYTES_MAX - 3]);
-    let _waiter = admit(
-        &mut big,
-        &shared,
-        &[],
-        vec![Write::Put {
-            key: key("k"),
-            value,
-        }],
-    );
+    let _waiter = admit(&mut big, &shared, &[], vec![Write::Put { key: key("k"), value }]);
 
     assert!(many.is_full());
     assert_eq!(many.writers(), waiters.len());
@@ -161,11 +124,7 @@ fn a_heartbeat_goes_with_the_next_group_to_every_keyspace_and_once_a_tick() {
     let shared = Arc::new(shared(&directory));
     let beats = |shared: &Shared| -> Vec<Option<u8>> {
         let beat = |tree: &crate::fjall::shared::Tree| tree.handle.get(HEARTBEAT_KEY).unwrap();
-        shared
-            .trees
-            .iter()
-            .map(|tree| beat(tree).map(|value| value[7]))
-            .collect()
+        shared.trees.iter().map(|tree| beat(tree).map(|value| value[7])).collect()
     };
     let commit = {
         let (queue, jobs) = tokio::sync::mpsc::channel(8);
@@ -178,18 +137,12 @@ fn a_heartbeat_goes_with_the_next_group_to_every_keyspace_and_once_a_tick() {
         }
     };
 
-    assert_eq!(
-        beats(&shared),
-        [None, None],
-        "an idle engine writes nothing"
-    );
+    assert_eq!(beats(&shared), [None, None], "an idle engine writes nothing");
     commit();
     assert_eq!(beats(&shared), [Some(1), Some(1)]);
     commit();
     assert_eq!(beats(&shared), [Some(1), Some(1)], "once a tick is enough");
-    shared
-        .heartbeat_due
-        .store(true, std::sync::atomic::Ordering::Relaxed);
+    shared.heartbeat_due.store(true, std::sync::atomic::Ordering::Relaxed);
     commit();
     assert_eq!(beats(&shared), [Some(2), Some(2)]);
 }
@@ -199,9 +152,7 @@ fn changes_that_do_not_pass_the_gate_are_turned_away_together_and_write_nothing(
     let directory = tempfile::tempdir().unwrap();
     let shared = Arc::new(shared(&directory));
     let closed = |_: &[crate::fjall::shared::Tree]| -> Result<(), CommitError> {
-        Err(CommitError::Unavailable {
-            reason: "busy".into(),
-        })
+        Err(CommitError::Unavailable { reason: "busy".into() })
     };
     let (queue, jobs) = tokio::sync::mpsc::channel(8);
     let mut waiters = Vec::new();
@@ -216,10 +167,7 @@ fn changes_that_do_not_pass_the_gate_are_turned_away_together_and_write_nothing(
 
     for waiter in waiters {
         let outcome = waiter.blocking_recv().unwrap();
-        assert!(
-            matches!(outcome, Err(CommitError::Unavailable { .. })),
-            "{outcome:?}"
-        );
+        assert!(matches!(outcome, Err(CommitError::Unavailable { .. })), "{outcome:?}");
     }
     assert_eq!(shared.counters.read(0).shed, 3);
     assert_eq!(shared.newest(&key("a")).unwrap(), None);
@@ -241,8 +189,5 @@ fn a_commit_thread_that_panics_stops_the_engine() {
 
     assert!(ended.is_err());
     assert!(waiter.blocking_recv().is_err(), "nobody knows the outcome");
-    assert!(matches!(
-        shared.check_running(),
-        Err(CommitError::Stopped { .. })
-    ));
+    assert!(matches!(shared.check_running(), Err(CommitError::Stopped { .. })));
 }
