@@ -1,17 +1,22 @@
 //! The protobuf codec of every generated client and server.
 //!
-//! It differs from tonic's own in one thing: a message that does not decode is the caller's mistake
-//! (`INVALID_ARGUMENT`, naming the field), not a defect of the server (`INTERNAL`).
+//! It differs from tonic's own in two things. A message that does not decode is the caller's mistake
+//! (`INVALID_ARGUMENT`, naming the field), not a defect of the server (`INTERNAL`). And buffers begin small and grow
+//! once to the size of the message: tonic's 8 KiB for each direction of each call were a tenth of the cost of a call.
 
 use std::marker::PhantomData;
 
 use prost::Message;
 use tonic::{
     Status,
-    codec::{DecodeBuf, Decoder},
+    codec::{BufferSettings, DecodeBuf, Decoder, EncodeBuf, Encoder},
 };
-use tonic_prost::ProstEncoder;
 use tonic_types::{ErrorDetails, StatusExt as _};
+
+/// First size of a buffer, in bytes: most messages fit.
+const BUFFER_BYTES: usize = 2048;
+/// Bytes after which a stream of messages is handed to the connection.
+const YIELD_BYTES: usize = 32 * 1024;
 
 /// Encodes `T` and decodes `U` as protobuf.
 #[derive(Debug, Clone)]
@@ -30,15 +35,34 @@ where
 {
     type Encode = T;
     type Decode = U;
-    type Encoder = ProstEncoder<T>;
+    type Encoder = MessageEncoder<T>;
     type Decoder = MessageDecoder<U>;
 
     fn encoder(&mut self) -> Self::Encoder {
-        ProstEncoder::new(tonic::codec::BufferSettings::default())
+        MessageEncoder(PhantomData)
     }
 
     fn decoder(&mut self) -> Self::Decoder {
         MessageDecoder(PhantomData)
+    }
+}
+
+/// Encodes `T`; see the module.
+#[derive(Debug, Clone)]
+pub struct MessageEncoder<T>(PhantomData<T>);
+
+impl<T: Message> Encoder for MessageEncoder<T> {
+    type Item = T;
+    type Error = Status;
+
+    fn encode(&mut self, item: T, out: &mut EncodeBuf<'_>) -> Result<(), Status> {
+        out.reserve(item.encoded_len());
+        item.encode_raw(out);
+        Ok(())
+    }
+
+    fn buffer_settings(&self) -> BufferSettings {
+        BufferSettings::new(BUFFER_BYTES, YIELD_BYTES)
     }
 }
 
@@ -52,6 +76,10 @@ impl<U: Message + Default> Decoder for MessageDecoder<U> {
 
     fn decode(&mut self, source: &mut DecodeBuf<'_>) -> Result<Option<U>, Status> {
         U::decode(source).map(Some).map_err(|error| malformed(&error))
+    }
+
+    fn buffer_settings(&self) -> BufferSettings {
+        BufferSettings::new(BUFFER_BYTES, YIELD_BYTES)
     }
 }
 

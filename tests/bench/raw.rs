@@ -61,7 +61,7 @@ pub(crate) fn serve() {
 
 async fn run(engine: &Arc<FjallEngine>, tasks: usize, rows: usize, time: Duration) -> Done {
     let engine = Arc::clone(engine);
-    let value = Bytes::from(crate::paths::payload());
+    let value = Bytes::from_static(crate::paths::payload().as_bytes());
     drive::drive(tasks, time, move |number| {
         let (engine, value) = (Arc::clone(&engine), value.clone());
         async move {

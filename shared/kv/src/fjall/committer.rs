@@ -20,6 +20,7 @@ use tokio::sync::mpsc;
 use super::group::{Group, Job, Outcome, answer};
 use super::guard::wait_for_compaction;
 use super::options::SyncPolicy;
+use super::recent::Recent;
 use super::shared::{Shared, Tree};
 use crate::CommitError;
 
@@ -35,11 +36,14 @@ pub(super) struct Committer {
     /// Lets a group pass, or tells why not now.
     gate: fn(&[Tree]) -> Result<(), CommitError>,
     beats: u64,
+    /// Number of the last group.
+    group: u64,
+    recent: Recent,
 }
 
 impl Committer {
     pub(super) fn new(shared: Arc<Shared>) -> Self {
-        Self { shared, gate: wait_for_compaction, beats: 0 }
+        Self { shared, gate: wait_for_compaction, beats: 0, group: 0, recent: Recent::default() }
     }
 
     #[cfg(test)]
@@ -68,12 +72,17 @@ impl Committer {
             return;
         }
         let mut group = Group::default();
-        group.admit(first, &self.shared);
+        group.admit(first, &self.shared, &self.recent);
         while !group.is_full() {
             let Ok(job) = queue.try_recv() else { break };
-            group.admit(job, &self.shared);
+            group.admit(job, &self.shared, &self.recent);
         }
+        self.group += 1;
+        self.recent.note(self.group, group.keys());
         let outcome = self.write(&mut group);
+        if matches!(outcome, Outcome::Durable) {
+            self.shared.show_group(self.group);
+        }
         if let Outcome::Refused(reason) | Outcome::Unknown(reason) = &outcome {
             self.shared.stop(Arc::clone(reason));
         }

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use tokio::sync::oneshot;
 
+use super::recent::{Recent, Seen};
 use super::shared::{Shared, homeless};
 use crate::decide::decide;
 use crate::{Change, CommitError, Write};
@@ -27,6 +28,7 @@ pub(super) type Answer = oneshot::Sender<Result<(), CommitError>>;
 /// A change that waits for the committer.
 pub(super) struct Job {
     pub(super) change: Change,
+    pub(super) seen: Seen,
     pub(super) answer: Answer,
 }
 
@@ -67,14 +69,19 @@ impl Group {
         self.waiting.iter().filter(|waiting| waiting.wrote).count()
     }
 
+    /// The keys that are written.
+    pub(super) fn keys(&self) -> impl Iterator<Item = &Bytes> {
+        self.pending.keys()
+    }
+
     /// The writes, and how many bytes they were before merging.
     pub(super) fn drain_writes(&mut self) -> impl Iterator<Item = (Bytes, Option<Bytes>)> + '_ {
         self.pending.drain()
     }
 
     /// Decides a change. It joins the group, or is answered at once if it has nothing to wait for.
-    pub(super) fn admit(&mut self, mut job: Job, shared: &Shared) {
-        let outcome = self.evaluate(&mut job.change, shared);
+    pub(super) fn admit(&mut self, mut job: Job, shared: &Shared, recent: &Recent) {
+        let outcome = self.evaluate(&mut job, shared, recent);
         let waits = match outcome {
             Ok(Evaluated { wrote: false, saw_pending: false }) => Ok(None),
             Ok(evaluated) => Ok(Some(evaluated.wrote)),
@@ -87,16 +94,25 @@ impl Group {
         }
     }
 
-    fn evaluate(&mut self, change: &mut Change, shared: &Shared) -> Result<Evaluated, CommitError> {
+    fn evaluate(
+        &mut self,
+        job: &mut Job,
+        shared: &Shared,
+        recent: &Recent,
+    ) -> Result<Evaluated, CommitError> {
+        let Job { change, seen, .. } = job;
         let mut saw_pending = false;
         let mut current = Vec::with_capacity(change.reads.len());
-        for key in &change.reads {
+        for (index, key) in change.reads.iter().enumerate() {
             current.push(match self.pending.get(key) {
                 Some(value) => {
                     saw_pending = true;
                     value.clone()
                 }
-                None => shared.newest(key)?,
+                None => match recent.still_newest(seen, index, key) {
+                    Some(value) => value.clone(),
+                    None => shared.newest(key)?,
+                },
             });
         }
         let writes = decide(change, &current)?;

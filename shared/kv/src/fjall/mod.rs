@@ -15,6 +15,7 @@ mod housekeeping;
 mod manifest;
 mod open;
 mod options;
+mod recent;
 mod shared;
 mod snapshot;
 mod stats;
@@ -31,6 +32,7 @@ pub use self::stats::EngineStats;
 use self::committer::{Committer, QUEUE_MAX};
 use self::group::Job;
 use self::housekeeping::Housekeeper;
+use self::recent::Seen;
 use self::shared::{Shared, homeless};
 use self::snapshot::{FjallSnapshot, LONG_SCANS_MAX};
 use crate::{Change, CommitError, Durability, Engine, EngineError, EngineStatus, Snapshot, limits};
@@ -100,17 +102,14 @@ impl Engine for FjallEngine {
     async fn commit(&self, change: Change) -> Result<(), CommitError> {
         self.shared.check_running()?;
         limits::check_reads(&change.reads)?;
-        for key in &change.reads {
-            if self.shared.tree(key).is_none() {
-                return Err(CommitError::Refused { reason: homeless(key).to_string().into() });
-            }
-            // Brings the key into the cache here, so that the one commit thread need not wait for
-            // the disk. If it fails, it fails there again and is answered there.
-            let _ = self.shared.newest(key);
+        if let Some(key) = change.reads.iter().find(|key| self.shared.tree(key).is_none()) {
+            return Err(CommitError::Refused { reason: homeless(key).to_string().into() });
         }
+        // Here, so that the one commit thread need not wait for the disk.
+        let seen = Seen::read(&change.reads, &self.shared);
         let (answer, outcome) = oneshot::channel();
         let jobs = self.jobs.as_ref().expect("the queue is open until the engine is dropped");
-        if let Err(refused) = jobs.try_send(Job { change, answer }) {
+        if let Err(refused) = jobs.try_send(Job { change, seen, answer }) {
             return Err(self.turned_away(&refused));
         }
         outcome.await.unwrap_or_else(|_| {

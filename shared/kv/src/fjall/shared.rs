@@ -4,7 +4,7 @@
 
 use std::fs::File;
 use std::path::PathBuf;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
@@ -33,6 +33,8 @@ pub(super) struct Shared {
     pub(super) counters: Counters,
     /// Set by the housekeeper, taken by the committer.
     pub(super) heartbeat_due: AtomicBool,
+    /// Number of the last group whose writes can be read.
+    visible_group: AtomicU64,
     stopped: OnceLock<Arc<str>>,
     _lock: File,
 }
@@ -66,6 +68,7 @@ impl Shared {
             space: parts.space,
             counters: Counters::default(),
             heartbeat_due: AtomicBool::new(true),
+            visible_group: AtomicU64::new(0),
             stopped: OnceLock::new(),
             _lock: parts.lock,
         }
@@ -83,6 +86,16 @@ impl Shared {
         let tree = self.tree(key).ok_or_else(|| homeless(key))?;
         let value = tree.handle.get(key).map_err(|error| read_failed(&error))?;
         Ok(value.map(Bytes::from))
+    }
+
+    /// The number of a group that was committed; everything it wrote can be read from here on.
+    pub(super) fn visible_group(&self) -> u64 {
+        self.visible_group.load(Ordering::Acquire)
+    }
+
+    /// Notes that the writes of a group can be read.
+    pub(super) fn show_group(&self, number: u64) {
+        self.visible_group.store(number, Ordering::Release);
     }
 
     /// Why no write is taken any more, if so.

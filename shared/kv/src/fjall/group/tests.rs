@@ -26,12 +26,12 @@ fn job(reads: &[&str], writes: Vec<Write>) -> (Job, Waiter) {
     let (answer, waiter) = oneshot::channel();
     let reads = reads.iter().map(|name| key(name)).collect();
     let change = Change { reads, decide: Box::new(move |_| writes.clone()) };
-    (Job { change, answer }, waiter)
+    (Job { change, seen: Seen::default(), answer }, waiter)
 }
 
 fn admit(group: &mut Group, shared: &Shared, reads: &[&str], writes: Vec<Write>) -> Waiter {
     let (job, waiter) = job(reads, writes);
-    group.admit(job, shared);
+    group.admit(job, shared, &Recent::default());
     waiter
 }
 
