@@ -9,7 +9,7 @@
 //! request task; the timestamp and the etag (4 and 5) are appended when the time of the write is
 //! known. A read is then a slice, and a filter walks the bytes and reads only what it names.
 //!
-//! Reading never panics, whatever the bytes; what is not canonical is [`Corrupt`].
+//! Reading never panics, whatever the bytes; what cannot be read is [`Corrupt`].
 
 mod encode;
 mod project;
@@ -67,7 +67,7 @@ pub fn wire(stored: &Bytes) -> Result<Bytes, Corrupt> {
 /// Decodes a stored entity. Binary values share the memory of `stored`.
 ///
 /// # Errors
-/// When anything about it is not canonical.
+/// When anything in it cannot be read, or a property is out of order.
 pub fn decode(stored: &Bytes) -> Result<Entity, Corrupt> {
     let wire = wire(stored)?;
     let view = EntityView::new(&wire);

@@ -1,0 +1,82 @@
+//! An import whose client is killed on the way goes on where it stopped, and loses and doubles
+//! nothing.
+
+use std::{
+    fmt::Write as _,
+    fs,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+    time::{Duration, Instant},
+};
+
+use tempfile::TempDir;
+use trestle_tests::{Server, server_binary};
+
+/// Rows of the file: enough for many chunks, so that a kill falls between two of them.
+const ROWS: usize = 60_000;
+/// How long the import may take to note its first progress.
+const PROGRESS_WITHIN: Duration = Duration::from_secs(30);
+
+fn trestle(server: &Server, args: &[&str]) -> Command {
+    let mut command = Command::new(server_binary());
+    command.args(["table", "--endpoint", &server.endpoint()]).args(args);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command
+}
+
+fn succeeds(server: &Server, args: &[&str]) {
+    let status = trestle(server, args).status().expect("the client runs");
+    assert!(status.success(), "{args:?}: {status}");
+}
+
+/// Rows in key order, as an export writes them.
+fn write_rows(path: &Path) {
+    let mut text = String::new();
+    for row in 0..ROWS {
+        let (partition, row) = (row / 1000, row % 1000);
+        writeln!(
+            text,
+            r#"{{"PartitionKey":"p{partition:03}","RowKey":"{row:04}","n@odata.type":"Edm.Int64","n":"{row}"}}"#
+        )
+        .expect("a string takes any text");
+    }
+    fs::write(path, text).expect("the file is written");
+}
+
+/// Kills the import once it has noted progress; false when it was over before.
+fn kill_on_the_way(server: &Server, args: &[&str], notes: &Path) -> bool {
+    let mut import = trestle(server, args).spawn().expect("the client runs");
+    let started = Instant::now();
+    while !notes.exists() && started.elapsed() < PROGRESS_WITHIN {
+        if import.try_wait().expect("the client is ours").is_some() {
+            return false;
+        }
+        std::thread::yield_now();
+    }
+    import.kill().expect("the client is killed");
+    import.wait().expect("the client is ours").code().is_none()
+}
+
+fn files(directory: &TempDir) -> [PathBuf; 3] {
+    ["rows.jsonl", "rows.jsonl.trestle-import", "exported.jsonl"]
+        .map(|name| directory.path().join(name))
+}
+
+#[test]
+fn an_import_killed_on_the_way_resumes_to_exactly_the_rows_of_its_file() {
+    let (data, directory) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let [rows, notes, exported] = files(&directory);
+    let server = crate::start(&data, &[]);
+    write_rows(&rows);
+    succeeds(&server, &["create", "rows"]);
+    let import = ["import", "rows", rows.to_str().unwrap()];
+
+    assert!(kill_on_the_way(&server, &import, &notes), "the import was killed on the way");
+    let resume = ["import", "rows", rows.to_str().unwrap(), "--resume"];
+    succeeds(&server, &resume);
+
+    succeeds(&server, &["export", "rows", exported.to_str().unwrap()]);
+    let (before, after) = (fs::read(&rows).unwrap(), fs::read(&exported).unwrap());
+    assert!(before == after, "{} bytes became {}", before.len(), after.len());
+    assert!(!notes.exists(), "the notes are gone once the import is complete");
+}
