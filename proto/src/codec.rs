@@ -88,7 +88,7 @@ fn malformed(error: &prost::DecodeError) -> Status {
     details.add_bad_request_violation("message", error.to_string());
     details.set_error_info(
         "INVALID_INPUT",
-        "trestle",
+        "trestle.table.v1.TableService",
         [("azureCode", "InvalidInput"), ("httpStatus", "400")]
             .map(|(key, value)| (key.to_owned(), value.to_owned())),
     );

@@ -20,7 +20,6 @@ mod write;
 
 use std::sync::Arc;
 
-use tonic::codec::CompressionEncoding;
 use trestle_kv::Engine;
 use trestle_proto::table::v1::table_service_server::TableServiceServer;
 use trestle_service::{clock::Clock, fault::Fault, limits::MESSAGE_BYTES_MAX};
@@ -52,8 +51,6 @@ impl TableRole {
     #[must_use]
     pub fn server(&self) -> TableServiceServer<Api> {
         TableServiceServer::new(self.api.clone())
-            // Answers stay uncompressed: most clients offer gzip by default and would pay for it unasked.
-            .accept_compressed(CompressionEncoding::Gzip)
             .max_decoding_message_size(MESSAGE_BYTES_MAX)
             .max_encoding_message_size(MESSAGE_BYTES_MAX)
     }

@@ -21,6 +21,8 @@ const PERMISSIONS: &str = "raud";
 /// The methods a cross-origin rule may name. Azure, and PATCH, which SDKs use for merges.
 const CORS_METHODS: &[&str] =
     &["DELETE", "GET", "HEAD", "MERGE", "POST", "OPTIONS", "PUT", "PATCH"];
+/// Most text of all rules together, in characters. Azure.
+const CORS_CHARS_MAX: usize = 2048;
 /// Most origins of a rule. Azure.
 const CORS_ORIGINS_MAX: usize = 64;
 /// Longest origin or header name, in characters. Azure.
@@ -211,10 +213,21 @@ fn check_properties(change: &proto::ServiceProperties) -> Result<(), Fault> {
         let rule = format!("must have at most {CORS_RULES_MAX} rules: count=`{}`", rules.len());
         violations.push(Reason::InvalidXmlDocument, "properties.cors.rules", rule);
     }
+    let chars: usize = rules.iter().flat_map(texts).map(|text| text.chars().count()).sum();
+    if chars > CORS_CHARS_MAX {
+        let rule = format!("must have at most {CORS_CHARS_MAX} characters in all: count=`{chars}`");
+        violations.push(Reason::InvalidXmlDocument, "properties.cors.rules", rule);
+    }
     for (index, rule) in rules.iter().enumerate().take(CORS_RULES_MAX) {
         check_cors_rule(rule, &format!("properties.cors.rules[{index}]"), &mut violations);
     }
     violations.check(())
+}
+
+/// Every text of a rule.
+fn texts(rule: &proto::CorsRule) -> impl Iterator<Item = &String> {
+    let headers = rule.allowed_headers.iter().chain(&rule.exposed_headers);
+    rule.allowed_origins.iter().chain(&rule.allowed_methods).chain(headers)
 }
 
 fn check_version(version: &str, field: &str, violations: &mut Violations) {

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use trestle_kv::{Engine, Scan, ScanLimit, Write, after_key, transact};
+use trestle_kv::{Engine, Entry, Scan, ScanLimit, Span, Write, after_key, transact};
 use trestle_service::clock::{Ticks, WriteClock};
 
 use crate::{
@@ -13,10 +13,8 @@ use crate::{
 
 /// What one step removes at most: small beside what foreground writes put into a group.
 const STEP: ScanLimit = ScanLimit { rows: 500, bytes: 1024 * 1024 };
-/// Deleted tables looked at in one tick.
-const TABLES_PER_TICK: usize = 16;
-/// Most deleted tables that are counted.
-const COUNTED_MAX: usize = 10_000;
+/// Most deleted tables looked at in one tick, and counted. Those that are empty and only watched cost a seek.
+const TABLES_MAX: usize = 10_000;
 /// How long a deleted table is watched for writes that were under way when it was deleted. They were answered as
 /// done, lawfully, since they can be ordered before the deletion; what they left must still be removed. Longer than
 /// any call may take.
@@ -40,16 +38,15 @@ impl Sweeper {
     /// # Errors
     /// A failed read or commit; the next tick repeats the step.
     pub(crate) async fn tick(&self) -> Result<bool, TableError> {
-        let snapshot = self.engine.snapshot().await?;
-        let limit = ScanLimit { rows: TABLES_PER_TICK, bytes: usize::MAX };
-        let dead = snapshot.scan(&keys::dead_tables(), limit).await?;
-        drop(snapshot);
-        let mut more = false;
-        for entry in dead.entries {
-            let id = keys::dead_table_id(&entry.key)?;
-            more |= self.step(id, DeadTable::decode(&entry.value)?).await?;
+        let (mut more, mut failed) = (false, None);
+        for entry in self.dead().await? {
+            // One table that cannot be swept must not keep the others.
+            match self.step(&entry).await {
+                Ok(found) => more |= found,
+                Err(error) => failed = failed.or(Some(error)),
+            }
         }
-        Ok(more)
+        failed.map_or(Ok(more), Err)
     }
 
     /// How many deleted tables are still being worked on, up to a bound.
@@ -57,18 +54,28 @@ impl Sweeper {
     /// # Errors
     /// A failed read.
     pub(crate) async fn pending(&self) -> Result<usize, TableError> {
-        let snapshot = self.engine.snapshot().await?;
-        let limit = ScanLimit { rows: COUNTED_MAX, bytes: usize::MAX };
-        Ok(snapshot.scan(&keys::dead_tables(), limit).await?.entries.len())
+        Ok(self.dead().await?.len())
     }
 
-    async fn step(&self, id: TableId, dead: DeadTable) -> Result<bool, TableError> {
+    async fn dead(&self) -> Result<Vec<Entry>, TableError> {
+        let limit = ScanLimit { rows: TABLES_MAX, bytes: usize::MAX };
         let snapshot = self.engine.snapshot().await?;
-        let mut rest = keys::entities(id);
-        rest.start = dead.resume.clone();
-        let scan = snapshot.scan(&rest, STEP).await?;
-        drop(snapshot);
+        Ok(snapshot.scan(&keys::dead_tables(), limit).await?.entries)
+    }
+
+    async fn step(&self, entry: &Entry) -> Result<bool, TableError> {
+        let id = keys::dead_table_id(&entry.key)?;
+        let dead = DeadTable::decode(&entry.value)?;
         let over = grace_is_over(dead.deleted_at, self.clock.next());
+        let snapshot = self.engine.snapshot().await?;
+        let whole = keys::entities(id);
+        let rest = Span::new(dead.resume.clone(), whole.end.clone());
+        let mut scan = snapshot.scan(&rest, STEP).await?;
+        if scan.entries.is_empty() && over && dead.resume != whole.start {
+            // The second look: what writes under way left before the place where sweeping was.
+            scan = snapshot.scan(&whole, STEP).await?;
+        }
+        drop(snapshot);
         let writes = decide_step(id, &dead, &scan, over);
         let more = !scan.entries.is_empty();
         if !writes.is_empty() {
@@ -79,20 +86,13 @@ impl Sweeper {
     }
 }
 
-/// What one step writes: removes what the scan found and notes how far it came; at the end of the table it waits for
-/// the grace to pass, looks at the whole table once more, and then forgets it.
+/// What one step writes: removes what the scan found and notes how far it came. A table in which nothing is left is
+/// forgotten once the grace is over. No step puts more than it removes, so that a full disk does not stop it.
 fn decide_step(id: TableId, dead: &DeadTable, scan: &Scan, grace_is_over: bool) -> Vec<Write> {
     let key = keys::dead_table(id);
-    let from_start = keys::entities(id).start;
     let Some(last) = scan.entries.last() else {
-        return match (grace_is_over, dead.resume == from_start) {
-            (false, _) => Vec::new(),
-            (true, true) => vec![Write::Delete { key }],
-            (true, false) => {
-                let again = DeadTable { deleted_at: dead.deleted_at, resume: from_start };
-                vec![Write::Put { key, value: again.encode() }]
-            }
-        };
+        let forget = [key, keys::access_policies(id)].map(|key| Write::Delete { key });
+        return if grace_is_over { forget.into() } else { Vec::new() };
     };
     let removed = scan.entries.iter().map(|entry| Write::Delete { key: entry.key.clone() });
     let resume = after_key(&last.key).into();
@@ -107,8 +107,6 @@ fn grace_is_over(deleted_at: Ticks, now: Ticks) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use trestle_kv::Entry;
-
     use super::*;
 
     const ID: TableId = TableId(5);
@@ -137,16 +135,13 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_table_is_forgotten_only_after_the_grace_and_a_second_look() {
-        let start = keys::entities(ID).start;
+    fn an_empty_table_is_forgotten_only_after_the_grace() {
         let swept = dead(keys::row(ID, "p", "r"));
 
-        assert_eq!(decide_step(ID, &dead(start.clone()), &nothing(), false), []);
         assert_eq!(decide_step(ID, &swept, &nothing(), false), []);
-        let again = Write::Put { key: keys::dead_table(ID), value: dead(start.clone()).encode() };
-        assert_eq!(decide_step(ID, &swept, &nothing(), true), [again]);
-        let forget = Write::Delete { key: keys::dead_table(ID) };
-        assert_eq!(decide_step(ID, &dead(start), &nothing(), true), [forget]);
+        let forget = [keys::dead_table(ID), keys::access_policies(ID)];
+        let forget = forget.map(|key| Write::Delete { key });
+        assert_eq!(decide_step(ID, &swept, &nothing(), true), forget);
     }
 
     #[test]

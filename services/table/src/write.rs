@@ -9,7 +9,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use trestle_kv::{Engine, Write, transact};
+use trestle_kv::{CommitError, Engine, Write, transact};
 use trestle_service::{
     clock::{Ticks, WriteClock},
     fault::{Fault, Reason, quoted},
@@ -85,25 +85,54 @@ impl Writer {
 
     /// Writes each entity on its own; the outcomes are in their order.
     ///
-    /// # Errors
-    /// A failed commit; the entities of the commits before it are written.
+    /// Several commits may be needed. When one fails, its entities fail as it did, and those after it are not
+    /// tried any more; those before it are written, so a failed commit is never the failure of the whole.
     pub(crate) async fn each(
         &self,
         table: TableId,
         operations: Vec<Operation>,
-    ) -> Result<Vec<Result<(), TableError>>, TableError> {
+    ) -> Vec<Result<(), TableError>> {
         let mut outcomes = Vec::with_capacity(operations.len());
+        let mut failed: Option<CommitError> = None;
         for part in into_commits(operations) {
-            let reads = keys_of(table, &part);
-            let keys = reads.clone();
-            let clock = Arc::clone(&self.clock);
-            let decided: Result<_, TableError> = transact(&*self.engine, reads, move |current| {
-                Ok(decide_each(&part, &keys, current, &clock))
-            })
-            .await?;
-            outcomes.extend(decided?);
+            let count = part.len();
+            let committed = match &failed {
+                Some(error) => Err(error.clone()),
+                None => self.commit_each(table, part).await,
+            };
+            match committed {
+                Ok(decided) => outcomes.extend(decided),
+                Err(error) => {
+                    outcomes.extend((0..count).map(|_| Err(error.clone().into())));
+                    failed = Some(after(error));
+                }
+            }
         }
+        outcomes
+    }
+
+    async fn commit_each(
+        &self,
+        table: TableId,
+        part: Vec<Operation>,
+    ) -> Result<Vec<Result<(), TableError>>, CommitError> {
+        let reads = keys_of(table, &part);
+        let keys = reads.clone();
+        let clock = Arc::clone(&self.clock);
+        let decided = transact(&*self.engine, reads, move |current| {
+            Ok::<_, std::convert::Infallible>(decide_each(&part, &keys, current, &clock))
+        })
+        .await?;
+        let Ok(outcomes) = decided;
         Ok(outcomes)
+    }
+}
+
+/// The failure of what was not tried because of `error`: nothing of it was written.
+fn after(error: CommitError) -> CommitError {
+    match error {
+        CommitError::Unknown { reason } => CommitError::Stopped { reason },
+        error => error,
     }
 }
 
@@ -190,18 +219,25 @@ fn into_commits(operations: Vec<Operation>) -> Vec<Vec<Operation>> {
     parts
 }
 
+/// Refuses a batch of too many operations, before any work goes into them.
+///
+/// # Errors
+/// The failure that says so, of the last operation that a batch could have.
+pub(crate) fn check_batch_count(count: usize) -> Result<(), Fault> {
+    if count <= BATCH_OPERATIONS_MAX {
+        return Ok(());
+    }
+    let rule = format!("must have at most {BATCH_OPERATIONS_MAX} operations: count=`{count}`");
+    let fault = Fault::violation(Reason::InvalidInput, "operations", rule);
+    Err(fault.at(BATCH_OPERATIONS_MAX - 1))
+}
+
 /// The rules for a batch as a whole: its size, one partition, no entity twice.
 fn check_batch(operations: &[Operation]) -> Result<(), Fault> {
-    let count = operations.len();
     let Some(first) = operations.first() else {
         let rule = "required: 1 to 100 operations";
         return Err(Fault::violation(Reason::InvalidInput, "operations", rule));
     };
-    if count > BATCH_OPERATIONS_MAX {
-        let rule = format!("must have at most {BATCH_OPERATIONS_MAX} operations: count=`{count}`");
-        let fault = Fault::violation(Reason::InvalidInput, "operations", rule);
-        return Err(fault.at(BATCH_OPERATIONS_MAX - 1));
-    }
     let bytes: usize = operations.iter().map(Operation::bytes).sum();
     if bytes > BATCH_BYTES_MAX {
         let rule = format!("must have at most {BATCH_BYTES_MAX} bytes together: bytes=`{bytes}`");
@@ -224,4 +260,77 @@ fn check_batch(operations: &[Operation]) -> Result<(), Fault> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use async_trait::async_trait;
+    use trestle_kv::{Change, EngineError, EngineStatus, MemoryEngine, Snapshot};
+    use trestle_service::clock::SystemClock;
+
+    use super::*;
+    use crate::{
+        entity::{Entity, EntityKey},
+        operation::Prepared,
+    };
+
+    /// A memory engine that takes so many commits and then fails.
+    struct Failing {
+        inner: MemoryEngine,
+        left: AtomicUsize,
+        error: CommitError,
+    }
+
+    #[async_trait]
+    impl Engine for Failing {
+        async fn snapshot(&self) -> Result<Box<dyn Snapshot>, EngineError> {
+            self.inner.snapshot().await
+        }
+
+        async fn commit(&self, change: Change) -> Result<(), CommitError> {
+            let take = |left: usize| left.checked_sub(1);
+            match self.left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, take) {
+                Ok(_) => self.inner.commit(change).await,
+                Err(_) => Err(self.error.clone()),
+            }
+        }
+
+        fn status(&self) -> EngineStatus {
+            self.inner.status()
+        }
+    }
+
+    fn inserts(count: usize) -> Vec<Operation> {
+        let insert = |row| {
+            let key = EntityKey { partition_key: "p".to_owned(), row_key: format!("{row:04}") };
+            Operation::Insert(Prepared::new(Entity { key, properties: Vec::new() }))
+        };
+        (0..count).map(insert).collect()
+    }
+
+    #[tokio::test]
+    async fn a_failed_commit_fails_its_entities_and_those_after_it_and_no_others() {
+        let reason: Arc<str> = "lost".into();
+        let error = CommitError::Unknown { reason };
+        let engine = Failing { inner: MemoryEngine::new(), left: AtomicUsize::new(1), error };
+        let clock = Arc::new(WriteClock::new(Arc::new(SystemClock)));
+        let writer = Writer::new(Arc::new(engine), clock);
+
+        let outcomes = writer.each(TableId(1), inserts(IMPORT_COMMIT_ENTITIES_MAX * 3)).await;
+
+        let kind = |outcome: &Result<(), TableError>| match outcome {
+            Ok(()) => "written",
+            Err(TableError::Commit(CommitError::Unknown { .. })) => "unknown",
+            Err(TableError::Commit(CommitError::Stopped { .. })) => "not tried",
+            Err(_) => "other",
+        };
+        let parts: Vec<_> = outcomes
+            .chunks(IMPORT_COMMIT_ENTITIES_MAX)
+            .map(|part| part.iter().map(kind).collect::<HashSet<_>>())
+            .collect();
+        let all = |kind| HashSet::from([kind]);
+        assert_eq!(parts, [all("written"), all("unknown"), all("not tried")]);
+    }
 }

@@ -24,6 +24,10 @@ pub const ENTITY_BYTES_MAX: usize = 1_048_576;
 pub const BATCH_OPERATIONS_MAX: usize = 100;
 /// Largest batch, and largest chunk of an import, in bytes of the encoded request. Azure.
 pub const BATCH_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// Most entities of one chunk of an import: bounds the work before the next chunk, and the answer.
+pub const IMPORT_CHUNK_ENTITIES_MAX: usize = 1000;
+/// How long a client of a stream may neither send nor read before it is let go.
+pub const STREAM_IDLE_MAX: Duration = Duration::from_secs(120);
 /// Most entities or tables in a page. Azure.
 pub const PAGE_ENTITIES_MAX: usize = 1000;
 /// Largest page, in bytes of encoded entities: under the 4 MiB that gRPC clients accept by default.

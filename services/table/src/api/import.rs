@@ -1,26 +1,20 @@
 //! The stream of an import: a chunk in, its outcomes out, one chunk at a time, so that memory stays bounded and a
 //! slow reader slows the sender down.
 
-use futures::Stream;
-use tokio::sync::mpsc;
-use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Status, Streaming};
 use trestle_proto::table::v1::{self as proto, import_entities_request::Message};
 use trestle_service::{
     fault::{Fault, Reason, Violations},
-    limits::BATCH_BYTES_MAX,
+    limits::{BATCH_BYTES_MAX, IMPORT_CHUNK_ENTITIES_MAX, STREAM_IDLE_MAX},
     name::{AccountName, TableName},
 };
 
-use super::parse;
+use super::{Responses, outbox, parse};
 use crate::{
     operation::{Mode, Operation, Prepared},
     tables::Tables,
     write::Writer,
 };
-
-/// Responses that wait for the client.
-const RESPONSES_WAITING_MAX: usize = 2;
 
 /// What the first message asks for.
 struct Spec {
@@ -47,27 +41,14 @@ impl Import {
     pub(super) fn run(
         mut self,
         mut messages: Streaming<proto::ImportEntitiesRequest>,
-    ) -> impl Stream<Item = Result<proto::ImportEntitiesResponse, Status>> + Send {
-        let (sender, receiver) = mpsc::channel(RESPONSES_WAITING_MAX);
-        let task = async move {
-            let spec = match first_message(&mut messages).await {
-                Ok(spec) => spec,
-                Err(status) => return drop(sender.send(Err(status)).await),
-            };
-            loop {
-                let answer = match messages.message().await {
-                    Ok(Some(message)) => self.chunk(&spec, message).await.map_err(Status::from),
-                    Ok(None) => return,
-                    Err(status) => Err(status),
-                };
-                let failed = answer.is_err();
-                if sender.send(answer).await.is_err() || failed {
-                    return;
-                }
+    ) -> Responses<proto::ImportEntitiesResponse> {
+        outbox::responses(|outbox| async move {
+            let spec = first_message(&mut messages).await?;
+            while let Some(message) = next_message(&mut messages).await? {
+                outbox.send(self.chunk(&spec, message).await?).await?;
             }
-        };
-        tokio::spawn(tracing::Instrument::in_current_span(task));
-        ReceiverStream::new(receiver)
+            Ok(())
+        })
     }
 
     async fn chunk(
@@ -84,7 +65,7 @@ impl Import {
         // Looked up for each chunk: a table deleted meanwhile ends the import.
         let id = self.tables.resolve(&self.account, &spec.table).await?;
         let (places, operations): (Vec<_>, Vec<_>) = operations.into_iter().unzip();
-        let outcomes = self.writer.each(id, operations).await?;
+        let outcomes = self.writer.each(id, operations).await;
         for (place, outcome) in places.into_iter().zip(outcomes) {
             let error = outcome.err().map(Fault::from);
             if let (Some(fault), Some(result)) = (error, results.get_mut(place)) {
@@ -96,10 +77,20 @@ impl Import {
     }
 }
 
+/// The next message, which must come before the client counts as gone.
+async fn next_message(
+    messages: &mut Streaming<proto::ImportEntitiesRequest>,
+) -> Result<Option<proto::ImportEntitiesRequest>, Status> {
+    match tokio::time::timeout(STREAM_IDLE_MAX, messages.message()).await {
+        Ok(message) => message,
+        Err(_) => Err(outbox::idle("no message came", STREAM_IDLE_MAX).into()),
+    }
+}
+
 async fn first_message(
     messages: &mut Streaming<proto::ImportEntitiesRequest>,
 ) -> Result<Spec, Status> {
-    let Some(message) = messages.message().await? else {
+    let Some(message) = next_message(messages).await? else {
         return Err(misplaced("spec", "required: the first message").into());
     };
     let Some(Message::Spec(spec)) = message.message else {
@@ -121,8 +112,14 @@ fn parse_chunk(
     chunk: proto::import_entities_request::Chunk,
     first_index: u64,
 ) -> Result<Parsed, Fault> {
-    if chunk.entities.is_empty() {
+    let count = chunk.entities.len();
+    if count == 0 {
         return Err(misplaced("chunk.entities", "required: at least one entity"));
+    }
+    if count > IMPORT_CHUNK_ENTITIES_MAX {
+        let rule =
+            format!("must have at most {IMPORT_CHUNK_ENTITIES_MAX} entities: count=`{count}`");
+        return Err(Fault::violation(Reason::InvalidInput, "chunk.entities", rule));
     }
     let mut bytes = 0;
     let mut operations = Vec::with_capacity(chunk.entities.len());

@@ -1,6 +1,7 @@
 //! The gRPC face of the service: parse the request, call the domain, render the response. Decides nothing itself.
 
 mod import;
+mod outbox;
 mod parse;
 mod query;
 mod render;
@@ -239,7 +240,7 @@ impl TableService for Api {
     ) -> Result<Response<Self::StreamEntitiesStream>, Status> {
         let (account, message) = open(request)?;
         let stream = query::stream(&self.reader, account, message).await?;
-        Ok(Response::new(Box::pin(stream)))
+        Ok(Response::new(stream))
     }
 
     async fn import_entities(
@@ -248,7 +249,7 @@ impl TableService for Api {
     ) -> Result<Response<Self::ImportEntitiesStream>, Status> {
         let (account, messages) = open(request)?;
         let import = import::Import::new(self.tables.clone(), self.writer.clone(), account);
-        Ok(Response::new(Box::pin(import.run(messages))))
+        Ok(Response::new(import.run(messages)))
     }
 
     async fn explain_query(

@@ -12,6 +12,7 @@ use crate::{
     entity::{Entity, EntityKey},
     operation::{Mode, Operation, Prepared},
     query::FilterError,
+    write::check_batch_count,
 };
 
 /// A table name alone.
@@ -74,6 +75,7 @@ pub(super) fn delete(request: proto::DeleteEntityRequest) -> Result<(TableName, 
 pub(super) fn batch(
     request: proto::ExecuteBatchRequest,
 ) -> Result<(TableName, Vec<Operation>), Fault> {
+    check_batch_count(request.operations.len())?;
     let mut violations = Violations::default();
     let table = TableName::parse(request.table, "table", &mut violations);
     let mut operations = Vec::with_capacity(request.operations.len());

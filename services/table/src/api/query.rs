@@ -1,9 +1,5 @@
 //! The read calls: get, query, stream, explain.
 
-use futures::Stream;
-use tokio::sync::mpsc;
-use tokio_stream::wrappers::ReceiverStream;
-use tonic::Status;
 use trestle_proto::table::v1 as proto;
 use trestle_service::{
     fault::{Fault, Reason, Violations},
@@ -11,7 +7,7 @@ use trestle_service::{
     name::{AccountName, TableName},
 };
 
-use super::parse;
+use super::{Responses, outbox, parse};
 use crate::{
     entity::EntityKey,
     error::TableError,
@@ -22,8 +18,6 @@ use crate::{
 
 /// A message of a stream: large enough to be cheap for each entity, small enough to hold a few in memory.
 const STREAM_MESSAGE: PageLimit = PageLimit { entities: PAGE_ENTITIES_MAX, bytes: 256 * 1024 };
-/// Messages of a stream that wait for the client.
-const STREAM_WAITING_MAX: usize = 2;
 
 /// GetEntity.
 pub(super) async fn get(
@@ -64,8 +58,7 @@ pub(super) async fn stream(
     reader: &Reader,
     account: AccountName,
     request: proto::StreamEntitiesRequest,
-) -> Result<impl Stream<Item = Result<proto::StreamEntitiesResponse, Status>> + Send + use<>, Fault>
-{
+) -> Result<Responses<proto::StreamEntitiesResponse>, Fault> {
     let mut violations = Violations::default();
     let query = parse_query(request.table, request.filter, request.select, &mut violations);
     let limit = parse_limit(request.limit, &mut violations);
@@ -79,25 +72,17 @@ pub(super) async fn stream(
     };
     // The first message is read here, so that what is wrong with the request fails the call itself.
     let first = streaming.next().await?;
-    let (sender, receiver) = mpsc::channel(STREAM_WAITING_MAX);
-    let task = async move {
+    Ok(outbox::responses(|outbox| async move {
         let mut message = first;
         loop {
             let last = message.resume_token.is_empty();
-            if sender.send(Ok(message)).await.is_err() || last {
-                return;
+            outbox.send(message).await?;
+            if last {
+                return Ok(());
             }
-            message = match streaming.next().await {
-                Ok(message) => message,
-                Err(error) => {
-                    let status = Status::from(Fault::from(error));
-                    return drop(sender.send(Err(status)).await);
-                }
-            };
+            message = streaming.next().await.map_err(Fault::from)?;
         }
-    };
-    tokio::spawn(tracing::Instrument::in_current_span(task));
-    Ok(ReceiverStream::new(receiver))
+    }))
 }
 
 /// A stream under way.

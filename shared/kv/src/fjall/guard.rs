@@ -61,16 +61,23 @@ impl SpaceGuard {
     }
 }
 
+/// Whether the writes remove something, and put no more than a note about it.
 fn reclaims(writes: &[Write]) -> bool {
-    let put_bytes: usize = writes
-        .iter()
-        .map(|write| match write {
-            Write::Put { key, value } => key.len().saturating_add(value.len()),
-            Write::Delete { .. } => 0,
-        })
-        .sum();
-    let deletes = writes.iter().any(|write| matches!(write, Write::Delete { .. }));
-    deletes && put_bytes <= RECLAIM_PUT_BYTES_MAX
+    let (mut put_bytes, mut removed_bytes) = (0_usize, 0_usize);
+    let mut deletes = false;
+    for write in writes {
+        match write {
+            Write::Put { key, value } => {
+                put_bytes = put_bytes.saturating_add(key.len()).saturating_add(value.len());
+            }
+            Write::Delete { key } => {
+                deletes = true;
+                removed_bytes = removed_bytes.saturating_add(key.len());
+            }
+        }
+    }
+    // A note may name one of the removed keys, which can be long.
+    deletes && put_bytes <= removed_bytes.saturating_add(RECLAIM_PUT_BYTES_MAX)
 }
 
 /// Waits, within bounds, until compaction has caught up.
