@@ -17,6 +17,7 @@ scenario!(
     an_entity_that_occurs_again_sees_what_the_earlier_one_wrote,
     an_import_starts_with_its_spec_and_goes_on_with_chunks,
     a_chunk_without_entities_or_with_too_many_bytes_ends_the_import,
+    a_chunk_has_at_most_a_thousand_entities,
     an_import_into_a_table_that_is_deleted_meanwhile_ends,
     an_import_of_many_entities_is_complete,
 );
@@ -204,6 +205,19 @@ async fn a_chunk_without_entities_or_with_too_many_bytes_ends_the_import(world: 
     let wanted = (Code::InvalidArgument, "REQUEST_BODY_TOO_LARGE");
     assert_eq!(past_it.failure.unwrap().kind(), wanted);
     assert_eq!(table.rows("").await.unwrap().len(), 5);
+}
+
+async fn a_chunk_has_at_most_a_thousand_entities(world: &World) {
+    let table = world.table("counted").await;
+    let rows = |count: i32| (0..count).map(|n| row(&format!("{n:04}"), n)).collect::<Vec<_>>();
+
+    let at_the_bound = table.import(REPLACE, vec![rows(1000)]).await;
+    let past_it = import(&table, REPLACE, vec![rows(1001)]).await.failure.unwrap();
+
+    assert_eq!(at_the_bound.unwrap(), []);
+    assert_eq!(past_it.kind(), (Code::InvalidArgument, "INVALID_INPUT"));
+    assert_eq!(past_it.fields, ["chunk.entities"]);
+    assert_eq!(table.rows("").await.unwrap().len(), 1000);
 }
 
 async fn an_import_into_a_table_that_is_deleted_meanwhile_ends(world: &World) {

@@ -175,14 +175,29 @@ async fn settings_are_checked(world: &World) {
 
 async fn cross_origin_rules_are_bounded_and_checked(world: &World) {
     let texts = |text: &str, count: usize| vec![text.to_owned(); count];
+    // Every bound of a rule at once, within the bound of all text.
     let widest = CorsRule {
-        allowed_origins: texts(&"o".repeat(256), 64),
-        allowed_headers: [texts("x-ms-a", 64), texts("x-ms-meta*", 2)].concat(),
-        exposed_headers: [texts("x-ms-a", 64), texts("x-ms-meta*", 2)].concat(),
+        allowed_origins: [texts(&"o".repeat(256), 1), texts("o", 63)].concat(),
+        allowed_headers: [texts("h", 64), texts("x-ms-meta*", 2)].concat(),
+        exposed_headers: [texts("h", 64), texts("x-ms-meta*", 2)].concat(),
         ..rule()
     };
-    let most = vec![widest.clone(); limits::CORS_RULES_MAX];
+    let mut most = vec![rule(); limits::CORS_RULES_MAX];
+    most[0] = widest.clone();
     world.set_properties(cors(most)).await.unwrap();
+
+    // Seven origins of 256 characters, one that fills up, and `GET`.
+    let long = |last: usize| CorsRule {
+        allowed_origins: [texts(&"o".repeat(256), 7), texts(&"o".repeat(last), 1)].concat(),
+        allowed_methods: texts("GET", 1),
+        allowed_headers: Vec::new(),
+        exposed_headers: Vec::new(),
+        ..rule()
+    };
+    world.set_properties(cors(vec![long(253)])).await.unwrap();
+    let refused = world.set_properties(cors(vec![long(254)])).await.unwrap_err();
+    assert_eq!(refused.kind(), MALFORMED);
+    assert_eq!(refused.fields, ["properties.cors.rules"], "2,049 characters in all");
 
     let too_many = vec![rule(); limits::CORS_RULES_MAX + 1];
     let refused = world.set_properties(cors(too_many)).await.unwrap_err();

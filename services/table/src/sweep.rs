@@ -144,6 +144,29 @@ mod tests {
         assert_eq!(decide_step(ID, &swept, &nothing(), true), forget);
     }
 
+    #[tokio::test]
+    async fn neither_many_deleted_tables_nor_a_broken_one_hold_up_the_next() {
+        let engine: Arc<dyn Engine> = Arc::new(trestle_kv::MemoryEngine::new());
+        let clock = Arc::new(WriteClock::new(Arc::new(trestle_service::clock::SystemClock)));
+        let row = keys::row(TableId(50), "p", "r");
+        let dead =
+            |id| DeadTable { deleted_at: Ticks::MAX, resume: keys::entities(TableId(id)).start };
+        let mut writes: Vec<_> = (2..=50)
+            .map(|id| Write::Put { key: keys::dead_table(TableId(id)), value: dead(id).encode() })
+            .collect();
+        let broken = Bytes::from_static(b"broken");
+        writes.push(Write::Put { key: keys::dead_table(TableId(1)), value: broken });
+        writes.push(Write::Put { key: row.clone(), value: Bytes::new() });
+        let put = move |_: &[Option<Bytes>]| Ok::<_, TableError>((writes.clone(), ()));
+        transact(&*engine, Vec::new(), put).await.expect("committed").expect("decided");
+
+        let outcome = Sweeper::new(Arc::clone(&engine), clock).tick().await;
+
+        assert!(matches!(outcome, Err(TableError::Corrupt(_))), "the broken one is reported");
+        let snapshot = engine.snapshot().await.expect("readable");
+        assert_eq!(snapshot.get(&row).await.expect("readable"), None, "the others are swept");
+    }
+
     #[test]
     fn the_grace_ends_after_its_time() {
         let at = |seconds| Ticks::from_unix(seconds, 0).expect("in range");

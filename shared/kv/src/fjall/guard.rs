@@ -76,7 +76,7 @@ fn reclaims(writes: &[Write]) -> bool {
             }
         }
     }
-    // A note may name one of the removed keys, which can be long.
+    // A note may name one of the removed keys, which can be long; so their length counts for it.
     deletes && put_bytes <= removed_bytes.saturating_add(RECLAIM_PUT_BYTES_MAX)
 }
 
@@ -143,8 +143,9 @@ mod tests {
             Err(CommitError::Full { free_bytes: 999, reserve_bytes: 1_000 })
         ));
         assert!(space.admit(&[delete()]).is_ok());
-        assert!(space.admit(&[delete(), put(1_024)]).is_ok());
-        assert!(space.admit(&[delete(), put(1_025)]).is_err());
+        // 1,024 bytes, and as many as the removed key has: one.
+        assert!(space.admit(&[delete(), put(1_025)]).is_ok());
+        assert!(space.admit(&[delete(), put(1_026)]).is_err());
         assert!(space.admit(&[put(0)]).is_err(), "a put alone reclaims nothing");
     }
 
