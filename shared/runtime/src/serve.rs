@@ -4,11 +4,17 @@
 //! On hyper itself instead of tonic's transport: it costs less per call, bounds connections, and
 //! recycles them by age, so that callers with long-lived connections find new processes.
 
-use std::{io, net::SocketAddr, sync::Arc, time::Duration};
+use std::{
+    io::{self, Cursor},
+    net::SocketAddr,
+    sync::Arc,
+    time::Duration,
+};
 
 use hyper::server::conn::http2;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use tokio::{
+    io::{AsyncRead, AsyncReadExt as _, AsyncWrite},
     net::{TcpListener, TcpStream},
     sync::{OwnedSemaphorePermit, Semaphore},
 };
@@ -24,6 +30,11 @@ const STREAM_WINDOW_BYTES: u32 = 1024 * 1024;
 const CONNECTION_WINDOW_BYTES: u32 = 4 * 1024 * 1024;
 /// How often an idle connection is probed, and how long a probe may take.
 const KEEPALIVE: Duration = Duration::from_secs(20);
+/// How many bytes the client's opening of HTTP/2 has.
+const PREFACE_BYTES: usize = 24;
+/// How long a client may take for its opening. It is the client's first write, so this is ample
+/// for a slow network, and short enough that sockets nobody uses do not hold places for long.
+const PREFACE_WITHIN: Duration = Duration::from_secs(10);
 /// After how long a connection is asked to be made anew.
 const CONNECTION_AGE_MAX: Duration = Duration::from_secs(30 * 60);
 /// How long to wait after the system refused a connection, out of file descriptors for example.
@@ -118,6 +129,19 @@ impl Connection {
             debug!(%error, "connection lost before it was used");
             return;
         }
+        let opened = tokio::time::timeout(PREFACE_WITHIN, opened(stream));
+        let stream = match self.stop.run_until_cancelled(opened).await {
+            Some(Ok(Ok(stream))) => stream,
+            Some(Ok(Err(error))) => {
+                debug!(%error, "connection lost before it was opened");
+                return;
+            }
+            Some(Err(_)) => {
+                debug!(within = ?PREFACE_WITHIN, "connection not opened in time");
+                return;
+            }
+            None => return,
+        };
         let service = self.service;
         let calls = hyper::service::service_fn(move |request: http::Request<_>| {
             service.clone().call(request.map(Body::new))
@@ -155,4 +179,16 @@ impl Connection {
             debug!(%error, "connection broken");
         }
     }
+}
+
+/// The stream once the client's opening of HTTP/2 is there, from which it can be read again.
+///
+/// Until it has the opening, hyper neither probes a connection nor ends it when asked to: without
+/// this wait, a silent client would keep its place for ever and hold up the end of the process.
+/// Whether the bytes are right is for hyper to judge.
+async fn opened(stream: TcpStream) -> io::Result<impl AsyncRead + AsyncWrite + Unpin> {
+    let (mut from, to) = stream.into_split();
+    let mut preface = [0; PREFACE_BYTES];
+    from.read_exact(&mut preface).await?;
+    Ok(tokio::io::join(Cursor::new(preface).chain(from), to))
 }

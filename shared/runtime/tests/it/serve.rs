@@ -2,7 +2,7 @@
 
 use std::{convert::Infallible, net::SocketAddr, sync::Arc, time::Duration};
 
-use tokio::{sync::Notify, task::JoinHandle};
+use tokio::{io::AsyncWriteExt as _, net::TcpStream, sync::Notify, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
 use tonic::{Code, Status, body::Body};
 use tower::{Service as _, service_fn};
@@ -99,6 +99,53 @@ async fn connections_past_the_bound_are_closed_and_the_others_go_on() {
     assert_eq!(third.expect("it was let in").unwrap(), Code::Unavailable);
     assert_eq!(first.await.unwrap(), Code::Ok);
     assert_eq!(second.await.unwrap(), Code::Ok);
+}
+
+/// What clients that never open HTTP/2 send: nothing, or a part of the opening.
+const UNOPENED: [&[u8]; 2] = [b"", b"PRI * HTTP/2.0"];
+
+async fn connected(address: SocketAddr, sends: &[u8]) -> TcpStream {
+    let mut client = TcpStream::connect(address).await.unwrap();
+    client.write_all(sends).await.unwrap();
+    client
+}
+
+#[tokio::test]
+async fn connections_that_were_never_opened_do_not_hold_up_the_end() {
+    let server = server(Bounds { connections_max: 3, ..BOUNDS }).await;
+    let [nothing, part] = UNOPENED;
+    let _silent = connected(server.address, nothing).await;
+    let _stalled = connected(server.address, part).await;
+    // Connections are accepted in order: when this call arrives, the others are in.
+    let last = call(server.address);
+    server.arrived.notified().await;
+
+    server.stop.cancel();
+    server.finish.notify_one();
+    let ended = tokio::time::timeout(BOUNDS.drain_within / 2, server.serving).await;
+
+    assert_eq!(last.await.unwrap(), Code::Ok);
+    assert_eq!(ended.expect("it ends at once").unwrap(), Drained::Clean);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_connection_that_is_not_opened_in_time_is_closed() {
+    for sends in UNOPENED {
+        let server = server(BOUNDS).await;
+        let client = connected(server.address, sends).await;
+
+        // In steps: the clock, which is not the real one, must not outrun the sockets.
+        let mut closed_after = None;
+        for second in 0..60 {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            if matches!(client.try_read(&mut [0; 1]), Ok(0)) {
+                closed_after = Some(second);
+                break;
+            }
+        }
+
+        assert!(closed_after.is_some_and(|second| second >= 8), "{closed_after:?}: {sends:?}");
+    }
 }
 
 #[tokio::test]
