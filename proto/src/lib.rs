@@ -1,8 +1,10 @@
 //! The contracts of Trestle, generated from the `.proto` files beside this crate, and nothing else.
 
 mod codec;
+mod raw;
 
 pub use codec::Codec;
+pub use raw::RawCodec;
 
 /// Encoded `FileDescriptorSet` of every contract, comments included, as served by reflection.
 pub const FILE_DESCRIPTOR_SET: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/descriptors.bin"));

@@ -9,12 +9,12 @@ use std::{
     time::{Duration, Instant},
 };
 
-use bytes::{Buf as _, BufMut as _, Bytes};
+use bytes::Bytes;
 use tonic::{
     Request, Status,
-    codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder},
     transport::{Channel, Endpoint},
 };
+use trestle_proto::RawCodec;
 
 /// Connections of the load generator; one HTTP/2 connection alone would be the bottleneck.
 const CONNECTIONS: usize = 4;
@@ -95,44 +95,6 @@ impl Connections {
             tonic::client::Grpc::new(self.pick(number)).max_decoding_message_size(16 << 20);
         grpc.ready().await.unwrap();
         let path = http::uri::PathAndQuery::from_static(path);
-        Ok(grpc.unary(Request::new(message), path, Raw).await?.into_inner())
-    }
-}
-
-/// Messages as bytes.
-#[derive(Clone, Copy, Default)]
-pub(crate) struct Raw;
-
-impl Codec for Raw {
-    type Encode = Bytes;
-    type Decode = Bytes;
-    type Encoder = Self;
-    type Decoder = Self;
-
-    fn encoder(&mut self) -> Self {
-        Self
-    }
-
-    fn decoder(&mut self) -> Self {
-        Self
-    }
-}
-
-impl Encoder for Raw {
-    type Item = Bytes;
-    type Error = Status;
-
-    fn encode(&mut self, item: Bytes, out: &mut EncodeBuf<'_>) -> Result<(), Status> {
-        out.put(item);
-        Ok(())
-    }
-}
-
-impl Decoder for Raw {
-    type Item = Bytes;
-    type Error = Status;
-
-    fn decode(&mut self, source: &mut DecodeBuf<'_>) -> Result<Option<Bytes>, Status> {
-        Ok(Some(source.copy_to_bytes(source.remaining())))
+        Ok(grpc.unary(Request::new(message), path, RawCodec).await?.into_inner())
     }
 }

@@ -11,7 +11,7 @@ use tonic::{
     transport::{Server, server::TcpIncoming},
 };
 
-use crate::drive::Raw;
+use trestle_proto::RawCodec;
 
 /// The method of the echo.
 pub(crate) const PATH: &str = "/trestle.bench.Echo/Echo";
@@ -47,7 +47,7 @@ impl Service<http::Request<Body>> for Echo {
     }
 
     fn call(&mut self, request: http::Request<Body>) -> Self::Future {
-        Box::pin(async move { Ok(Grpc::new(Raw).unary(Answer, request).await) })
+        Box::pin(async move { Ok(Grpc::new(RawCodec).unary(Answer, request).await) })
     }
 }
 

@@ -1,55 +1,13 @@
 //! Calls on encoded messages: what is sent was encoded before, and what comes is decoded by who
 //! wants it.
 
-use bytes::{Buf as _, BufMut as _, Bytes};
+use bytes::Bytes;
 use futures::Stream;
-use tonic::{
-    Request, Status, Streaming,
-    client::Grpc,
-    codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder},
-    transport::Channel,
-};
+use tonic::{Request, Status, Streaming, client::Grpc, transport::Channel};
+use trestle_proto::RawCodec;
 
 /// Largest answer that is taken.
 const ANSWER_BYTES_MAX: usize = 16 * 1024 * 1024;
-
-/// Passes messages through as they are.
-#[derive(Debug, Clone, Copy, Default)]
-struct Raw;
-
-impl Codec for Raw {
-    type Encode = Bytes;
-    type Decode = Bytes;
-    type Encoder = Self;
-    type Decoder = Self;
-
-    fn encoder(&mut self) -> Self {
-        Self
-    }
-
-    fn decoder(&mut self) -> Self {
-        Self
-    }
-}
-
-impl Encoder for Raw {
-    type Item = Bytes;
-    type Error = Status;
-
-    fn encode(&mut self, item: Bytes, buffer: &mut EncodeBuf<'_>) -> Result<(), Status> {
-        buffer.put(item);
-        Ok(())
-    }
-}
-
-impl Decoder for Raw {
-    type Item = Bytes;
-    type Error = Status;
-
-    fn decode(&mut self, buffer: &mut DecodeBuf<'_>) -> Result<Option<Bytes>, Status> {
-        Ok(Some(buffer.copy_to_bytes(buffer.remaining())))
-    }
-}
 
 /// A method of the table service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -82,7 +40,7 @@ impl RawClient {
     ) -> Result<Bytes, Status> {
         self.ready().await?;
         let path = http::uri::PathAndQuery::from_static(method.0);
-        Ok(self.0.unary(request, path, Raw).await?.into_inner())
+        Ok(self.0.unary(request, path, RawCodec).await?.into_inner())
     }
 
     /// One request, a stream of answers.
@@ -93,7 +51,7 @@ impl RawClient {
     ) -> Result<Streaming<Bytes>, Status> {
         self.ready().await?;
         let path = http::uri::PathAndQuery::from_static(method.0);
-        Ok(self.0.server_streaming(Request::new(request), path, Raw).await?.into_inner())
+        Ok(self.0.server_streaming(Request::new(request), path, RawCodec).await?.into_inner())
     }
 
     /// A stream of requests, a stream of answers.
@@ -104,7 +62,7 @@ impl RawClient {
     ) -> Result<Streaming<Bytes>, Status> {
         self.ready().await?;
         let path = http::uri::PathAndQuery::from_static(method.0);
-        Ok(self.0.streaming(Request::new(requests), path, Raw).await?.into_inner())
+        Ok(self.0.streaming(Request::new(requests), path, RawCodec).await?.into_inner())
     }
 
     async fn ready(&mut self) -> Result<(), Status> {
