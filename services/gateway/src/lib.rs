@@ -54,7 +54,7 @@ pub fn gateway(routes: Routes, limits: Limits, observe: Observe) -> CallService 
         // Before credentials: shedding has to be the cheapest thing a server does under load.
         .layer(AdmissionLayer::new(limits.calls_max))
         // The place of credentials; until they are read, everybody is the development account.
-        .layer(CallerLayer::new(Caller { account: AccountName::development() }))
+        .layer(CallerLayer::new(Caller::owner(AccountName::development())))
         // Last: the service answers from here.
         .service(routes);
     CallService::new(stack)

@@ -196,6 +196,28 @@ pub fn meaning(reason: Reason) -> Meaning {
         R::OperationTimedOut => (Code::DeadlineExceeded, "OperationTimedOut", 500),
         R::Unspecified | R::InternalError => (Code::Internal, "InternalError", 500),
         R::NotImplemented => (Code::Unimplemented, "NotImplemented", 501),
+        R::NoAuthenticationInformation => {
+            (Code::Unauthenticated, "NoAuthenticationInformation", 401)
+        }
+        R::InvalidAuthenticationInfo => (Code::Unauthenticated, "InvalidAuthenticationInfo", 400),
+        R::AuthenticationFailed => (Code::Unauthenticated, "AuthenticationFailed", 403),
+        R::AuthorizationFailure => (Code::PermissionDenied, "AuthorizationFailure", 403),
+        R::AuthorizationPermissionMismatch => {
+            (Code::PermissionDenied, "AuthorizationPermissionMismatch", 403)
+        }
+        R::AuthorizationProtocolMismatch => {
+            (Code::PermissionDenied, "AuthorizationProtocolMismatch", 403)
+        }
+        R::AuthorizationResourceTypeMismatch => {
+            (Code::PermissionDenied, "AuthorizationResourceTypeMismatch", 403)
+        }
+        R::AuthorizationServiceMismatch => {
+            (Code::PermissionDenied, "AuthorizationServiceMismatch", 403)
+        }
+        R::AuthorizationSourceIpMismatch => {
+            (Code::PermissionDenied, "AuthorizationSourceIPMismatch", 403)
+        }
+        R::AccountIsDisabled => (Code::PermissionDenied, "AccountIsDisabled", 403),
     };
     Meaning { code, azure_code, http_status }
 }

@@ -8,6 +8,7 @@ pub mod layer;
 pub mod limits;
 pub mod name;
 pub mod page;
+pub mod peer;
 pub mod propagation;
 pub mod semconv;
 pub mod traced;

@@ -31,6 +31,7 @@ use tower::{Service, ServiceExt as _};
 use tracing::{Instrument as _, Span, debug_span};
 
 use crate::{
+    caller::Caller,
     fault::{Fault, Reason},
     layer::{Answer, CallService, Request, Response, refusal, trailers},
     propagation, semconv,
@@ -137,6 +138,7 @@ impl Remote {
         let Some(connection) = shared.connections.get(turn) else {
             return Box::pin(async { Ok(refusal(unreachable())) });
         };
+        Caller::export(&mut request);
         let path = request.uri().path_and_query().cloned();
         let mut uri = http::uri::Parts::default();
         uri.scheme = Some(shared.scheme.clone());

@@ -79,8 +79,8 @@ impl Api {
 
 /// The account that a request works in, and the message.
 fn open<T>(request: Request<T>) -> Result<(AccountName, T), Fault> {
-    let caller = Caller::from_metadata(request.metadata())?;
-    Ok((caller.account, request.into_inner()))
+    let caller = Caller::of(&request)?;
+    Ok((caller.account.clone(), request.into_inner()))
 }
 
 #[tonic::async_trait]

@@ -5,6 +5,7 @@
 
 use std::{
     convert::Infallible,
+    sync::Arc,
     task::{Context, Poll},
 };
 
@@ -16,14 +17,14 @@ use crate::caller::Caller;
 /// Puts a caller on every request.
 #[derive(Debug, Clone)]
 pub struct CallerLayer {
-    caller: Caller,
+    caller: Arc<Caller>,
 }
 
 impl CallerLayer {
     /// Vouches for `caller`, whatever the request says.
     #[must_use]
     pub fn new(caller: Caller) -> Self {
-        Self { caller }
+        Self { caller: Arc::new(caller) }
     }
 }
 
@@ -31,7 +32,7 @@ impl<S> Layer<S> for CallerLayer {
     type Service = Identify<S>;
 
     fn layer(&self, inner: S) -> Identify<S> {
-        let caller = self.caller.clone();
+        let caller = Arc::clone(&self.caller);
         Identify { inner, caller }
     }
 }
@@ -40,7 +41,7 @@ impl<S> Layer<S> for CallerLayer {
 #[derive(Debug, Clone)]
 pub struct Identify<S> {
     inner: S,
-    caller: Caller,
+    caller: Arc<Caller>,
 }
 
 impl<S> Service<Request> for Identify<S>
@@ -56,7 +57,7 @@ where
     }
 
     fn call(&mut self, mut request: Request) -> S::Future {
-        self.caller.insert(request.headers_mut());
+        Arc::clone(&self.caller).insert(&mut request);
         self.inner.call(request)
     }
 }

@@ -259,18 +259,22 @@ async fn other_answers_pass_the_message_size_layer_as_they_are() {
 
 #[tokio::test]
 async fn what_a_client_claims_to_be_is_replaced() {
-    let account = AccountName::development();
-    let layer = CallerLayer::new(Caller { account: account.clone() });
-    let service = before(layer, |request: Request| {
+    let owner = Caller::owner(AccountName::development());
+    let service = before(CallerLayer::new(owner.clone()), |request: Request| {
+        let request = request.map(|_body| ());
+        let headers = request.headers().clone();
+        let seen = Caller::of(&tonic::Request::from_http(request)).expect("a caller");
         let mut answer = Response::new(Body::empty());
-        *answer.headers_mut() = request.headers().clone();
+        *answer.headers_mut() = headers;
+        answer.extensions_mut().insert(seen);
         ready(answer)
     });
 
-    let seen = ask(&service, &[("trestle-account", "somebody")]).await;
+    let claims = [("trestle-account", "somebody"), ("trestle-grant-bin", "AAAA")];
+    let seen = ask(&service, &claims).await;
 
-    let names: Vec<_> = seen.headers().get_all("trestle-account").iter().collect();
-    assert_eq!(names, [account.as_str()]);
+    assert_eq!(seen.extensions().get::<Arc<Caller>>().map(|caller| &**caller), Some(&owner));
+    assert!(claims.iter().all(|(name, _)| !seen.headers().contains_key(*name)));
 }
 
 /// The layer, where its metrics can be read, and what keeps them.

@@ -1,0 +1,76 @@
+//! What an operator chooses: one file for each section. Everything here is plain data: live things
+//! are passed beside it.
+
+mod gateway;
+mod limits;
+mod server;
+mod storage;
+
+use serde::{Deserialize, Serialize};
+use trestle_runtime::{
+    config::{self, ConfigError, Sources},
+    telemetry::TelemetrySettings,
+};
+
+pub use self::{
+    gateway::GatewaySettings,
+    limits::LimitSettings,
+    server::ServerSettings,
+    storage::{Durability, StorageSettings},
+};
+
+/// Variables of the OpenTelemetry standard that set a key of ours.
+const FOREIGN: &[(&str, &str)] = &[
+    ("OTEL_EXPORTER_OTLP_ENDPOINT", "telemetry.otlp_endpoint"),
+    ("OTEL_SERVICE_NAME", "telemetry.service_name"),
+];
+
+/// The settings of a process.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Settings {
+    /// Listeners and process.
+    pub server: ServerSettings,
+    /// The store.
+    pub storage: StorageSettings,
+    /// Where the gateway finds what is not in this process.
+    pub gateway: GatewaySettings,
+    /// The bounds of load.
+    pub limits: LimitSettings,
+    /// Logs, traces and metrics.
+    pub telemetry: TelemetrySettings,
+}
+
+impl Settings {
+    /// Settings out of their defaults and `sources`, checked. The standard variables of
+    /// OpenTelemetry count too.
+    ///
+    /// # Errors
+    /// Every kind of [`ConfigError`].
+    pub fn load(sources: Sources<'_>) -> Result<Self, ConfigError> {
+        let sources = Sources { foreign: FOREIGN, ..sources };
+        let settings: Self = config::load(&Self::default(), sources)?;
+        settings.check()?;
+        Ok(settings)
+    }
+
+    /// Checks what the form of the values does not say.
+    ///
+    /// # Errors
+    /// [`ConfigError::Invalid`] with every problem.
+    pub fn check(&self) -> Result<(), ConfigError> {
+        let sections = [
+            self.server.problems(),
+            self.storage.problems(),
+            self.gateway.problems(&self.server.roles),
+            self.limits.problems(),
+            self.telemetry.problems(),
+        ];
+        let problems = sections.concat();
+        if problems.is_empty() { Ok(()) } else { Err(ConfigError::Invalid { problems }) }
+    }
+}
+
+/// The problem of a number that must not be zero, unless it is not.
+fn at_least_one(key: &str, is: bool) -> Option<String> {
+    (!is).then(|| format!("{key}: must be at least 1"))
+}

@@ -1,0 +1,58 @@
+//! Listeners and process.
+
+use std::net::{Ipv4Addr, SocketAddr};
+
+use serde::{Deserialize, Serialize};
+
+use super::at_least_one;
+use crate::roles::Roles;
+
+/// The section `server`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ServerSettings {
+    /// The parts of this process: `all`, or of `gateway` and `table`. Default: `all`.
+    pub roles: Roles,
+    /// Address of gRPC; port 0 takes a free one. Default: `127.0.0.1:50051`.
+    pub listen: SocketAddr,
+    /// Address of metrics and probes; port 0 takes a free one. Default: `127.0.0.1:9464`.
+    pub admin: SocketAddr,
+    /// Listen without encryption where others can reach it. Default: no, and such an address is
+    /// refused.
+    pub allow_plaintext: bool,
+    /// How long calls may go on after a signal to end, in seconds. Default: 25, under the 30 of
+    /// orchestrators.
+    pub drain_seconds: u64,
+    /// Threads that work on calls, at least 1. Default: one for each core.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worker_threads: Option<usize>,
+}
+
+impl Default for ServerSettings {
+    fn default() -> Self {
+        Self {
+            roles: Roles::all(),
+            listen: (Ipv4Addr::LOCALHOST, 50051).into(),
+            admin: (Ipv4Addr::LOCALHOST, 9464).into(),
+            allow_plaintext: false,
+            drain_seconds: 25,
+            worker_threads: None,
+        }
+    }
+}
+
+impl ServerSettings {
+    /// What is wrong with the section, each with its key.
+    pub(super) fn problems(&self) -> Vec<String> {
+        let threads = at_least_one("server.worker_threads", self.worker_threads != Some(0));
+        let mut problems = Vec::from_iter(threads);
+        for (key, address) in [("server.listen", self.listen), ("server.admin", self.admin)] {
+            if !address.ip().is_loopback() && !self.allow_plaintext {
+                problems.push(format!(
+                    "{key}: others can reach this address and nothing is encrypted; ask for that \
+                     with --allow-plaintext or server.allow_plaintext = true: value=`{address}`"
+                ));
+            }
+        }
+        problems
+    }
+}

@@ -1,0 +1,56 @@
+//! The store.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use super::at_least_one;
+
+/// The section `storage`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct StorageSettings {
+    /// Where everything is kept; made if it is not there. Default: `./data`.
+    pub data_dir: PathBuf,
+    /// Keep everything in memory, and nothing after the end. Default: no.
+    pub ephemeral: bool,
+    /// When a write is answered. Default: `always`.
+    pub durability: Durability,
+    /// With durability `interval`: time between syncs, in milliseconds, at least 1. Default: 1000.
+    pub sync_every_ms: u64,
+    /// Memory for what was read from disk, in bytes. Default: 128 MiB.
+    pub cache_bytes: u64,
+    /// Free disk space under which only deletes are taken, in bytes. Default: 512 MiB.
+    pub min_free_bytes: u64,
+}
+
+/// When a write is answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Durability {
+    /// When it is on stable storage.
+    Always,
+    /// At once; it is on stable storage after the interval.
+    Interval,
+    /// At once; the operating system decides.
+    Os,
+}
+
+impl Default for StorageSettings {
+    fn default() -> Self {
+        Self {
+            data_dir: "./data".into(),
+            ephemeral: false,
+            durability: Durability::Always,
+            sync_every_ms: 1000,
+            cache_bytes: 128 * 1024 * 1024,
+            min_free_bytes: 512 * 1024 * 1024,
+        }
+    }
+}
+
+impl StorageSettings {
+    /// What is wrong with the section, each with its key.
+    pub(super) fn problems(&self) -> Vec<String> {
+        at_least_one("storage.sync_every_ms", self.sync_every_ms > 0).into_iter().collect()
+    }
+}

@@ -1,0 +1,219 @@
+//! A caller in headers, between processes that trust each other.
+
+use http::{HeaderMap, HeaderValue};
+use prost::Message;
+use tonic::metadata::{BinaryMetadataValue, MetadataMap};
+
+use super::{
+    ACCOUNT_HEADER, AccountGrant, Authority, Caller, GRANT_HEADER, KeyRange, Letters, PolicyRef,
+    TableGrant,
+};
+use crate::{
+    fault::{Fault, Reason},
+    name::AccountName,
+};
+
+/// An [`Authority`] that is less than everything. Fields keep their numbers for ever: processes of
+/// different versions talk to each other.
+#[derive(Clone, PartialEq, Message)]
+struct GrantWire {
+    #[prost(message, optional, tag = "1")]
+    account: Option<AccountWire>,
+    #[prost(message, optional, tag = "2")]
+    table: Option<TableWire>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct AccountWire {
+    #[prost(string, tag = "1")]
+    services: String,
+    #[prost(string, tag = "2")]
+    resource_types: String,
+    #[prost(string, tag = "3")]
+    permissions: String,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct TableWire {
+    #[prost(string, tag = "1")]
+    table: String,
+    #[prost(string, optional, tag = "2")]
+    permissions: Option<String>,
+    #[prost(string, optional, tag = "3")]
+    policy: Option<String>,
+    #[prost(bool, tag = "4")]
+    has_start: bool,
+    #[prost(bool, tag = "5")]
+    has_expiry: bool,
+    #[prost(string, optional, tag = "6")]
+    start_partition_key: Option<String>,
+    #[prost(string, optional, tag = "7")]
+    start_row_key: Option<String>,
+    #[prost(string, optional, tag = "8")]
+    end_partition_key: Option<String>,
+    #[prost(string, optional, tag = "9")]
+    end_row_key: Option<String>,
+}
+
+/// Writes `caller` into headers.
+pub(super) fn write(caller: &Caller, headers: &mut HeaderMap) {
+    super::remove(headers);
+    let account = HeaderValue::from_str(caller.account.as_str());
+    headers.insert(ACCOUNT_HEADER, account.expect("an account name has letters and digits only"));
+    let grant = match &caller.authority {
+        Authority::Owner => return,
+        Authority::Account(grant) => GrantWire { account: Some(grant.into()), table: None },
+        Authority::Table(grant) => GrantWire { account: None, table: Some(grant.into()) },
+    };
+    let value = BinaryMetadataValue::from_bytes(&grant.encode_to_vec());
+    let value = HeaderValue::from_bytes(value.as_encoded_bytes());
+    headers.insert(GRANT_HEADER, value.expect("base64 is fit for a header"));
+}
+
+/// Reads a caller out of headers.
+///
+/// # Errors
+/// Headers that hold no caller. A grant that cannot be read never becomes a wider one.
+pub(super) fn read(metadata: &MetadataMap) -> Result<Caller, Fault> {
+    let account = match metadata.get(ACCOUNT_HEADER) {
+        None => AccountName::development(),
+        Some(value) => value.to_str().ok().and_then(AccountName::parse).ok_or_else(|| {
+            let rule = "must be 3 to 24 lower-case letters and digits";
+            Fault::violation(Reason::InvalidInput, ACCOUNT_HEADER, rule)
+        })?,
+    };
+    let authority = match metadata.get_bin(GRANT_HEADER) {
+        None => Authority::Owner,
+        Some(value) => {
+            let bytes = value.to_bytes().ok();
+            let authority = bytes.and_then(|bytes| GrantWire::decode(bytes).ok()?.authority());
+            authority.ok_or_else(|| {
+                let rule = "must be a grant as a gateway of this version writes it";
+                Fault::violation(Reason::InvalidInput, GRANT_HEADER, rule)
+            })?
+        }
+    };
+    Ok(Caller { account, authority })
+}
+
+impl GrantWire {
+    fn authority(self) -> Option<Authority> {
+        match (self.account, self.table) {
+            (Some(account), None) => account.grant().map(Authority::Account),
+            (None, Some(table)) => table.grant().map(Authority::Table),
+            _ => None,
+        }
+    }
+}
+
+impl From<&AccountGrant> for AccountWire {
+    fn from(grant: &AccountGrant) -> Self {
+        Self {
+            services: grant.services.to_string(),
+            resource_types: grant.resource_types.to_string(),
+            permissions: grant.permissions.to_string(),
+        }
+    }
+}
+
+impl AccountWire {
+    fn grant(&self) -> Option<AccountGrant> {
+        Some(AccountGrant {
+            services: Letters::parse(&self.services)?,
+            resource_types: Letters::parse(&self.resource_types)?,
+            permissions: Letters::parse(&self.permissions)?,
+        })
+    }
+}
+
+impl From<&TableGrant> for TableWire {
+    fn from(grant: &TableGrant) -> Self {
+        let (policy, range) = (grant.policy.as_ref(), grant.range.clone());
+        Self {
+            table: grant.table.clone(),
+            permissions: grant.permissions.map(|letters| letters.to_string()),
+            policy: policy.map(|policy| policy.id.clone()),
+            has_start: policy.is_some_and(|policy| policy.has_start),
+            has_expiry: policy.is_some_and(|policy| policy.has_expiry),
+            start_partition_key: range.start_partition_key,
+            start_row_key: range.start_row_key,
+            end_partition_key: range.end_partition_key,
+            end_row_key: range.end_row_key,
+        }
+    }
+}
+
+impl TableWire {
+    fn grant(self) -> Option<TableGrant> {
+        let permissions = match self.permissions {
+            None => None,
+            Some(letters) => Some(Letters::parse(&letters)?),
+        };
+        let (has_start, has_expiry) = (self.has_start, self.has_expiry);
+        Some(TableGrant {
+            table: self.table,
+            permissions,
+            policy: self.policy.map(|id| PolicyRef { id, has_start, has_expiry }),
+            range: KeyRange {
+                start_partition_key: self.start_partition_key,
+                start_row_key: self.start_row_key,
+                end_partition_key: self.end_partition_key,
+                end_row_key: self.end_row_key,
+            },
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn letters(text: &str) -> Letters {
+        Letters::parse(text).expect("letters")
+    }
+
+    fn round_trip(authority: Authority) {
+        let account = AccountName::parse("acme").expect("a name");
+        let caller = Caller { account, authority };
+        let mut headers = HeaderMap::new();
+
+        write(&caller, &mut headers);
+
+        let read = read(&MetadataMap::from_headers(headers)).expect("a caller");
+        assert_eq!(read, caller);
+    }
+
+    #[test]
+    fn every_authority_arrives_as_it_was_sent() {
+        round_trip(Authority::Owner);
+        round_trip(Authority::Account(AccountGrant {
+            services: letters("t"),
+            resource_types: letters("co"),
+            permissions: letters("rau"),
+        }));
+        round_trip(Authority::Table(TableGrant {
+            table: "orders".into(),
+            permissions: None,
+            policy: Some(PolicyRef { id: "readers é".into(), has_start: false, has_expiry: true }),
+            range: KeyRange {
+                start_partition_key: Some(String::new()),
+                start_row_key: None,
+                end_partition_key: Some("b\n".into()),
+                end_row_key: Some("9".into()),
+            },
+        }));
+    }
+
+    #[test]
+    fn a_grant_that_cannot_be_read_is_refused() {
+        let both =
+            GrantWire { account: Some(AccountWire::default()), table: Some(TableWire::default()) };
+        let unknown = TableWire { permissions: Some("R!".into()), ..TableWire::default() };
+        let unknown = GrantWire { account: None, table: Some(unknown) };
+        for bytes in [Vec::new(), vec![0xFF], both.encode_to_vec(), unknown.encode_to_vec()] {
+            let mut metadata = MetadataMap::new();
+            metadata.insert_bin(GRANT_HEADER, BinaryMetadataValue::from_bytes(&bytes));
+            assert!(read(&metadata).is_err(), "{bytes:?}");
+        }
+    }
+}
