@@ -108,6 +108,7 @@ fn read_fault(failure: &EngineError, message: String) -> Fault {
 fn commit_fault(failure: &CommitError, message: String) -> Fault {
     match failure {
         CommitError::Unavailable { .. } => unavailable(Reason::ServerUnavailable, message),
+        CommitError::Busy { .. } => unavailable(Reason::ServerBusy, message),
         CommitError::Stopped { .. } => unavailable(Reason::StorageStopped, message),
         CommitError::Full { .. } => unavailable(Reason::InsufficientStorage, message),
         CommitError::Unknown { .. } => Fault::new(Reason::OutcomeUnknown, message),

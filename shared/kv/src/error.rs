@@ -25,11 +25,16 @@ pub enum EngineError {
 /// Except after [`CommitError::Unknown`], nothing of the change was written.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum CommitError {
-    /// The engine cannot take writes just now, or its queue is full. Nothing was written; repeat
-    /// as is.
+    /// The engine cannot take writes just now. Nothing was written; repeat as is.
     #[error("storage unavailable: {reason}")]
     Unavailable {
         /// What is the matter.
+        reason: Arc<str>,
+    },
+    /// More is to be written than the engine can bear. Nothing was written; repeat later.
+    #[error("storage overloaded: {reason}")]
+    Busy {
+        /// What is behind.
         reason: Arc<str>,
     },
     /// Free disk space is below the reserve. Nothing was written. Changes that only remove keys

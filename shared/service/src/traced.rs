@@ -46,6 +46,7 @@ impl Engine for TracedEngine {
     async fn commit(&self, change: Change) -> Result<(), CommitError> {
         let outcome = |error: &CommitError| match error {
             CommitError::Unavailable { .. } => "unavailable",
+            CommitError::Busy { .. } => "busy",
             CommitError::Full { .. } => "full",
             CommitError::Stopped { .. } => "stopped",
             CommitError::Unknown { .. } => "unknown",

@@ -105,7 +105,7 @@ impl Committer {
         if group.is_empty() {
             return Outcome::Durable;
         }
-        let writers = group.writers();
+        let (writers, hides) = (group.writers(), group.hides());
         let mode = match self.shared.durability {
             SyncPolicy::Always => PersistMode::SyncData,
             SyncPolicy::Interval(_) | SyncPolicy::Os => PersistMode::Buffer,
@@ -124,6 +124,8 @@ impl Committer {
         }
         self.beat(&mut batch);
         let started = Instant::now();
+        // Ahead of the write: a scan must not meet what was not counted.
+        self.shared.hidden.add(hides);
         let written = catch_unwind(AssertUnwindSafe(|| batch.commit()));
         let to_u64 = |number: usize| u64::try_from(number).unwrap_or(u64::MAX);
         self.shared.counters.group(to_u64(writers), to_u64(bytes), started.elapsed());

@@ -43,6 +43,8 @@ pub(super) struct Group {
     pending: HashMap<Bytes, Option<Bytes>>,
     waiting: Vec<Waiting>,
     bytes: usize,
+    /// Entries of the database that the writes hide, or add without ever being read.
+    hides: u64,
 }
 
 /// How the write of a group ended.
@@ -67,6 +69,11 @@ impl Group {
     /// Changes in the group that write something.
     pub(super) fn writers(&self) -> usize {
         self.waiting.iter().filter(|waiting| waiting.wrote).count()
+    }
+
+    /// How many entries the writes hide from scans.
+    pub(super) fn hides(&self) -> u64 {
+        self.hides
     }
 
     /// The keys that are written.
@@ -120,6 +127,7 @@ impl Group {
         if wrote {
             check_homes(&writes, shared)?;
             shared.space.admit(&writes)?;
+            self.hides += writes.iter().map(|write| hides(write, change, &current)).sum::<u64>();
             self.merge(writes);
         }
         Ok(Evaluated { wrote, saw_pending })
@@ -150,6 +158,18 @@ impl Group {
                 }
             };
             answer(waiter, result);
+        }
+    }
+}
+
+/// A delete leaves a mark beside what it deletes. A put hides what was there; it does not, if the
+/// change looked and found nothing.
+fn hides(write: &Write, change: &Change, current: &[Option<Bytes>]) -> u64 {
+    match write {
+        Write::Delete { .. } => 2,
+        Write::Put { key, .. } => {
+            let mut seen = change.reads.iter().zip(current);
+            u64::from(!seen.any(|(read, value)| read == key && value.is_none()))
         }
     }
 }

@@ -111,7 +111,7 @@ fn wait_until_calm(
         }
         sleep(PRESSURE_POLL);
     }
-    Err(CommitError::Unavailable { reason: "compaction lags behind the writes".into() })
+    Err(CommitError::Busy { reason: "compaction lags behind the writes".into() })
 }
 
 #[cfg(test)]
@@ -173,7 +173,7 @@ mod tests {
 
         let outcome = wait_until_calm(|| true, |time| slept.set(slept.get() + time));
 
-        assert!(matches!(outcome, Err(CommitError::Unavailable { .. })));
+        assert!(matches!(outcome, Err(CommitError::Busy { .. })));
         assert_eq!(slept.get(), Duration::from_secs(2));
     }
 }

@@ -34,7 +34,7 @@ impl Housekeeper {
         self.persist();
     }
 
-    /// Measures space and asks for heartbeats.
+    /// Measures space and what scans have to pass, and asks for heartbeats.
     pub(super) fn look_around(&mut self) {
         match (self.probe)(&self.shared.path) {
             Ok(free_bytes) => {
@@ -50,6 +50,7 @@ impl Housekeeper {
         if let Ok(used_bytes) = self.shared.database.disk_space() {
             self.shared.space.measured_used(used_bytes);
         }
+        self.shared.hidden.measure(&self.shared.trees);
         self.shared.heartbeat_due.store(true, Relaxed);
     }
 

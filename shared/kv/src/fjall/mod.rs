@@ -11,6 +11,7 @@
 mod committer;
 mod group;
 mod guard;
+mod hidden;
 mod housekeeping;
 mod manifest;
 mod open;
@@ -137,7 +138,7 @@ impl FjallEngine {
         match refused {
             mpsc::error::TrySendError::Full(_) => {
                 self.shared.counters.shed();
-                CommitError::Unavailable { reason: "too many changes wait to be written".into() }
+                CommitError::Busy { reason: "too many changes wait to be written".into() }
             }
             mpsc::error::TrySendError::Closed(_) => {
                 CommitError::Stopped { reason: "the commit thread ended".into() }

@@ -11,6 +11,7 @@ use bytes::Bytes;
 use fjall::{Database, LsmError};
 
 use super::guard::SpaceGuard;
+use super::hidden::Hidden;
 use super::options::{Keyspace, SyncPolicy};
 use super::stats::Counters;
 use crate::{CommitError, EngineError};
@@ -31,6 +32,7 @@ pub(super) struct Shared {
     pub(super) durability: SyncPolicy,
     pub(super) space: SpaceGuard,
     pub(super) counters: Counters,
+    pub(super) hidden: Hidden,
     /// Set by the housekeeper, taken by the committer.
     pub(super) heartbeat_due: AtomicBool,
     /// Number of the last group whose writes can be read.
@@ -60,6 +62,7 @@ impl Shared {
             }
         }
         Self {
+            hidden: Hidden::of(&parts.trees),
             trees: parts.trees,
             routes,
             database: parts.database,

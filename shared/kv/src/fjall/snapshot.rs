@@ -3,8 +3,9 @@
 //! A scan outside a snapshot could see half of a batch, because the database reads each keyspace
 //! at its newest state; so every read of a service goes through here. Point reads run on the
 //! calling thread: a cached one takes microseconds, less than a hand-over to another thread. A
-//! scan starts there too, and moves to the blocking pool when it turns out long. Few scans are
-//! there at a time, so that they cannot take every core from point reads.
+//! scan starts there too, and moves to the blocking pool when it turns out long, or at once where
+//! so much was deleted or overwritten that the next row may be far. Few scans are there at a time,
+//! so that they cannot take every core from point reads.
 
 use std::sync::Arc;
 
@@ -70,11 +71,15 @@ impl Snapshot for FjallSnapshot {
             return Ok(Scan { entries: Vec::new(), more: false });
         }
         let mut cursor = self.open(span)?;
-        let inline =
-            ScanLimit { rows: limit.rows.min(INLINE.rows), bytes: limit.bytes.min(INLINE.bytes) };
-        cursor.read(inline)?;
-        if !cursor.scan.more || cursor.reached(limit) {
-            return Ok(cursor.finish());
+        if self.shared.hidden.are_few() {
+            let inline = ScanLimit {
+                rows: limit.rows.min(INLINE.rows),
+                bytes: limit.bytes.min(INLINE.bytes),
+            };
+            cursor.read(inline)?;
+            if !cursor.scan.more || cursor.reached(limit) {
+                return Ok(cursor.finish());
+            }
         }
         let permit = Arc::clone(&self.long_scans).acquire_owned().await;
         let shared = Arc::clone(&self.shared);

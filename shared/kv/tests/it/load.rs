@@ -68,7 +68,7 @@ async fn a_full_queue_turns_changes_away_without_writing_them() {
     let refused = commit(&*engine, vec![put(key("one too many"), "")]).await;
     release.send(()).unwrap();
 
-    assert!(matches!(refused, Err(CommitError::Unavailable { .. })), "{refused:?}");
+    assert!(matches!(refused, Err(CommitError::Busy { .. })), "{refused:?}");
     assert!(blocker.await.unwrap().is_ok());
     assert!(waiting.join_all().await.iter().all(Result::is_ok));
     assert_eq!(everything(&*engine).await.len(), QUEUE);

@@ -18,5 +18,6 @@ mod journal;
 mod load;
 mod model;
 mod opening;
+mod scans;
 mod space;
 mod world;
