@@ -19,6 +19,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let out = PathBuf::from(env::var("OUT_DIR")?);
     fs::write(out.join("descriptors.bin"), descriptors.encode_to_vec())?;
 
+    let mut config = prost_build::Config::new();
+    // The codec knows a message by its name.
+    config.enable_type_names();
     tonic_prost_build::configure()
         .extern_path(".google.rpc.Status", "::tonic_types::Status")
         .bytes(".")
@@ -37,6 +40,6 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             ".trestle.table.v1.StreamEntitiesResponse",
             "crate::table::v1::stored::StreamEntitiesResponse",
         )
-        .compile_fds(descriptors)?;
+        .compile_fds_with_config(descriptors, config)?;
     Ok(())
 }

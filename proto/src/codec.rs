@@ -1,17 +1,20 @@
 //! The protobuf codec of every generated client and server.
 //!
-//! It differs from tonic's own in two things. A message that does not decode is the caller's mistake
-//! (`INVALID_ARGUMENT`, naming the field), not a defect of the server (`INTERNAL`). And buffers begin small and grow
+//! It differs from tonic's own in three things. A message that does not decode is the caller's mistake
+//! (`INVALID_ARGUMENT`, naming the field), not a defect of the server (`INTERNAL`). One of too many
+//! parts is refused before it takes memory (see `parts`). And buffers begin small and grow
 //! once to the size of the message: tonic's 8 KiB for each direction of each call were a tenth of the cost of a call.
 
 use std::marker::PhantomData;
 
-use prost::Message;
+use prost::{Message, Name, bytes::Buf as _};
 use tonic::{
     Status,
     codec::{BufferSettings, DecodeBuf, Decoder, EncodeBuf, Encoder},
 };
 use tonic_types::{ErrorDetails, StatusExt as _};
+
+use crate::parts::{PARTS_MAX, are_too_many};
 
 /// First size of a buffer, in bytes: most messages fit.
 const BUFFER_BYTES: usize = 2048;
@@ -31,7 +34,7 @@ impl<T, U> Default for Codec<T, U> {
 impl<T, U> tonic::codec::Codec for Codec<T, U>
 where
     T: Message + Send + 'static,
-    U: Message + Default + Send + 'static,
+    U: Message + Name + Default + Send + 'static,
 {
     type Encode = T;
     type Decode = U;
@@ -70,11 +73,14 @@ impl<T: Message> Encoder for MessageEncoder<T> {
 #[derive(Debug, Clone)]
 pub struct MessageDecoder<U>(PhantomData<U>);
 
-impl<U: Message + Default> Decoder for MessageDecoder<U> {
+impl<U: Message + Name + Default> Decoder for MessageDecoder<U> {
     type Item = U;
     type Error = Status;
 
     fn decode(&mut self, source: &mut DecodeBuf<'_>) -> Result<Option<U>, Status> {
+        if are_too_many::<U>(source.chunk()) {
+            return Err(too_many_parts());
+        }
         U::decode(source).map(Some).map_err(|error| malformed(&error))
     }
 
@@ -84,17 +90,23 @@ impl<U: Message + Default> Decoder for MessageDecoder<U> {
 }
 
 fn malformed(error: &prost::DecodeError) -> Status {
+    let rule = error.to_string();
+    refused(&format!("message is not valid protobuf: {rule}"), rule)
+}
+
+fn too_many_parts() -> Status {
+    let rule = format!("a message may have at most {PARTS_MAX} elements in its repeated fields");
+    refused(&format!("message has too many parts: {rule}"), rule)
+}
+
+fn refused(message: &str, rule: String) -> Status {
     let mut details = ErrorDetails::new();
-    details.add_bad_request_violation("message", error.to_string());
+    details.add_bad_request_violation("message", rule);
     details.set_error_info(
         "INVALID_INPUT",
         "trestle.table.v1.TableService",
         [("azureCode", "InvalidInput"), ("httpStatus", "400")]
             .map(|(key, value)| (key.to_owned(), value.to_owned())),
     );
-    Status::with_error_details(
-        tonic::Code::InvalidArgument,
-        format!("message is not valid protobuf: {error}"),
-        details,
-    )
+    Status::with_error_details(tonic::Code::InvalidArgument, message, details)
 }

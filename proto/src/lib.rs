@@ -1,9 +1,11 @@
 //! The contracts of Trestle, generated from the `.proto` files beside this crate, and nothing else.
 
 mod codec;
+mod parts;
 mod raw;
 
 pub use codec::Codec;
+pub use parts::PARTS_MAX;
 pub use raw::RawCodec;
 
 /// Encoded `FileDescriptorSet` of every contract, comments included, as served by reflection.

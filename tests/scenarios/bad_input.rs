@@ -16,6 +16,7 @@ scenario!(
     absent_fields_that_are_required_are_named,
     bytes_that_are_no_message_are_the_callers_mistake,
     a_message_that_is_too_large_is_refused,
+    a_message_of_too_many_parts_is_refused_before_it_takes_memory,
     an_unknown_method_is_not_implemented,
 );
 
@@ -204,6 +205,21 @@ async fn a_message_that_is_too_large_is_refused(world: &World) {
 
     let wanted = (Code::InvalidArgument, "REQUEST_BODY_TOO_LARGE");
     assert_eq!(refused.kind(), wanted);
+    goes_on(world).await;
+}
+
+/// Two bytes for each entity, a hundred times that once decoded.
+async fn a_message_of_too_many_parts_is_refused_before_it_takes_memory(world: &World) {
+    goes_on(world).await;
+    let empty = vec![BatchOperation { operation: None }; 4_000_000];
+    let request = ExecuteBatchRequest { table: "witness".to_owned(), operations: empty };
+    let message = Bytes::from(request.encode_to_vec());
+
+    let refused = world.raw("ExecuteBatch", message).await.unwrap_err();
+
+    assert_eq!(refused.code, Code::InvalidArgument);
+    assert_eq!(refused.reason, "INVALID_INPUT");
+    assert!(refused.message.contains("at most 300000 elements"), "{}", refused.message);
     goes_on(world).await;
 }
 

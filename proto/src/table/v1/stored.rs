@@ -47,6 +47,17 @@ pub struct StreamEntitiesResponse {
     pub cost: Option<QueryCost>,
 }
 
+macro_rules! name {
+    ($($message:ident),+) => {$(
+        impl prost::Name for $message {
+            const PACKAGE: &'static str = "trestle.table.v1";
+            const NAME: &'static str = stringify!($message);
+        }
+    )+};
+}
+
+name!(GetEntityResponse, QueryEntitiesResponse, StreamEntitiesResponse);
+
 /// Decodes entities of a read response.
 ///
 /// # Errors
