@@ -22,7 +22,7 @@ use trestle_service::{
 };
 use trestle_table::TableRole;
 
-use crate::{failure::Failure, roles::Role, settings::Settings};
+use crate::{failure::Failure, reload::Reload, roles::Role, settings::Settings};
 
 /// Full name of the table service.
 pub const TABLE_SERVICE: &str = "trestle.table.v1.TableService";
@@ -54,8 +54,18 @@ pub struct Node {
     pub routes: CallService,
     /// The loops it needs to run beside.
     pub tasks: Vec<Task>,
+    /// Makes those of them that watch files look at once.
+    pub reload: Reload,
     /// What it says about itself.
     pub health: Health,
+}
+
+impl Node {
+    /// Also runs `task`, which watches files.
+    pub fn watch(&mut self, task: Task) {
+        self.reload.add(&task);
+        self.tasks.push(task);
+    }
 }
 
 /// Puts a node together.
@@ -96,7 +106,7 @@ pub async fn compose(settings: &Settings, deps: Deps) -> Result<Node, Failure> {
         direct(routes, limits, observe)
     };
     let edge = Edge::new(&health, descriptors, calls)?;
-    Ok(Node { routes: CallService::new(edge), tasks, health })
+    Ok(Node { routes: CallService::new(edge), tasks, reload: Reload::default(), health })
 }
 
 /// The layers before a role that only gateways call. No credentials: the gateway vouches for the

@@ -8,6 +8,7 @@ pub mod args;
 pub mod compose;
 pub mod failure;
 pub mod healthcheck;
+pub mod reload;
 pub mod roles;
 pub mod running;
 pub mod settings;

@@ -72,14 +72,15 @@ async fn serve_until_signal(settings: Settings) -> Result<(), Failure> {
     let deps = Deps { engine, clock: Arc::new(SystemClock), meter, random: rand::random };
     let node = compose(&settings, deps).await?;
     let ready = format!("ready grpc={} admin={}\n", listeners.grpc()?, listeners.admin()?);
+    let reload = node.reload.clone();
     let running = Running::start(node, listeners, &settings, telemetry.registry());
     info!(roles = %settings.server.roles, "serving");
     print(&ready)?;
 
-    signals.next().await;
+    signals.end(&reload).await;
     let drained = tokio::select! {
         drained = running.stop() => drained,
-        () = signals.next() => Drained::Cut(0),
+        () = signals.end(&reload) => Drained::Cut(0),
     };
     telemetry.shutdown().await;
     match drained {

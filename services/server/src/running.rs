@@ -15,7 +15,7 @@ use trestle_runtime::{
     serve::{self, Bounds, Drained},
 };
 
-use crate::{compose::Node, failure::Failure, settings::Settings};
+use crate::{compose::Node, failure::Failure, reload::Reload, settings::Settings};
 
 /// The sockets of a process, taken early so that a wrong address fails before the store is touched.
 pub struct Listeners {
@@ -100,10 +100,11 @@ impl Running {
     }
 }
 
-/// The signals that ask a process to end.
+/// The signals that ask a process to end, or to read its files again.
 pub struct Signals {
     terminate: Signal,
     interrupt: Signal,
+    hangup: Signal,
 }
 
 impl Signals {
@@ -115,14 +116,21 @@ impl Signals {
         Ok(Self {
             terminate: signal(SignalKind::terminate())?,
             interrupt: signal(SignalKind::interrupt())?,
+            hangup: signal(SignalKind::hangup())?,
         })
     }
 
-    /// Waits for one.
-    pub async fn next(&mut self) {
-        let name = tokio::select! {
-            _ = self.terminate.recv() => "SIGTERM",
-            _ = self.interrupt.recv() => "SIGINT",
+    /// Waits until one asks to end; meanwhile SIGHUP makes `reload` look at the files.
+    pub async fn end(&mut self, reload: &Reload) {
+        let name = loop {
+            tokio::select! {
+                _ = self.terminate.recv() => break "SIGTERM",
+                _ = self.interrupt.recv() => break "SIGINT",
+                _ = self.hangup.recv() => {
+                    info!(signal = "SIGHUP", "asked to read files again");
+                    reload.now();
+                }
+            }
         };
         info!(signal = name, "asked to end");
     }

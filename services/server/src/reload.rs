@@ -1,0 +1,167 @@
+//! Files that are read again while the process runs: keys and certificates that rotate.
+//!
+//! Every such file has a task that reads it every few seconds and takes over what has changed;
+//! SIGHUP makes all of them look at once. What cannot be read changes nothing.
+
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use tokio::sync::Notify;
+use tracing::{error, info};
+use trestle_runtime::task::Task;
+
+/// How often files are looked at without being asked to.
+const LOOK_EVERY: Duration = Duration::from_secs(2);
+
+/// Makes tasks look at their files at once.
+#[derive(Debug, Clone, Default)]
+pub struct Reload {
+    wakers: Vec<Arc<Notify>>,
+}
+
+impl Reload {
+    /// Also wakes `task`.
+    pub fn add(&mut self, task: &Task) {
+        self.wakers.push(task.waker());
+    }
+
+    /// Wakes every task.
+    pub fn now(&self) {
+        self.wakers.iter().for_each(|waker| waker.notify_one());
+    }
+}
+
+/// A task that keeps something up to date with its files: calls `read`, and hands what differs
+/// from the last outcome, which is `current` at first, to `take`.
+///
+/// `read` may block. The text of its failure is logged once, so it must hold no secret; until it
+/// succeeds again the last outcome stays.
+pub fn task<T>(
+    name: &'static str,
+    current: T,
+    read: impl FnMut() -> Result<T, String> + Send + 'static,
+    take: impl FnMut(&T) + Send + 'static,
+) -> Task
+where
+    T: PartialEq + Send + 'static,
+{
+    every(LOOK_EVERY, Watched { name, current, problem: None, read, take })
+}
+
+fn every<T, R, U>(pause: Duration, watched: Watched<T, R, U>) -> Task
+where
+    T: PartialEq + Send + 'static,
+    R: FnMut() -> Result<T, String> + Send + 'static,
+    U: FnMut(&T) + Send + 'static,
+{
+    let name = watched.name;
+    let watched = Arc::new(Mutex::new(watched));
+    Task::new(name, pause, move || {
+        let watched = Arc::clone(&watched);
+        async move {
+            let look = move || watched.lock().unwrap_or_else(PoisonError::into_inner).look();
+            tokio::task::spawn_blocking(look).await?;
+            Ok(false)
+        }
+    })
+}
+
+struct Watched<T, R, U> {
+    name: &'static str,
+    current: T,
+    problem: Option<String>,
+    read: R,
+    take: U,
+}
+
+impl<T, R, U> Watched<T, R, U>
+where
+    T: PartialEq,
+    R: FnMut() -> Result<T, String>,
+    U: FnMut(&T),
+{
+    fn look(&mut self) {
+        let name = self.name;
+        match (self.read)() {
+            Ok(new) => {
+                let was_broken = self.problem.take().is_some();
+                if new != self.current {
+                    (self.take)(&new);
+                    self.current = new;
+                    info!(what = name, "read again, and changed");
+                } else if was_broken {
+                    info!(what = name, "readable again, and as before");
+                }
+            }
+            Err(problem) => {
+                if self.problem.as_ref() != Some(&problem) {
+                    error!(what = name, %problem, "cannot be read again; nothing has changed");
+                    self.problem = Some(problem);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use tokio_util::sync::CancellationToken;
+
+    use super::*;
+
+    const SOON: Duration = Duration::from_secs(10);
+
+    #[tokio::test]
+    async fn what_changed_is_taken_over_once_and_what_is_broken_changes_nothing() {
+        let state = Arc::new(Mutex::new(Ok(1)));
+        let (sender, taken) = mpsc::channel();
+        let source = Arc::clone(&state);
+        let read = move || source.lock().unwrap().clone();
+        let mut watched = Watched {
+            name: "test",
+            current: 1,
+            problem: None,
+            read,
+            take: move |new: &i32| {
+                sender.send(*new).unwrap();
+            },
+        };
+
+        watched.look();
+        for next in [Ok(2), Ok(2), Err("broken".to_owned()), Ok(2), Ok(3)] {
+            *state.lock().unwrap() = next;
+            watched.look();
+        }
+
+        assert_eq!(taken.try_iter().collect::<Vec<_>>(), [2, 3]);
+    }
+
+    #[tokio::test]
+    async fn a_reload_wakes_every_task_at_once() {
+        let (sender, looked) = mpsc::channel();
+        let read = move || {
+            sender.send(()).unwrap();
+            Ok(0)
+        };
+        let watched = Watched { name: "test", current: 0, problem: None, read, take: |_: &i32| {} };
+        let task = every(Duration::from_secs(3600), watched);
+        let stop = CancellationToken::new();
+        let mut reload = Reload::default();
+        reload.add(&task);
+        tokio::spawn(task.run(stop.clone(), || 0.5));
+        let wait = move |looked: mpsc::Receiver<()>| {
+            tokio::task::spawn_blocking(move || (looked.recv_timeout(SOON), looked))
+        };
+        let (first, looked) = wait(looked).await.unwrap();
+
+        reload.now();
+        let (second, _) = wait(looked).await.unwrap();
+
+        assert_eq!((first, second), (Ok(()), Ok(())));
+        stop.cancel();
+    }
+}
