@@ -16,7 +16,7 @@ const STORAGE_RETRY_AFTER: Duration = Duration::from_secs(1);
 /// A table operation that failed.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum TableError {
-    /// The request breaks a rule of the data model.
+    /// The request breaks a rule of the data model, or its caller may not make it.
     #[error(transparent)]
     Invalid(#[from] Fault),
     /// A table of this name, in any case, exists.

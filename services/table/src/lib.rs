@@ -1,10 +1,11 @@
 //! The table service: entities under a two-part key, with the semantics of Azure Table storage.
 //!
-//! Three layers. `api` speaks protobuf and decides nothing. `tables`, `write`, `operation`, `read`, `query` and
-//! `settings` speak our own types; what they decide is pure, around one snapshot or one commit. `keys` and `stored`
-//! speak bytes: together they are the disk format.
+//! Three layers. `api` speaks protobuf and decides nothing. `authorize`, `target`, `tables`, `write`,
+//! `operation`, `read`, `query` and `settings` speak our own types; what they decide is pure, around
+//! one snapshot or one commit. `keys` and `stored` speak bytes: together they are the disk format.
 
 mod api;
+mod authorize;
 pub mod entity;
 mod error;
 pub mod keys;
@@ -15,6 +16,7 @@ mod settings;
 pub mod stored;
 mod sweep;
 mod tables;
+mod target;
 pub mod value;
 mod write;
 

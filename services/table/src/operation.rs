@@ -4,6 +4,7 @@ use bytes::Bytes;
 use trestle_service::{clock::Ticks, etag::Condition, fault::Violations};
 
 use crate::{
+    authorize::Action,
     entity::{Entity, EntityKey},
     error::TableError,
     stored,
@@ -90,6 +91,16 @@ impl Operation {
                 &entity.entity.key
             }
             Self::Delete { key, .. } => key,
+        }
+    }
+
+    /// What the write does, for the permissions that it needs.
+    pub(crate) fn action(&self) -> Action {
+        match self {
+            Self::Insert(_) => Action::Insert,
+            Self::Update { .. } => Action::Update,
+            Self::Upsert { .. } => Action::Upsert,
+            Self::Delete { .. } => Action::Delete,
         }
     }
 

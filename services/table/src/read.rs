@@ -6,18 +6,21 @@ use bytes::Bytes;
 use tokio::time::Instant;
 use trestle_kv::{Engine, Entry, ScanLimit, Snapshot, Span, after_key};
 use trestle_service::{
+    clock::WriteClock,
     limits::{PAGE_SCANNED_MAX, PAGE_TIME_MAX},
-    name::{AccountName, TableName},
+    name::TableName,
     page,
 };
 
 use crate::{
+    authorize::{Access, Action},
     entity::EntityKey,
     error::TableError,
     keys::{self, TableId},
-    query::{KeyEdge, KeyRange, Plan},
+    query::{Filter, KeyEdge, KeyRange, Plan},
     stored::{self, Projection},
     tables,
+    target::Target,
 };
 
 /// Rows read at once while a filter looks for matches: enough to amortise the seek, little enough to notice that the
@@ -28,21 +31,51 @@ const FILTER_CHUNK: ScanLimit = ScanLimit { rows: 1000, bytes: 1024 * 1024 };
 #[derive(Clone)]
 pub(crate) struct Reader {
     engine: Arc<dyn Engine>,
+    clock: Arc<WriteClock>,
 }
 
-/// A query, planned.
+/// What a query asks for.
 #[derive(Debug)]
-pub(crate) struct Query {
+pub(crate) struct Ask {
     /// The table it reads.
     pub(crate) table: TableName,
     /// The filter as the client wrote it; page tokens belong to it.
     pub(crate) filter_text: String,
-    /// What to read, and what to check on each entity.
-    pub(crate) plan: Plan,
+    /// The same, parsed; none for every entity.
+    pub(crate) filter: Option<Filter>,
     /// What to return of each entity; everything where none.
     pub(crate) select: Option<Projection>,
     /// The field of the request that carries the token, for violations.
     pub(crate) token_field: &'static str,
+}
+
+/// A query of a caller, planned: reads no key that the caller is not given.
+#[derive(Debug)]
+pub(crate) struct Query {
+    access: Access,
+    ask: Ask,
+    plan: Plan,
+}
+
+impl Query {
+    /// Plans a query.
+    pub(crate) fn new(access: Access, ask: Ask) -> Self {
+        let plan = match access.range() {
+            None => Plan::new(ask.filter.as_ref()),
+            Some(range) => Plan::within(ask.filter.as_ref(), range),
+        };
+        Self { access, ask, plan }
+    }
+
+    /// What to read, and what to check on each entity.
+    pub(crate) fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// Whether it names the properties that it wants returned.
+    pub(crate) fn selects(&self) -> bool {
+        self.ask.select.is_some()
+    }
 }
 
 /// How large a page may become.
@@ -78,23 +111,25 @@ pub(crate) struct Page {
 
 impl Reader {
     /// Works on `engine`.
-    pub(crate) fn new(engine: Arc<dyn Engine>) -> Self {
-        Self { engine }
+    pub(crate) fn new(engine: Arc<dyn Engine>, clock: Arc<WriteClock>) -> Self {
+        Self { engine, clock }
     }
 
     /// One encoded entity, and the bytes that were read for it.
     ///
     /// # Errors
-    /// [`TableError::TableNotFound`], [`TableError::EntityNotFound`], or a failed read.
+    /// A caller who may not, [`TableError::TableNotFound`], [`TableError::EntityNotFound`], or a
+    /// failed read.
     pub(crate) async fn get(
         &self,
-        account: &AccountName,
+        access: &Access,
         table: &TableName,
         key: EntityKey,
         select: Option<&Projection>,
     ) -> Result<(Bytes, Cost), TableError> {
         let snapshot = self.engine.snapshot().await?;
-        let id = tables::resolve(&*snapshot, account, table).await?;
+        let target = Target::find(&*snapshot, access, table, &self.clock).await?;
+        let id = target.one(Action::Read, &key)?;
         let Some(value) = snapshot.get(&keys::entity(id, &key)).await? else {
             return Err(TableError::EntityNotFound(key));
         };
@@ -105,26 +140,30 @@ impl Reader {
     /// One page of a query, from `token` on if it is not empty.
     ///
     /// # Errors
-    /// A token of another query, [`TableError::TableNotFound`], or a failed read.
+    /// A caller who may not, a token of another query, [`TableError::TableNotFound`], or a failed
+    /// read.
     pub(crate) async fn page(
         &self,
-        account: &AccountName,
         query: &Query,
         token: &str,
         limit: PageLimit,
     ) -> Result<Page, TableError> {
         let snapshot = self.engine.snapshot().await?;
-        let id = tables::resolve(&*snapshot, account, &query.table).await?;
-        let identity = page::request_identity(&[&id.0.to_be_bytes(), query.filter_text.as_bytes()]);
-        let refused = |error| tables::refused_token(error, query.token_field);
+        let Query { access, ask, plan } = query;
+        let target = Target::find(&*snapshot, access, &ask.table, &self.clock).await?;
+        // Of every entity that the plan has, which are those in the range of the caller.
+        let id = target.any(Action::Read)?;
+        let identity = page::request_identity(&[&id.0.to_be_bytes(), ask.filter_text.as_bytes()]);
+        let refused = |error| tables::refused_token(error, ask.token_field);
         let start = match token {
             "" => None,
             token => Some(page::decode(token, identity).map_err(refused)?),
         };
-        let Some(range) = query.plan.range.as_ref().filter(|_| limit.entities > 0) else {
+        let Some(range) = plan.range.as_ref().filter(|_| limit.entities > 0) else {
             return Ok(Page::default());
         };
         let mut span = range.span(id);
+        // Only ever moves forward: whoever made the token, the span is that of this caller.
         span.start = span.start.max(start.map(Bytes::from).unwrap_or_default());
 
         let mut filling = Filling { query, limit, page: Page::default(), bytes: 0 };
@@ -187,7 +226,7 @@ impl Filling<'_> {
             Some(filter) => filter.matches(&wire)?,
         };
         if matches {
-            let entity = project(wire, self.query.select.as_ref())?;
+            let entity = project(wire, self.query.ask.select.as_ref())?;
             let bytes = self.bytes + entity.len();
             if bytes > self.limit.bytes && !self.page.entities.is_empty() {
                 return Ok(false);

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use trestle_kv::{Engine, Write, transact};
+use trestle_kv::{Engine, Snapshot, Write, transact};
 use trestle_proto::table::v1 as proto;
 use trestle_service::{
     clock::Ticks,
@@ -14,7 +14,11 @@ use trestle_service::{
     name::{AccountName, TableName},
 };
 
-use crate::{error::TableError, keys, tables};
+use crate::{
+    error::TableError,
+    keys::{self, TableId},
+    tables,
+};
 
 /// The letters of a permission, in their order.
 const PERMISSIONS: &str = "raud";
@@ -58,10 +62,7 @@ impl Settings {
     ) -> Result<Vec<proto::AccessPolicy>, TableError> {
         let snapshot = self.engine.snapshot().await?;
         let id = tables::resolve(&*snapshot, account, table).await?;
-        let value = snapshot.get(&keys::access_policies(id)).await?;
-        let stored: proto::SetTableAccessPoliciesRequest =
-            keys::decode_message(value.as_ref(), "access policies")?;
-        Ok(stored.policies)
+        stored_policies(&*snapshot, id).await
     }
 
     /// Replaces the access policies of a table.
@@ -121,6 +122,20 @@ impl Settings {
         })
         .await?
     }
+}
+
+/// The access policies of a table in a snapshot.
+///
+/// # Errors
+/// A failed read.
+pub(crate) async fn stored_policies(
+    snapshot: &dyn Snapshot,
+    id: TableId,
+) -> Result<Vec<proto::AccessPolicy>, TableError> {
+    let value = snapshot.get(&keys::access_policies(id)).await?;
+    let stored: proto::SetTableAccessPoliciesRequest =
+        keys::decode_message(value.as_ref(), "access policies")?;
+    Ok(stored.policies)
 }
 
 fn default_properties() -> proto::ServiceProperties {

@@ -13,9 +13,11 @@ use trestle_service::{
 };
 
 use crate::{
+    authorize::Access,
     error::TableError,
     keys::{self, DeadTable, TableId, TableRecord},
     query::{NameEdge, NameFilter, NameRange},
+    target::Target,
 };
 
 /// Most bytes of table records read at once.
@@ -95,16 +97,16 @@ impl Tables {
         find(&*snapshot, account, &name).await?.ok_or(TableError::TableAbsent(name))
     }
 
-    /// The number of a table that operations inside it need.
+    /// The table that writes to entities work in, and what their caller may do there.
     ///
     /// # Errors
-    /// [`TableError::TableNotFound`], or a failed read.
-    pub(crate) async fn resolve(
+    /// See [`Target::find`].
+    pub(crate) async fn target<'a>(
         &self,
-        account: &AccountName,
-        name: &TableName,
-    ) -> Result<TableId, TableError> {
-        resolve(&*self.engine.snapshot().await?, account, name).await
+        access: &'a Access,
+        name: &'a TableName,
+    ) -> Result<Target<'a>, TableError> {
+        Target::find(&*self.engine.snapshot().await?, access, name, &self.clock).await
     }
 
     /// Deletes a table: its name is free at once, its entities are removed by the sweeper.
@@ -200,7 +202,10 @@ impl Tables {
 }
 
 /// The record of a table in a snapshot.
-async fn find(
+///
+/// # Errors
+/// A failed read.
+pub(crate) async fn find(
     snapshot: &dyn Snapshot,
     account: &AccountName,
     name: &TableName,

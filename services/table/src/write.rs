@@ -17,9 +17,11 @@ use trestle_service::{
 };
 
 use crate::{
+    authorize::Action,
     error::{OperationError, TableError},
     keys::{self, TableId},
     operation::{Effect, Operation},
+    target::Target,
 };
 
 /// Most entities of an import that go into one commit, as in a batch: a merge may rewrite 1 MiB for each.
@@ -46,12 +48,13 @@ impl Writer {
     /// Writes one entity.
     ///
     /// # Errors
-    /// What the operation fails with, or a failed commit.
+    /// A caller who may not, what the operation fails with, or a failed commit.
     pub(crate) async fn one(
         &self,
-        table: TableId,
+        target: &Target<'_>,
         operation: Operation,
     ) -> Result<Written, TableError> {
+        let table = target.one(operation.action(), operation.key())?;
         let key = keys::entity(table, operation.key());
         let clock = Arc::clone(&self.clock);
         transact(&*self.engine, vec![key.clone()], move |current| {
@@ -66,12 +69,14 @@ impl Writer {
     /// Writes every entity of a batch, or none.
     ///
     /// # Errors
-    /// What the first failing operation fails with, and its position; or a failed commit.
+    /// The first operation that the caller may not do or that fails, and its position; or a failed
+    /// commit.
     pub(crate) async fn batch(
         &self,
-        table: TableId,
+        target: &Target<'_>,
         operations: Vec<Operation>,
     ) -> Result<Vec<Written>, Fault> {
+        let table = target.all(&operations)?;
         check_batch(&operations)?;
         let reads = keys_of(table, &operations);
         let clock = Arc::clone(&self.clock);
@@ -85,9 +90,32 @@ impl Writer {
 
     /// Writes each entity on its own; the outcomes are in their order.
     ///
-    /// Several commits may be needed. When one fails, its entities fail as it did, and those after it are not
-    /// tried any more; those before it are written, so a failed commit is never the failure of the whole.
+    /// A failed commit is never the failure of the whole: see [`Writer::in_commits`].
+    ///
+    /// # Errors
+    /// [`TableError::TableNotFound`].
     pub(crate) async fn each(
+        &self,
+        target: &Target<'_>,
+        action: Action,
+        operations: Vec<Operation>,
+    ) -> Result<Vec<Result<(), TableError>>, TableError> {
+        let table = target.any(action)?;
+        let mut outcomes: Vec<_> =
+            operations.iter().map(|operation| target.covers(operation)).collect();
+        let allowed = operations.into_iter().zip(&outcomes).filter(|(_, outcome)| outcome.is_ok());
+        let allowed = allowed.map(|(operation, _)| operation).collect();
+        let written = self.in_commits(table, allowed).await;
+        let places = outcomes.iter_mut().filter(|outcome| outcome.is_ok());
+        for (place, outcome) in places.zip(written) {
+            *place = outcome;
+        }
+        Ok(outcomes)
+    }
+
+    /// Several commits may be needed. When one fails, its entities fail as it did, and those after it are not
+    /// tried any more; those before it are written.
+    async fn in_commits(
         &self,
         table: TableId,
         operations: Vec<Operation>,
@@ -318,7 +346,7 @@ mod tests {
         let clock = Arc::new(WriteClock::new(Arc::new(SystemClock)));
         let writer = Writer::new(Arc::new(engine), clock);
 
-        let outcomes = writer.each(TableId(1), inserts(IMPORT_COMMIT_ENTITIES_MAX * 3)).await;
+        let outcomes = writer.in_commits(TableId(1), inserts(IMPORT_COMMIT_ENTITIES_MAX * 3)).await;
 
         let kind = |outcome: &Result<(), TableError>| match outcome {
             Ok(()) => "written",

@@ -85,6 +85,11 @@ impl WriteClock {
         Self { clock, last: AtomicU64::new(0) }
     }
 
+    /// The time of the clock behind it, to compare with; not for writes.
+    pub fn now(&self) -> Ticks {
+        self.clock.now()
+    }
+
     /// The time of a write: now, or one tick after the last answer where the clock did not move on.
     pub fn next(&self) -> Ticks {
         let now = self.clock.now().0;

@@ -6,11 +6,12 @@ use trestle_proto::table::v1::{self as proto, import_entities_request::Message};
 use trestle_service::{
     fault::{Fault, Reason, Violations},
     limits::{BATCH_BYTES_MAX, IMPORT_CHUNK_ENTITIES_MAX, STREAM_IDLE_MAX},
-    name::{AccountName, TableName},
+    name::TableName,
 };
 
 use super::{Responses, outbox, parse};
 use crate::{
+    authorize::{Access, Action},
     operation::{Mode, Operation, Prepared},
     tables::Tables,
     write::Writer,
@@ -23,18 +24,27 @@ struct Spec {
     mode: Option<Mode>,
 }
 
+impl Spec {
+    fn action(&self) -> Action {
+        match self.mode {
+            None => Action::Insert,
+            Some(_) => Action::Upsert,
+        }
+    }
+}
+
 /// An import under way.
 pub(super) struct Import {
     tables: Tables,
     writer: Writer,
-    account: AccountName,
+    access: Access,
     /// Position of the next entity in the stream.
     next_index: u64,
 }
 
 impl Import {
-    pub(super) fn new(tables: Tables, writer: Writer, account: AccountName) -> Self {
-        Self { tables, writer, account, next_index: 0 }
+    pub(super) fn new(tables: Tables, writer: Writer, access: Access) -> Self {
+        Self { tables, writer, access, next_index: 0 }
     }
 
     /// Takes the messages and answers each chunk; ends with the stream, or at the first failure of the whole.
@@ -44,6 +54,9 @@ impl Import {
     ) -> Responses<proto::ImportEntitiesResponse> {
         outbox::responses(|outbox| async move {
             let spec = first_message(&mut messages).await?;
+            // A caller who may not import at all learns it before the entities are sent.
+            let target = self.tables.target(&self.access, &spec.table).await;
+            target.and_then(|target| target.permit(spec.action())).map_err(Fault::from)?;
             while let Some(message) = next_message(&mut messages).await? {
                 outbox.send(self.chunk(&spec, message).await?).await?;
             }
@@ -62,10 +75,10 @@ impl Import {
         let first_index = self.next_index;
         self.next_index += chunk.entities.len() as u64;
         let (operations, mut results) = parse_chunk(spec, chunk, first_index)?;
-        // Looked up for each chunk: a table deleted meanwhile ends the import.
-        let id = self.tables.resolve(&self.account, &spec.table).await?;
+        // Looked up for each chunk: a table deleted or a policy revoked meanwhile ends the import.
+        let target = self.tables.target(&self.access, &spec.table).await?;
         let (places, operations): (Vec<_>, Vec<_>) = operations.into_iter().unzip();
-        let outcomes = self.writer.each(id, operations).await;
+        let outcomes = self.writer.each(&target, spec.action(), operations).await?;
         for (place, outcome) in places.into_iter().zip(outcomes) {
             let error = outcome.err().map(Fault::from);
             if let (Some(fault), Some(result)) = (error, results.get_mut(place)) {

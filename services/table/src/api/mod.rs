@@ -20,6 +20,7 @@ use trestle_service::{
 };
 
 use crate::{
+    authorize::{self, Access, Need},
     error::TableError,
     operation::Operation,
     query::NameFilter,
@@ -53,7 +54,7 @@ impl Api {
         Self {
             tables: Tables::new(Arc::clone(&engine), Arc::clone(&clock)),
             writer: Writer::new(Arc::clone(&engine), Arc::clone(&clock)),
-            reader: Reader::new(Arc::clone(&engine)),
+            reader: Reader::new(Arc::clone(&engine), Arc::clone(&clock)),
             settings: Settings::new(Arc::clone(&engine)),
             sweeper: Sweeper::new(Arc::clone(&engine), clock),
             engine,
@@ -68,19 +69,29 @@ impl Api {
 
     async fn write(
         &self,
-        account: &AccountName,
+        access: &Access,
         table: &TableName,
         operation: Operation,
     ) -> Result<Written, Fault> {
-        let id = self.tables.resolve(account, table).await?;
-        Ok(self.writer.one(id, operation).await?)
+        let target = self.tables.target(access, table).await?;
+        Ok(self.writer.one(&target, operation).await?)
     }
 }
 
-/// The account that a request works in, and the message.
-fn open<T>(request: Request<T>) -> Result<(AccountName, T), Fault> {
+/// The account that a request works in, and the message, for a caller who may do what it needs.
+///
+/// There is no other way to the message than this one and [`enter`].
+fn open<T>(request: Request<T>, need: Need) -> Result<(AccountName, T), Fault> {
     let caller = Caller::of(&request)?;
+    authorize::check(&caller, need)?;
     Ok((caller.account.clone(), request.into_inner()))
+}
+
+/// The access of a caller to entities, and the message. Reader and writer ask the access what they
+/// may do.
+fn enter<T>(request: Request<T>) -> Result<(Access, T), Fault> {
+    let access = Access::new(Caller::of(&request)?)?;
+    Ok((access, request.into_inner()))
 }
 
 #[tonic::async_trait]
@@ -92,7 +103,7 @@ impl TableService for Api {
         &self,
         request: Request<proto::CreateTableRequest>,
     ) -> Result<Response<proto::CreateTableResponse>, Status> {
-        let (account, message) = open(request)?;
+        let (account, message) = open(request, Need::CreateTable)?;
         let table = self.tables.create(&account, parse::table(message.table)?).await;
         let table = Some(render::table(table.map_err(Fault::from)?));
         Ok(Response::new(proto::CreateTableResponse { table }))
@@ -102,7 +113,7 @@ impl TableService for Api {
         &self,
         request: Request<proto::GetTableRequest>,
     ) -> Result<Response<proto::GetTableResponse>, Status> {
-        let (account, message) = open(request)?;
+        let (account, message) = open(request, Need::ListTables)?;
         let table = self.tables.get(&account, parse::table(message.table)?).await;
         let table = Some(render::table(table.map_err(Fault::from)?));
         Ok(Response::new(proto::GetTableResponse { table }))
@@ -112,7 +123,7 @@ impl TableService for Api {
         &self,
         request: Request<proto::ListTablesRequest>,
     ) -> Result<Response<proto::ListTablesResponse>, Status> {
-        let (account, message) = open(request)?;
+        let (account, message) = open(request, Need::ListTables)?;
         let mut violations = Violations::default();
         let page_size = parse::page_size(message.page_size, &mut violations);
         let filter = parse::filter(NameFilter::parse(&message.filter), &mut violations);
@@ -134,7 +145,7 @@ impl TableService for Api {
         &self,
         request: Request<proto::DeleteTableRequest>,
     ) -> Result<Response<proto::DeleteTableResponse>, Status> {
-        let (account, message) = open(request)?;
+        let (account, message) = open(request, Need::DeleteTable)?;
         let deleted = self.tables.delete(&account, parse::table(message.table)?).await;
         deleted.map_err(Fault::from)?;
         Ok(Response::new(proto::DeleteTableResponse {}))
@@ -144,7 +155,7 @@ impl TableService for Api {
         &self,
         request: Request<proto::GetTableAccessPoliciesRequest>,
     ) -> Result<Response<proto::GetTableAccessPoliciesResponse>, Status> {
-        let (account, message) = open(request)?;
+        let (account, message) = open(request, Need::AccessPolicies)?;
         let table = parse::table(message.table)?;
         let policies = self.settings.access_policies(&account, &table).await;
         let policies = policies.map_err(Fault::from)?;
@@ -155,7 +166,7 @@ impl TableService for Api {
         &self,
         request: Request<proto::SetTableAccessPoliciesRequest>,
     ) -> Result<Response<proto::SetTableAccessPoliciesResponse>, Status> {
-        let (account, message) = open(request)?;
+        let (account, message) = open(request, Need::AccessPolicies)?;
         let table = parse::table(message.table)?;
         let set = self.settings.set_access_policies(&account, &table, message.policies).await;
         set.map_err(Fault::from)?;
@@ -166,9 +177,9 @@ impl TableService for Api {
         &self,
         request: Request<proto::InsertEntityRequest>,
     ) -> Result<Response<proto::InsertEntityResponse>, Status> {
-        let (account, message) = open(request)?;
+        let (access, message) = enter(request)?;
         let (table, operation) = parse::insert(message)?;
-        let (etag, timestamp) = render::version(self.write(&account, &table, operation).await?);
+        let (etag, timestamp) = render::version(self.write(&access, &table, operation).await?);
         Ok(Response::new(proto::InsertEntityResponse { etag, timestamp }))
     }
 
@@ -176,17 +187,17 @@ impl TableService for Api {
         &self,
         request: Request<proto::GetEntityRequest>,
     ) -> Result<Response<proto::GetEntityResponse>, Status> {
-        let (account, message) = open(request)?;
-        Ok(Response::new(query::get(&self.reader, &account, message).await?))
+        let (access, message) = enter(request)?;
+        Ok(Response::new(query::get(&self.reader, &access, message).await?))
     }
 
     async fn update_entity(
         &self,
         request: Request<proto::UpdateEntityRequest>,
     ) -> Result<Response<proto::UpdateEntityResponse>, Status> {
-        let (account, message) = open(request)?;
+        let (access, message) = enter(request)?;
         let (table, operation) = parse::update(message)?;
-        let (etag, timestamp) = render::version(self.write(&account, &table, operation).await?);
+        let (etag, timestamp) = render::version(self.write(&access, &table, operation).await?);
         Ok(Response::new(proto::UpdateEntityResponse { etag, timestamp }))
     }
 
@@ -194,9 +205,9 @@ impl TableService for Api {
         &self,
         request: Request<proto::UpsertEntityRequest>,
     ) -> Result<Response<proto::UpsertEntityResponse>, Status> {
-        let (account, message) = open(request)?;
+        let (access, message) = enter(request)?;
         let (table, operation) = parse::upsert(message)?;
-        let (etag, timestamp) = render::version(self.write(&account, &table, operation).await?);
+        let (etag, timestamp) = render::version(self.write(&access, &table, operation).await?);
         Ok(Response::new(proto::UpsertEntityResponse { etag, timestamp }))
     }
 
@@ -204,9 +215,9 @@ impl TableService for Api {
         &self,
         request: Request<proto::DeleteEntityRequest>,
     ) -> Result<Response<proto::DeleteEntityResponse>, Status> {
-        let (account, message) = open(request)?;
+        let (access, message) = enter(request)?;
         let (table, operation) = parse::delete(message)?;
-        self.write(&account, &table, operation).await?;
+        self.write(&access, &table, operation).await?;
         Ok(Response::new(proto::DeleteEntityResponse {}))
     }
 
@@ -214,11 +225,10 @@ impl TableService for Api {
         &self,
         request: Request<proto::ExecuteBatchRequest>,
     ) -> Result<Response<proto::ExecuteBatchResponse>, Status> {
-        let (account, message) = open(request)?;
+        let (access, message) = enter(request)?;
         let (table, operations) = parse::batch(message)?;
-        let id = self.tables.resolve(&account, &table).await;
-        let id = id.map_err(|error| Fault::from(error).at(0))?;
-        let written = self.writer.batch(id, operations).await?;
+        let target = self.tables.target(&access, &table).await.map_err(Fault::from)?;
+        let written = self.writer.batch(&target, operations).await?;
         let results = written.into_iter().map(|written| {
             let (etag, timestamp) = render::version(written);
             proto::BatchResult { etag, timestamp }
@@ -230,16 +240,16 @@ impl TableService for Api {
         &self,
         request: Request<proto::QueryEntitiesRequest>,
     ) -> Result<Response<proto::QueryEntitiesResponse>, Status> {
-        let (account, message) = open(request)?;
-        Ok(Response::new(query::page(&self.reader, &account, message).await?))
+        let (access, message) = enter(request)?;
+        Ok(Response::new(query::page(&self.reader, access, message).await?))
     }
 
     async fn stream_entities(
         &self,
         request: Request<proto::StreamEntitiesRequest>,
     ) -> Result<Response<Self::StreamEntitiesStream>, Status> {
-        let (account, message) = open(request)?;
-        let stream = query::stream(&self.reader, account, message).await?;
+        let (access, message) = enter(request)?;
+        let stream = query::stream(&self.reader, access, message).await?;
         Ok(Response::new(stream))
     }
 
@@ -247,8 +257,8 @@ impl TableService for Api {
         &self,
         request: Request<Streaming<proto::ImportEntitiesRequest>>,
     ) -> Result<Response<Self::ImportEntitiesStream>, Status> {
-        let (account, messages) = open(request)?;
-        let import = import::Import::new(self.tables.clone(), self.writer.clone(), account);
+        let (access, messages) = enter(request)?;
+        let import = import::Import::new(self.tables.clone(), self.writer.clone(), access);
         Ok(Response::new(import.run(messages)))
     }
 
@@ -256,15 +266,15 @@ impl TableService for Api {
         &self,
         request: Request<proto::ExplainQueryRequest>,
     ) -> Result<Response<proto::ExplainQueryResponse>, Status> {
-        let (account, message) = open(request)?;
-        Ok(Response::new(query::explain(&self.reader, &account, message).await?))
+        let (access, message) = enter(request)?;
+        Ok(Response::new(query::explain(&self.reader, access, message).await?))
     }
 
     async fn get_service_properties(
         &self,
         request: Request<proto::GetServicePropertiesRequest>,
     ) -> Result<Response<proto::GetServicePropertiesResponse>, Status> {
-        let (account, _) = open(request)?;
+        let (account, _) = open(request, Need::ReadProperties)?;
         let properties = self.settings.properties(&account).await.map_err(Fault::from)?;
         let properties = Some(properties);
         Ok(Response::new(proto::GetServicePropertiesResponse { properties }))
@@ -274,7 +284,7 @@ impl TableService for Api {
         &self,
         request: Request<proto::SetServicePropertiesRequest>,
     ) -> Result<Response<proto::SetServicePropertiesResponse>, Status> {
-        let (account, message) = open(request)?;
+        let (account, message) = open(request, Need::WriteProperties)?;
         let change = parse::properties(message.properties)?;
         self.settings.set_properties(&account, change).await.map_err(Fault::from)?;
         Ok(Response::new(proto::SetServicePropertiesResponse {}))
@@ -284,7 +294,7 @@ impl TableService for Api {
         &self,
         request: Request<proto::GetServiceStatsRequest>,
     ) -> Result<Response<proto::GetServiceStatsResponse>, Status> {
-        open(request)?;
+        open(request, Need::ReadStats)?;
         let pending =
             self.sweeper.pending().await.map_err(|error: TableError| Fault::from(error))?;
         Ok(Response::new(render::stats(&self.engine.status(), self.started_at, pending)))

@@ -4,15 +4,16 @@ use trestle_proto::table::v1 as proto;
 use trestle_service::{
     fault::{Fault, Reason, Violations},
     limits::{PAGE_BYTES_MAX, PAGE_ENTITIES_MAX},
-    name::{AccountName, TableName},
+    name::TableName,
 };
 
 use super::{Responses, outbox, parse};
 use crate::{
+    authorize::Access,
     entity::EntityKey,
     error::TableError,
-    query::{Filter, KeyEdge, Plan, Scope},
-    read::{Cost, Page, PageLimit, Query, Reader},
+    query::{Filter, KeyEdge, Scope},
+    read::{Ask, Cost, Page, PageLimit, Query, Reader},
     stored::Projection,
 };
 
@@ -22,7 +23,7 @@ const STREAM_MESSAGE: PageLimit = PageLimit { entities: PAGE_ENTITIES_MAX, bytes
 /// GetEntity.
 pub(super) async fn get(
     reader: &Reader,
-    account: &AccountName,
+    access: &Access,
     request: proto::GetEntityRequest,
 ) -> Result<proto::GetEntityResponse, Fault> {
     let mut violations = Violations::default();
@@ -30,43 +31,42 @@ pub(super) async fn get(
     let key = EntityKey::parse(request.partition_key, request.row_key, "", &mut violations);
     let select = Projection::parse(request.select, "select", &mut violations);
     let (table, key) = parse::finish(violations, table.zip(key))?;
-    let (entity, cost) = reader.get(account, &table, key, select.as_ref()).await?;
+    let (entity, cost) = reader.get(access, &table, key, select.as_ref()).await?;
     Ok(proto::GetEntityResponse { entity, cost: Some(render_cost(Scope::Point, cost)) })
 }
 
 /// QueryEntities.
 pub(super) async fn page(
     reader: &Reader,
-    account: &AccountName,
+    access: Access,
     request: proto::QueryEntitiesRequest,
 ) -> Result<proto::QueryEntitiesResponse, Fault> {
     let mut violations = Violations::default();
     let entities = parse::page_size(request.page_size, &mut violations);
-    let query = parse_query(request.table, request.filter, request.select, &mut violations);
-    let query = parse::finish(violations, query)?;
+    let ask = parse_query(request.table, request.filter, request.select, &mut violations);
+    let query = Query::new(access, parse::finish(violations, ask)?);
     let limit = PageLimit { entities, bytes: PAGE_BYTES_MAX };
-    let page = reader.page(account, &query, &request.page_token, limit).await?;
+    let page = reader.page(&query, &request.page_token, limit).await?;
     Ok(proto::QueryEntitiesResponse {
         entities: page.entities,
         next_page_token: page.next.unwrap_or_default(),
-        cost: Some(render_cost(query.plan.scope, page.cost)),
+        cost: Some(render_cost(query.plan().scope, page.cost)),
     })
 }
 
 /// StreamEntities: a page a message, each on a snapshot of its own, so that a slow client holds nothing back.
 pub(super) async fn stream(
     reader: &Reader,
-    account: AccountName,
+    access: Access,
     request: proto::StreamEntitiesRequest,
 ) -> Result<Responses<proto::StreamEntitiesResponse>, Fault> {
     let mut violations = Violations::default();
-    let query = parse_query(request.table, request.filter, request.select, &mut violations);
+    let ask = parse_query(request.table, request.filter, request.select, &mut violations);
     let limit = parse_limit(request.limit, &mut violations);
-    let query = Query { token_field: "resume_token", ..parse::finish(violations, query)? };
+    let ask = Ask { token_field: "resume_token", ..parse::finish(violations, ask)? };
     let mut streaming = Streaming {
         reader: reader.clone(),
-        account,
-        query,
+        query: Query::new(access, ask),
         left: limit,
         token: request.resume_token,
     };
@@ -88,7 +88,6 @@ pub(super) async fn stream(
 /// A stream under way.
 struct Streaming {
     reader: Reader,
-    account: AccountName,
     query: Query,
     /// Entities that may still be sent.
     left: u64,
@@ -100,13 +99,13 @@ impl Streaming {
         let left = usize::try_from(self.left).unwrap_or(usize::MAX);
         let limit = PageLimit { entities: STREAM_MESSAGE.entities.min(left), ..STREAM_MESSAGE };
         let Page { entities, next, cost } =
-            self.reader.page(&self.account, &self.query, &self.token, limit).await?;
+            self.reader.page(&self.query, &self.token, limit).await?;
         self.left = self.left.saturating_sub(cost.returned);
         self.token = next.filter(|_| self.left > 0).unwrap_or_default();
         Ok(proto::StreamEntitiesResponse {
             entities,
             resume_token: self.token.clone(),
-            cost: Some(render_cost(self.query.plan.scope, cost)),
+            cost: Some(render_cost(self.query.plan().scope, cost)),
         })
     }
 }
@@ -114,17 +113,17 @@ impl Streaming {
 /// ExplainQuery.
 pub(super) async fn explain(
     reader: &Reader,
-    account: &AccountName,
+    access: Access,
     request: proto::ExplainQueryRequest,
 ) -> Result<proto::ExplainQueryResponse, Fault> {
     let mut violations = Violations::default();
-    let query = parse_query(request.table, request.filter, request.select, &mut violations);
-    let query = parse::finish(violations, query)?;
+    let ask = parse_query(request.table, request.filter, request.select, &mut violations);
+    let query = Query::new(access, parse::finish(violations, ask)?);
     // Without `analyze` a page of nothing still tells that the table is there.
     let entities = if request.analyze { PAGE_ENTITIES_MAX } else { 0 };
     let limit = PageLimit { entities, bytes: PAGE_BYTES_MAX };
-    let page = reader.page(account, &query, "", limit).await?;
-    let plan = &query.plan;
+    let page = reader.page(&query, "", limit).await?;
+    let plan = query.plan();
     let range = plan.range.clone().unwrap_or_default();
     Ok(proto::ExplainQueryResponse {
         scope: render_scope(plan.scope).into(),
@@ -132,7 +131,7 @@ pub(super) async fn explain(
         end: range.end.map(render_edge),
         residual_filter: plan.residual.as_ref().map(Filter::to_string).unwrap_or_default(),
         filter_properties: plan.filter_properties(),
-        advice: plan.advice(query.select.is_some()),
+        advice: plan.advice(query.selects()),
         cost: request.analyze.then(|| render_cost(plan.scope, page.cost)),
     })
 }
@@ -142,17 +141,11 @@ fn parse_query(
     filter_text: String,
     select: Option<proto::PropertyMask>,
     violations: &mut Violations,
-) -> Option<Query> {
+) -> Option<Ask> {
     let table = TableName::parse(table, "table", violations);
     let filter = parse::filter(Filter::parse(&filter_text), violations);
     let select = Projection::parse(select, "select", violations);
-    Some(Query {
-        table: table?,
-        plan: Plan::new(filter?.as_ref()),
-        filter_text,
-        select,
-        token_field: "page_token",
-    })
+    Some(Ask { table: table?, filter: filter?, filter_text, select, token_field: "page_token" })
 }
 
 fn parse_limit(limit: Option<i64>, violations: &mut Violations) -> u64 {

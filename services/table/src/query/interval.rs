@@ -7,6 +7,7 @@
 use std::cmp::Ordering;
 
 use trestle_kv::order::compare_text;
+use trestle_service::caller::KeyRange;
 
 use super::ast::Operator;
 
@@ -143,6 +144,17 @@ pub(super) struct Keys {
 impl Keys {
     pub(super) fn all() -> Self {
         Self { start: KeyCut::first(), end: None }
+    }
+
+    /// The keys that a grant is for.
+    pub(super) fn granted(range: &KeyRange) -> Self {
+        let start = range.start_partition_key.as_deref().map(|partition| {
+            KeyCut::new(partition, range.start_row_key.as_deref().map_or(Cut::First, Cut::before))
+        });
+        let end = range.end_partition_key.as_deref().map(|partition| {
+            KeyCut::new(partition, range.end_row_key.as_deref().map_or(Cut::Last, Cut::after))
+        });
+        Self { start: start.unwrap_or_else(KeyCut::first), end }
     }
 
     /// Whether some of every partition is in it.

@@ -8,6 +8,7 @@
 //! on each entity read.
 
 use trestle_kv::order::compare_text;
+use trestle_service::caller;
 
 use super::{
     Filter,
@@ -57,7 +58,8 @@ pub struct KeyRange {
 /// What a query reads.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plan {
-    /// The keys to read; none when the filter contradicts itself and nothing can match.
+    /// The keys to read; none when the filter contradicts itself, or its reader may read nothing
+    /// that can match.
     pub range: Option<KeyRange>,
     /// How much that is. [`Scope::Point`] when nothing is read.
     pub scope: Scope,
@@ -65,19 +67,35 @@ pub struct Plan {
     pub residual: Option<Filter>,
     /// The condition in normal form, for advice.
     normal: Expr,
+    /// Whether no key at all can match.
+    is_contradiction: bool,
 }
 
 impl Plan {
     /// Plans a query with a filter, or without one.
     #[must_use]
     pub fn new(filter: Option<&Filter>) -> Self {
+        Self::over(Keys::all(), filter)
+    }
+
+    /// The same for somebody who may read these keys only.
+    #[must_use]
+    pub fn within(filter: Option<&Filter>, granted: &caller::KeyRange) -> Self {
+        Self::over(Keys::granted(granted), filter)
+    }
+
+    fn over(keys: Keys, filter: Option<&Filter>) -> Self {
         let normal = filter.map_or(Expr::Constant(true), |filter| normalize(filter.expr()));
-        let Some(region) = Region::of(&normal) else {
-            return Self { range: None, scope: Scope::Point, residual: None, normal };
+        let wanted = Region::of(&normal);
+        let is_contradiction = wanted.is_none();
+        let granted = Region { keys, ..Region::everything(true) };
+        let Some(region) = wanted.and_then(|wanted| wanted.intersection(granted)) else {
+            let (scope, residual) = (Scope::Point, None);
+            return Self { range: None, scope, residual, normal, is_contradiction };
         };
         let residual = residual(&normal, &region).map(Filter::new);
         let (scope, range) = (scope(&region.keys), range(&region.keys));
-        Self { range: Some(range), scope, residual, normal }
+        Self { range: Some(range), scope, residual, normal, is_contradiction }
     }
 
     /// The key of the only entity that can match, for [`Scope::Point`].
@@ -104,11 +122,15 @@ impl Plan {
     /// that it wants returned.
     #[must_use]
     pub fn advice(&self, selects: bool) -> Vec<String> {
+        if self.is_contradiction {
+            let nothing = "the conditions contradict each other, so nothing can match and nothing \
+                           is read";
+            return vec![nothing.to_owned()];
+        }
         if self.range.is_none() {
-            return vec![
-                "the conditions contradict each other, so nothing can match and nothing is read"
-                    .to_owned(),
-            ];
+            let nothing = "what can match is outside of the key range of the signature, so \
+                           nothing is read";
+            return vec![nothing.to_owned()];
         }
         let mut properties = self.filter_properties();
         properties.retain(|name| system_place(name).is_none() || name == "Timestamp");

@@ -149,6 +149,14 @@ impl TableWire {
             None => None,
             Some(letters) => Some(Letters::parse(&letters)?),
         };
+        // A row key would not count without its partition key, and the range be wider than meant.
+        let is_loose =
+            |row: &Option<String>, partition: &Option<String>| row.is_some() && partition.is_none();
+        if is_loose(&self.start_row_key, &self.start_partition_key)
+            || is_loose(&self.end_row_key, &self.end_partition_key)
+        {
+            return None;
+        }
         let (has_start, has_expiry) = (self.has_start, self.has_expiry);
         Some(TableGrant {
             table: self.table,
@@ -209,8 +217,17 @@ mod tests {
         let both =
             GrantWire { account: Some(AccountWire::default()), table: Some(TableWire::default()) };
         let unknown = TableWire { permissions: Some("R!".into()), ..TableWire::default() };
-        let unknown = GrantWire { account: None, table: Some(unknown) };
-        for bytes in [Vec::new(), vec![0xFF], both.encode_to_vec(), unknown.encode_to_vec()] {
+        let table = |table| GrantWire { account: None, table: Some(table) }.encode_to_vec();
+        let no_start = TableWire { start_row_key: Some("1".into()), ..TableWire::default() };
+        let no_end = TableWire { end_row_key: Some("9".into()), ..TableWire::default() };
+        for bytes in [
+            Vec::new(),
+            vec![0xFF],
+            both.encode_to_vec(),
+            table(unknown),
+            table(no_start),
+            table(no_end),
+        ] {
             let mut metadata = MetadataMap::new();
             metadata.insert_bin(GRANT_HEADER, BinaryMetadataValue::from_bytes(&bytes));
             assert!(read(&metadata).is_err(), "{bytes:?}");

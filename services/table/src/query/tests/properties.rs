@@ -7,6 +7,7 @@ use trestle_service::clock::Ticks;
 
 use super::*;
 use crate::{
+    authorize::tests::ranges,
     entity::{Entity, EntityKey, samples},
     stored::{Corrupt, encode_body, seal, wire},
     value::Value,
@@ -183,14 +184,19 @@ proptest! {
     fn planned_queries_find_what_a_naive_scan_finds(
         expr in expr(),
         entities in vec((samples::entity(), samples::ticks()), 1..12),
+        granted in ranges::range(),
     ) {
         let filter = Filter::new(expr.clone());
         let plan = Plan::new(Some(&filter));
+        let narrowed = Plan::within(Some(&filter), &granted);
 
         for (entity, written_at) in &entities {
             let expected = naive_matches(&expr, entity, *written_at);
             let planned = planned_matches(&plan, entity, *written_at).unwrap();
             prop_assert_eq!(planned, expected, "{} on {:?}: {:?}", filter, entity, plan);
+            let planned = planned_matches(&narrowed, entity, *written_at).unwrap();
+            let within = expected && ranges::naively_in(&granted, &entity.key);
+            prop_assert_eq!(planned, within, "{} on {:?}: {:?}", filter, entity, narrowed);
             let encoded = wire(&seal(&encode_body(entity), *written_at)).unwrap();
             prop_assert_eq!(filter.matches(&encoded).unwrap(), expected, "{}", filter);
         }

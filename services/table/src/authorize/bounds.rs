@@ -1,0 +1,157 @@
+//! What a caller may do to the entities of one table.
+
+use std::{cmp::Ordering, sync::Arc};
+
+use trestle_kv::order::compare_text;
+use trestle_proto::table::v1::AccessPolicy;
+use trestle_service::{
+    caller::{Authority, Caller, KeyRange, Letters, PolicyRef, TableGrant},
+    clock::Ticks,
+    fault::Fault,
+    name::{AccountName, TableName},
+};
+
+use super::{check_permissions, check_resource_type, check_service, policy, refused};
+use crate::entity::EntityKey;
+
+/// The resource type of entities.
+const OBJECT: &str = "o";
+
+/// What a call does to an entity.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Action {
+    /// Get, query, stream, explain.
+    Read,
+    /// Insert.
+    Insert,
+    /// Replace or merge one that exists.
+    Update,
+    /// Insert, or replace or merge.
+    Upsert,
+    /// Delete.
+    Delete,
+}
+
+impl Action {
+    /// The permissions that it needs, every one.
+    fn permissions(self) -> &'static str {
+        match self {
+            Self::Read => "r",
+            Self::Insert => "a",
+            Self::Update => "u",
+            Self::Upsert => "au",
+            Self::Delete => "d",
+        }
+    }
+}
+
+/// A caller who may do something to entities, of some table.
+#[derive(Debug, Clone)]
+pub(crate) struct Access {
+    caller: Arc<Caller>,
+}
+
+impl Access {
+    /// The access of a caller.
+    ///
+    /// # Errors
+    /// When the caller may do nothing to entities of any table.
+    pub(crate) fn new(caller: Arc<Caller>) -> Result<Self, Fault> {
+        if let Authority::Account(grant) = &caller.authority {
+            check_service(grant)?;
+            check_resource_type(grant, OBJECT)?;
+        }
+        Ok(Self { caller })
+    }
+
+    /// The account that the call works in.
+    pub(crate) fn account(&self) -> &AccountName {
+        &self.caller.account
+    }
+
+    /// The keys that the caller is held to, if any.
+    pub(crate) fn range(&self) -> Option<&KeyRange> {
+        self.table_grant().map(|grant| &grant.range)
+    }
+
+    /// The stored access policy that [`Access::bounds`] has to be told about, if any.
+    pub(crate) fn policy(&self) -> Option<&PolicyRef> {
+        self.table_grant().and_then(|grant| grant.policy.as_ref())
+    }
+
+    fn table_grant(&self) -> Option<&TableGrant> {
+        match &self.caller.authority {
+            Authority::Table(grant) => Some(grant),
+            Authority::Owner | Authority::Account(_) => None,
+        }
+    }
+
+    /// What the caller may do to the entities of `table`, which has these stored access policies.
+    ///
+    /// # Errors
+    /// When it is another table than the one granted, or the policy does not hold now.
+    pub(crate) fn bounds(
+        &self,
+        table: &TableName,
+        policies: &[AccessPolicy],
+        now: Ticks,
+    ) -> Result<Bounds<'_>, Fault> {
+        match &self.caller.authority {
+            Authority::Owner => Ok(Bounds { permissions: None, range: None }),
+            Authority::Account(grant) => {
+                Ok(Bounds { permissions: Some(grant.permissions), range: None })
+            }
+            Authority::Table(grant) => {
+                if grant.table != table.folded() {
+                    return Err(refused("the signature is for another table"));
+                }
+                let permissions = policy::permissions(grant, policies, now)?;
+                Ok(Bounds { permissions: Some(permissions), range: Some(&grant.range) })
+            }
+        }
+    }
+}
+
+/// What a caller may do to the entities of one table.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Bounds<'a> {
+    /// None: everything.
+    permissions: Option<Letters>,
+    /// None: every key.
+    range: Option<&'a KeyRange>,
+}
+
+impl Bounds<'_> {
+    /// Whether the caller may do this to some entity.
+    ///
+    /// # Errors
+    /// The failure that says what the caller lacks.
+    pub(crate) fn permit(&self, action: Action) -> Result<(), Fault> {
+        self.permissions.map_or(Ok(()), |letters| check_permissions(letters, action.permissions()))
+    }
+
+    /// Whether the caller may do this to this entity.
+    ///
+    /// # Errors
+    /// The failure that says what the caller lacks.
+    pub(crate) fn allow(&self, action: Action, key: &EntityKey) -> Result<(), Fault> {
+        self.permit(action)?;
+        if self.range.is_none_or(|range| has(range, key)) {
+            return Ok(());
+        }
+        Err(refused("the entity is outside of the key range of the signature"))
+    }
+}
+
+/// Whether a key is in a range.
+pub(super) fn has(range: &KeyRange, key: &EntityKey) -> bool {
+    let order = |partition: &str, row: Option<&str>| {
+        compare_text(&key.partition_key, partition)
+            .then_with(|| row.map_or(Ordering::Equal, |row| compare_text(&key.row_key, row)))
+    };
+    let starts = range.start_partition_key.as_deref();
+    let starts = starts.map(|partition| order(partition, range.start_row_key.as_deref()));
+    let ends = range.end_partition_key.as_deref();
+    let ends = ends.map(|partition| order(partition, range.end_row_key.as_deref()));
+    starts.is_none_or(Ordering::is_ge) && ends.is_none_or(Ordering::is_le)
+}

@@ -1,0 +1,118 @@
+//! What a caller may do: pure decisions on what the gateway vouches for.
+//!
+//! Calls on tables and settings need one thing, a [`Need`], and are allowed or not before anything
+//! is read. Calls on entities have an [`Access`]; together with the table it gives [`Bounds`]:
+//! which actions, on which keys. Checks come in a fixed order: service, resource type, permission,
+//! key range. All of them come before the store is asked whether something exists.
+
+mod bounds;
+mod policy;
+#[cfg(test)]
+pub(crate) mod tests;
+
+use trestle_service::{
+    caller::{AccountGrant, Authority, Caller, Letters},
+    fault::{Fault, Reason},
+};
+
+pub(crate) use self::bounds::{Access, Action, Bounds};
+
+/// The letter of this service.
+const TABLE_SERVICE: char = 't';
+
+/// What a call needs that is not on entities.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Need {
+    /// To list the tables of the account, or look at one.
+    ListTables,
+    /// To create a table.
+    CreateTable,
+    /// To delete a table.
+    DeleteTable,
+    /// To read or change the stored access policies of a table: for owners only, or a signature
+    /// could give itself more.
+    AccessPolicies,
+    /// To read the settings of the service.
+    ReadProperties,
+    /// To change them.
+    WriteProperties,
+    /// To read the state of the service.
+    ReadStats,
+}
+
+impl Need {
+    /// The resource types and the permissions of which an account grant must each have one; none
+    /// where no such grant suffices.
+    fn of_account_grant(self) -> Option<(&'static str, &'static str)> {
+        match self {
+            // Azure documents both resource types.
+            Self::ListTables => Some(("cs", "l")),
+            Self::CreateTable => Some(("c", "cw")),
+            Self::DeleteTable => Some(("c", "d")),
+            Self::AccessPolicies => None,
+            Self::ReadProperties | Self::ReadStats => Some(("s", "r")),
+            Self::WriteProperties => Some(("s", "w")),
+        }
+    }
+}
+
+/// Whether a caller may do what a call needs that is not on entities.
+///
+/// # Errors
+/// The failure that says what the caller lacks.
+pub(crate) fn check(caller: &Caller, need: Need) -> Result<(), Fault> {
+    let grant = match &caller.authority {
+        Authority::Owner => return Ok(()),
+        Authority::Account(grant) => grant,
+        Authority::Table(_) => return Err(never()),
+    };
+    check_service(grant)?;
+    let (resource_types, permissions) = need.of_account_grant().ok_or_else(never)?;
+    check_resource_type(grant, resource_types)?;
+    if permissions.chars().any(|letter| grant.permissions.has(letter)) {
+        return Ok(());
+    }
+    Err(no_permission(permissions))
+}
+
+fn check_service(grant: &AccountGrant) -> Result<(), Fault> {
+    if grant.services.has(TABLE_SERVICE) {
+        return Ok(());
+    }
+    let message = format!("the signature is not for this service: required=`{TABLE_SERVICE}`");
+    Err(Fault::new(Reason::AuthorizationServiceMismatch, message))
+}
+
+/// Whether the grant has one of these resource types.
+fn check_resource_type(grant: &AccountGrant, one_of: &str) -> Result<(), Fault> {
+    if one_of.chars().any(|letter| grant.resource_types.has(letter)) {
+        return Ok(());
+    }
+    let message =
+        format!("the signature is not for this type of resource: required one of=`{one_of}`");
+    Err(Fault::new(Reason::AuthorizationResourceTypeMismatch, message))
+}
+
+/// Whether every one of these permissions is there.
+fn check_permissions(granted: Letters, all_of: &str) -> Result<(), Fault> {
+    if all_of.chars().all(|letter| granted.has(letter)) {
+        return Ok(());
+    }
+    let message = format!("the signature lacks a permission: required all of=`{all_of}`");
+    Err(Fault::new(Reason::AuthorizationPermissionMismatch, message))
+}
+
+fn no_permission(one_of: &str) -> Fault {
+    let message = format!("the signature lacks a permission: required one of=`{one_of}`");
+    Fault::new(Reason::AuthorizationPermissionMismatch, message)
+}
+
+/// The failure of a call that no signature of this kind allows.
+fn never() -> Fault {
+    refused("a shared access signature of this kind never allows it")
+}
+
+fn refused(why: &str) -> Fault {
+    let message = format!("this request is not authorized to perform this operation: {why}");
+    Fault::new(Reason::AuthorizationFailure, message)
+}

@@ -1,0 +1,65 @@
+//! Stored access policies: what a signature that names one leaves to the table.
+//!
+//! Start, expiry and permissions must each be stated exactly once, in the signature or in the
+//! policy. The times of the signature were checked by the gateway. A policy is read for every use,
+//! so that changing or deleting it takes effect with the next one.
+
+use trestle_proto::table::v1::AccessPolicy;
+use trestle_service::{
+    caller::{Letters, TableGrant},
+    clock::Ticks,
+    fault::{Fault, Reason, quoted},
+};
+
+/// The permissions of a grant on a table with these policies, now.
+///
+/// # Errors
+/// A policy that is unknown, not valid now, or does not complete the signature.
+pub(super) fn permissions(
+    grant: &TableGrant,
+    policies: &[AccessPolicy],
+    now: Ticks,
+) -> Result<Letters, Fault> {
+    // Of a field that is empty nothing is stated.
+    let stated = grant.permissions.filter(|letters| !letters.is_empty());
+    let Some(reference) = &grant.policy else {
+        return Ok(stated.unwrap_or_default());
+    };
+    let failed = |what: &str| {
+        let id = quoted(&reference.id);
+        let message = format!("the server failed to authenticate the request: {what}");
+        Fault::new(Reason::AuthenticationFailed, format!("{message}: policy=`{id}`"))
+    };
+    let policy = policies.iter().find(|policy| policy.id == reference.id);
+    let policy = policy.ok_or_else(|| failed("the table has no such stored access policy"))?;
+    let stored = policy.permissions.as_deref().filter(|letters| !letters.is_empty());
+    for (name, in_signature, in_policy) in [
+        ("start", reference.has_start, policy.start_time.is_some()),
+        ("expiry", reference.has_expiry, policy.expiry_time.is_some()),
+        ("permissions", stated.is_some(), stored.is_some()),
+    ] {
+        match (in_signature, in_policy) {
+            (true, true) => {
+                let what = "stated by the signature and by the stored access policy";
+                return Err(failed(&format!("{name}: {what}")));
+            }
+            (false, false) => {
+                let what = "stated neither by the signature nor by the stored access policy";
+                return Err(failed(&format!("{name}: {what}")));
+            }
+            _ => {}
+        }
+    }
+    let now = now.to_unix();
+    if policy.start_time.is_some_and(|start| now < (start.seconds, start.nanos)) {
+        return Err(failed("the stored access policy is not valid yet"));
+    }
+    if policy.expiry_time.is_some_and(|expiry| now >= (expiry.seconds, expiry.nanos)) {
+        return Err(failed("the stored access policy has expired"));
+    }
+    match (stated, stored) {
+        (Some(letters), _) => Ok(letters),
+        (None, stored) => Letters::parse(stored.unwrap_or_default())
+            .ok_or_else(|| failed("the permissions of the stored access policy are no letters")),
+    }
+}

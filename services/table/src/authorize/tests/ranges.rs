@@ -1,0 +1,188 @@
+//! Key ranges: for any range, keys and filter, what a caller reaches one by one, by a plan, and by
+//! paging through a real store is what the naive predicate says.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use proptest::{collection::vec, option, prelude::*};
+use tokio::runtime::Builder;
+use trestle_kv::{MemoryEngine, Write, transact};
+use trestle_service::clock::{ManualClock, WriteClock};
+
+use super::*;
+use crate::{
+    entity::{Entity, samples},
+    error::TableError,
+    keys::{self, TableId, TableRecord},
+    query::Filter,
+    read::{Ask, PageLimit, Query, Reader},
+    stored,
+};
+
+fn units(text: &str) -> Vec<u16> {
+    text.encode_utf16().collect()
+}
+
+/// The table of ranges, read aloud: both bounds hold, each by partition and, where it has one, row.
+pub(crate) fn naively_in(range: &KeyRange, key: &EntityKey) -> bool {
+    let (partition, row) = (units(&key.partition_key), units(&key.row_key));
+    let after_start = match (&range.start_partition_key, &range.start_row_key) {
+        (None, _) => true,
+        (Some(first), None) => partition >= units(first),
+        (Some(first), Some(first_row)) => {
+            partition > units(first) || partition == units(first) && row >= units(first_row)
+        }
+    };
+    let before_end = match (&range.end_partition_key, &range.end_row_key) {
+        (None, _) => true,
+        (Some(last), None) => partition <= units(last),
+        (Some(last), Some(last_row)) => {
+            partition < units(last) || partition == units(last) && row <= units(last_row)
+        }
+    };
+    after_start && before_end
+}
+
+pub(crate) fn range() -> impl Strategy<Value = KeyRange> {
+    let edge = || option::of((samples::key_text(), option::of(samples::key_text())));
+    (edge(), edge()).prop_map(|(start, end)| {
+        let (start_partition_key, start_row_key) = start.unzip();
+        let (end_partition_key, end_row_key) = end.unzip();
+        KeyRange {
+            start_partition_key,
+            start_row_key: start_row_key.flatten(),
+            end_partition_key,
+            end_row_key: end_row_key.flatten(),
+        }
+    })
+}
+
+fn keys() -> impl Strategy<Value = Vec<EntityKey>> {
+    let texts = (samples::key_text(), samples::key_text());
+    vec(texts.prop_map(|(partition, row)| key(&partition, &row)), 1..20)
+}
+
+/// Whether a filter, made with a text, matches a key.
+type Matches = fn(&EntityKey, &str) -> bool;
+
+/// Filters on keys, with what they match.
+fn filter() -> impl Strategy<Value = (String, Matches, String)> {
+    let filters: Vec<(&str, Matches)> = vec![
+        ("", |_, _| true),
+        ("PartitionKey eq '*'", |key, text| key.partition_key == text),
+        ("RowKey gt '*'", |key, text| units(&key.row_key) > units(text)),
+        ("PartitionKey le '*' or RowKey eq 'a'", |key, text| {
+            units(&key.partition_key) <= units(text) || key.row_key == "a"
+        }),
+    ];
+    (proptest::sample::select(filters), samples::key_text())
+        .prop_map(|((shape, matches), text)| (shape.replace('*', &text), matches, text))
+}
+
+fn held_to(range: KeyRange) -> Access {
+    let grant = TableGrant { range, ..grant("r") };
+    Access::new(caller(Authority::Table(grant))).expect("entities")
+}
+
+/// A reader of a store whose table `orders` has these entities.
+async fn reader_of(keys: &[EntityKey]) -> Reader {
+    let engine = Arc::new(MemoryEngine::new());
+    let (id, name) = (TableId(7), table("orders"));
+    let record = TableRecord::new(id, now(), &name).encode();
+    let mut writes = vec![Write::Put {
+        key: keys::table(&AccountName::development(), &name.folded()),
+        value: record,
+    }];
+    let entities: BTreeMap<_, _> = keys.iter().map(|key| (keys::entity(id, key), key)).collect();
+    writes.extend(entities.into_iter().map(|(at, key)| {
+        let entity = Entity { key: key.clone(), properties: Vec::new() };
+        Write::Put { key: at, value: stored::seal(&stored::encode_body(&entity), now()) }
+    }));
+    let write = move |_: &[Option<bytes::Bytes>]| Ok::<_, TableError>((writes.clone(), ()));
+    let written = transact(&*engine, Vec::new(), write).await;
+    written.expect("the engine works").expect("nothing refuses");
+    Reader::new(engine, Arc::new(WriteClock::new(Arc::new(ManualClock::new(now())))))
+}
+
+/// The keys that paging finds, each page as small as can be, from a token on.
+async fn scan(reader: &Reader, access: &Access, filter: &str, token: &str) -> Vec<EntityKey> {
+    let mut found = Vec::new();
+    let mut token = token.to_owned();
+    loop {
+        let page = reader.page(&query(access, filter), &token, LIMIT).await.expect("a page");
+        found.extend(page.entities.iter().map(|bytes| {
+            let entity: trestle_proto::table::v1::Entity =
+                prost::Message::decode(bytes.clone()).expect("an entity");
+            key(&entity.partition_key, &entity.row_key)
+        }));
+        match page.next {
+            Some(next) => token = next,
+            None => return found,
+        }
+    }
+}
+
+const LIMIT: PageLimit = PageLimit { entities: 1, bytes: 1024 };
+
+fn query(access: &Access, filter: &str) -> Query {
+    let ask = Ask {
+        table: table("orders"),
+        filter_text: filter.to_owned(),
+        filter: Filter::parse(filter).expect("a filter"),
+        select: None,
+        token_field: "page_token",
+    };
+    Query::new(access.clone(), ask)
+}
+
+/// A token of a caller with every right, for each place in a listing.
+async fn every_token(reader: &Reader, filter: &str) -> Vec<String> {
+    let (mut tokens, owner) = (vec![String::new()], caller(Authority::Owner));
+    let query = query(&Access::new(owner).expect("entities"), filter);
+    while let Some(token) = tokens.last() {
+        match reader.page(&query, token, LIMIT).await.expect("a page").next {
+            Some(next) => tokens.push(next),
+            None => break,
+        }
+    }
+    tokens
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    #[test]
+    fn one_entity_is_allowed_exactly_where_the_range_has_it(range in range(), keys in keys()) {
+        let access = held_to(range.clone());
+        let bounds = access.bounds(&table("orders"), &[], now()).expect("the table");
+        for key in keys {
+            let allowed = bounds.allow(Action::Read, &key);
+            prop_assert_eq!(allowed.is_ok(), naively_in(&range, &key), "{:?} {:?}", range, key);
+        }
+    }
+
+    #[test]
+    fn a_scan_finds_exactly_what_the_range_has_whatever_the_token(
+        range in range(),
+        mut keys in keys(),
+        (filter, matches, text) in filter(),
+    ) {
+        let runtime = Builder::new_current_thread().enable_time().build().expect("a runtime");
+        runtime.block_on(async {
+            let reader = reader_of(&keys).await;
+            let access = held_to(range.clone());
+            keys.sort_by_key(|key| (units(&key.partition_key), units(&key.row_key)));
+            keys.dedup();
+            keys.retain(|key| matches(key, &text) && naively_in(&range, key));
+
+            let found = scan(&reader, &access, &filter, "").await;
+            prop_assert_eq!(&found, &keys, "{:?} {}", &range, &filter);
+
+            // From the token of somebody else it is the rest of the same, never more.
+            for token in every_token(&reader, &filter).await {
+                let rest = scan(&reader, &access, &filter, &token).await;
+                prop_assert!(keys.ends_with(&rest), "{:?} {}: {:?}", &range, &filter, rest);
+            }
+            Ok(())
+        })?;
+    }
+}

@@ -1,0 +1,96 @@
+//! The table that a call on entities works in. Its number comes out only to a caller who may do
+//! there what the call does, so no entity is reached without that question.
+
+use trestle_kv::Snapshot;
+use trestle_service::{clock::WriteClock, name::TableName};
+
+use crate::{
+    authorize::{Access, Action, Bounds},
+    entity::EntityKey,
+    error::{OperationError, TableError},
+    keys::TableId,
+    operation::Operation,
+    settings, tables,
+};
+
+/// A table, and what a caller may do there.
+#[derive(Debug)]
+pub(crate) struct Target<'a> {
+    name: &'a TableName,
+    /// None: there is no such table, which only a caller who is allowed learns.
+    id: Option<TableId>,
+    bounds: Bounds<'a>,
+}
+
+impl<'a> Target<'a> {
+    /// Finds `table` in a snapshot, and what `access` allows there.
+    ///
+    /// # Errors
+    /// An access to another table, or by a stored policy that does not hold; or a failed read.
+    pub(crate) async fn find(
+        snapshot: &dyn Snapshot,
+        access: &'a Access,
+        name: &'a TableName,
+        clock: &WriteClock,
+    ) -> Result<Self, TableError> {
+        let id = tables::find(snapshot, access.account(), name).await?.map(|table| table.id);
+        let policies = match (access.policy(), id) {
+            (Some(_), Some(id)) => settings::stored_policies(snapshot, id).await?,
+            _ => Vec::new(),
+        };
+        let bounds = access.bounds(name, &policies, clock.now())?;
+        Ok(Self { name, id, bounds })
+    }
+
+    /// The number of the table, for an action on one entity.
+    ///
+    /// # Errors
+    /// When the caller may not, then [`TableError::TableNotFound`].
+    pub(crate) fn one(&self, action: Action, key: &EntityKey) -> Result<TableId, TableError> {
+        self.bounds.allow(action, key)?;
+        self.id()
+    }
+
+    /// The number of the table, for actions on entities that are in the range of the caller or
+    /// will be asked for with [`Target::covers`].
+    ///
+    /// # Errors
+    /// When the caller may not, then [`TableError::TableNotFound`].
+    pub(crate) fn any(&self, action: Action) -> Result<TableId, TableError> {
+        self.bounds.permit(action)?;
+        self.id()
+    }
+
+    /// The number of the table, for operations that all happen or none.
+    ///
+    /// # Errors
+    /// The first operation that the caller may not do; then [`TableError::TableNotFound`] as that
+    /// of the first.
+    pub(crate) fn all(&self, operations: &[Operation]) -> Result<TableId, OperationError> {
+        for (index, operation) in operations.iter().enumerate() {
+            let allowed = self.covers(operation);
+            allowed.map_err(|error| OperationError { index, error })?;
+        }
+        self.id().map_err(|error| OperationError { index: 0, error })
+    }
+
+    /// Whether the caller may do this to some entity.
+    ///
+    /// # Errors
+    /// The failure that says why not.
+    pub(crate) fn permit(&self, action: Action) -> Result<(), TableError> {
+        Ok(self.bounds.permit(action)?)
+    }
+
+    /// Whether the caller may do this operation.
+    ///
+    /// # Errors
+    /// The failure that says why not.
+    pub(crate) fn covers(&self, operation: &Operation) -> Result<(), TableError> {
+        Ok(self.bounds.allow(operation.action(), operation.key())?)
+    }
+
+    fn id(&self) -> Result<TableId, TableError> {
+        self.id.ok_or_else(|| TableError::TableNotFound(self.name.clone()))
+    }
+}
