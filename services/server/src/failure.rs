@@ -3,7 +3,9 @@
 use std::{io, process::ExitCode};
 
 use trestle_kv::OpenError;
-use trestle_runtime::{config::ConfigError, edge::DescriptorError, telemetry::TelemetryError};
+use trestle_runtime::{
+    config::ConfigError, edge::DescriptorError, telemetry::TelemetryError, tls::TlsError,
+};
 
 /// Why the process ends.
 #[derive(Debug, thiserror::Error)]
@@ -11,6 +13,9 @@ pub enum Failure {
     /// The configuration is wrong.
     #[error(transparent)]
     Config(#[from] ConfigError),
+    /// The certificates cannot be used.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
     /// The store cannot be opened.
     #[error(transparent)]
     Storage(#[from] OpenError),
@@ -39,7 +44,7 @@ impl Failure {
     #[must_use]
     pub fn exit_code(&self) -> ExitCode {
         ExitCode::from(match self {
-            Self::Config(_) => 2,
+            Self::Config(_) | Self::Tls(_) => 2,
             Self::Storage(OpenError::Locked { .. }) => 3,
             Self::Storage(_) => 4,
             Self::Listen(_) => 5,

@@ -6,6 +6,7 @@
 
 pub mod args;
 pub mod compose;
+pub mod encryption;
 pub mod failure;
 pub mod healthcheck;
 pub mod reload;

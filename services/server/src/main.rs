@@ -62,15 +62,16 @@ async fn serve_until_signal(settings: Settings) -> Result<(), Failure> {
     telemetry.install()?;
     let mut signals = Signals::take()?;
     let listeners = Listeners::bind(&settings).await?;
-    if settings.server.allow_plaintext {
-        warn!("calls are neither encrypted nor authenticated");
+    for (listener, address) in settings.server.exposed(&settings.tls) {
+        warn!(listener, %address, "others can reach this address and nothing is encrypted");
     }
 
     let meter = telemetry.meter();
     let owns_data = settings.server.roles.has(Role::Table);
     let engine = owns_data.then(|| storage::open(&settings.storage, &meter)).transpose()?;
     let deps = Deps { engine, clock: Arc::new(SystemClock), meter, random: rand::random };
-    let node = compose(&settings, deps).await?;
+    let mut node = compose(&settings, deps).await?;
+    listeners.watches().for_each(|task| node.watch(task));
     let ready = format!("ready grpc={} admin={}\n", listeners.grpc()?, listeners.admin()?);
     let reload = node.reload.clone();
     let running = Running::start(node, listeners, &settings, telemetry.registry());

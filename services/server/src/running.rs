@@ -13,25 +13,39 @@ use trestle_runtime::{
     admin::Admin,
     health::Health,
     serve::{self, Bounds, Drained},
+    task::Task,
 };
 
-use crate::{compose::Node, failure::Failure, reload::Reload, settings::Settings};
+use crate::{
+    compose::Node, encryption::Encryption, failure::Failure, reload::Reload, settings::Settings,
+};
 
 /// The sockets of a process, taken early so that a wrong address fails before the store is touched.
 pub struct Listeners {
     grpc: TcpListener,
+    grpc_encryption: Option<Encryption>,
     admin: TcpListener,
+    admin_encryption: Option<Encryption>,
 }
 
 impl Listeners {
-    /// Takes the addresses in the settings.
+    /// Takes the addresses in the settings, and reads the certificates.
     ///
     /// # Errors
-    /// [`Failure::Listen`].
+    /// [`Failure::Tls`], [`Failure::Listen`].
     pub async fn bind(settings: &Settings) -> Result<Self, Failure> {
-        let grpc = serve::bind(settings.server.listen).await;
-        let admin = serve::bind(settings.server.admin).await;
-        Ok(Self { grpc: grpc.map_err(Failure::Listen)?, admin: admin.map_err(Failure::Listen)? })
+        let grpc_encryption = settings.tls.grpc().map(Encryption::read).transpose()?;
+        let admin_encryption = settings.tls.admin().map(Encryption::read).transpose()?;
+        let grpc = serve::bind(settings.server.listen).await.map_err(Failure::Listen)?;
+        let admin = serve::bind(settings.server.admin).await.map_err(Failure::Listen)?;
+        Ok(Self { grpc, grpc_encryption, admin, admin_encryption })
+    }
+
+    /// Keep the certificates up to date with their files.
+    pub fn watches(&self) -> impl Iterator<Item = Task> {
+        let grpc = self.grpc_encryption.as_ref().map(|grpc| grpc.watch("certificates"));
+        let admin = self.admin_encryption.as_ref().map(|admin| admin.watch("admin-certificates"));
+        grpc.into_iter().chain(admin)
     }
 
     /// Where gRPC is.
@@ -69,21 +83,27 @@ impl Running {
         settings: &Settings,
         metrics: prometheus::Registry,
     ) -> Self {
+        let Listeners { grpc, grpc_encryption, admin, admin_encryption } = listeners;
+        let tls = |encryption: Option<Encryption>| encryption.map(|encryption| encryption.tls());
         let (stop_calls, stop_rest) = (CancellationToken::new(), CancellationToken::new());
         let rest = TaskTracker::new();
         for task in node.tasks {
             rest.spawn(task.run(stop_rest.clone(), rand::random));
         }
-        let admin = Admin { health: node.health.clone(), metrics };
-        rest.spawn(admin.serve(listeners.admin, stop_rest.clone()));
+        let answers = Admin { health: node.health.clone(), metrics };
+        rest.spawn(answers.serve(admin, tls(admin_encryption), stop_rest.clone()));
         rest.close();
         let limits = &settings.limits;
         let bounds = Bounds {
             connections_max: limits.connections_max,
             streams_max: limits.calls_per_connection_max,
+            age_max: Duration::from_secs(limits.connection_age_seconds),
+            age_grace: Duration::from_secs(limits.connection_grace_seconds),
+            reader_within: Duration::from_secs(limits.reader_within_seconds),
             drain_within: Duration::from_secs(settings.server.drain_seconds),
         };
-        let calls = serve::serve(listeners.grpc, node.routes, bounds, stop_calls.clone());
+        let tls = tls(grpc_encryption);
+        let calls = serve::serve(grpc, tls, node.routes, bounds, stop_calls.clone());
         Self { health: node.health, calls: tokio::spawn(calls), stop_calls, stop_rest, rest }
     }
 

@@ -1,4 +1,6 @@
-//! The listener for operators and orchestrators, on plain HTTP: `/metrics`, `/livez`, `/readyz`.
+//! The listener for operators and orchestrators, on HTTP: `/metrics`, `/livez`, `/readyz`.
+
+use std::time::Duration;
 
 use axum::{
     Router,
@@ -10,9 +12,26 @@ use axum::{
 use prometheus::{Encoder as _, Registry, TEXT_FORMAT, TextEncoder};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
+use tonic::body::Body;
+use tower::{ServiceExt as _, service_fn};
 use tracing::warn;
+use trestle_service::layer::{CallService, Request};
 
-use crate::health::Health;
+use crate::{
+    health::Health,
+    serve::{Bounds, Drained, serve},
+    tls::Tls,
+};
+
+/// For a handful of scrapers and probes.
+const BOUNDS: Bounds = Bounds {
+    connections_max: 64,
+    streams_max: 16,
+    age_max: Duration::from_secs(30 * 60),
+    age_grace: Duration::from_secs(30),
+    reader_within: Duration::from_secs(30),
+    drain_within: Duration::from_secs(5),
+};
 
 /// What the listener tells.
 #[derive(Clone)]
@@ -33,11 +52,16 @@ impl Admin {
             .with_state(self)
     }
 
-    /// Serves until `stop`.
-    pub async fn serve(self, listener: TcpListener, stop: CancellationToken) {
-        let serving = axum::serve(listener, self.router());
-        if let Err(error) = serving.with_graceful_shutdown(stop.cancelled_owned()).await {
-            warn!(%error, "admin listener ended");
+    /// Serves until `stop`, encrypted with `tls`.
+    pub async fn serve(self, listener: TcpListener, tls: Option<Tls>, stop: CancellationToken) {
+        let router = self.router();
+        let service = service_fn(move |request: Request| {
+            let answer = router.clone().oneshot(request);
+            async move { answer.await.map(|answer| answer.map(Body::new)) }
+        });
+        let drained = serve(listener, tls, CallService::new(service), BOUNDS, stop).await;
+        if drained != Drained::Clean {
+            warn!("requests on the admin listener were cut off");
         }
     }
 }

@@ -10,3 +10,4 @@ pub mod health;
 pub mod serve;
 pub mod task;
 pub mod telemetry;
+pub mod tls;

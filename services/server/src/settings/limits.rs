@@ -7,6 +7,8 @@ use super::at_least_one;
 /// Longest setting for the time until an answer begins: the removal of deleted tables counts on
 /// calls being over within two minutes.
 const ANSWER_WITHIN_SECONDS_MAX: u64 = 110;
+/// Longest setting for the age of a connection: a week.
+const CONNECTION_AGE_SECONDS_MAX: u64 = 7 * 24 * 3600;
 
 /// The section `limits`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -15,8 +17,17 @@ pub struct LimitSettings {
     pub calls_max: usize,
     /// Most connections at a time; more are closed at once. Default: 4096.
     pub connections_max: usize,
-    /// Most calls at a time on one connection; more wait at the client. Default: 1024.
+    /// Most calls at a time on one connection; more wait at the client. Default: 256.
     pub calls_per_connection_max: u32,
+    /// After about how long a connection is asked to be made anew, in seconds, up to a week.
+    /// Default: 1800.
+    pub connection_age_seconds: u64,
+    /// How long calls of such a connection may go on before they are cut off, in seconds. Default:
+    /// 300.
+    pub connection_grace_seconds: u64,
+    /// How long a client may take nothing of an answer that is there for it, in seconds. Default:
+    /// 60.
+    pub reader_within_seconds: u64,
     /// Longest time until an answer begins, in seconds, 1 to 110. Default: 60.
     pub answer_within_seconds: u64,
 }
@@ -26,7 +37,10 @@ impl Default for LimitSettings {
         Self {
             calls_max: 1024,
             connections_max: 4096,
-            calls_per_connection_max: 1024,
+            calls_per_connection_max: 256,
+            connection_age_seconds: 30 * 60,
+            connection_grace_seconds: 5 * 60,
+            reader_within_seconds: 60,
             answer_within_seconds: 60,
         }
     }
@@ -39,12 +53,17 @@ impl LimitSettings {
             at_least_one("limits.calls_max", self.calls_max > 0),
             at_least_one("limits.connections_max", self.connections_max > 0),
             at_least_one("limits.calls_per_connection_max", self.calls_per_connection_max > 0),
+            at_least_one("limits.reader_within_seconds", self.reader_within_seconds > 0),
         ];
         let mut problems = Vec::from_iter(counts.into_iter().flatten());
-        let seconds = self.answer_within_seconds;
-        if !(1..=ANSWER_WITHIN_SECONDS_MAX).contains(&seconds) {
-            let rule = format!("must be 1 to {ANSWER_WITHIN_SECONDS_MAX}: value=`{seconds}`");
-            problems.push(format!("limits.answer_within_seconds: {rule}"));
+        let seconds = [
+            ("answer_within_seconds", self.answer_within_seconds, ANSWER_WITHIN_SECONDS_MAX),
+            ("connection_age_seconds", self.connection_age_seconds, CONNECTION_AGE_SECONDS_MAX),
+        ];
+        for (key, seconds, most) in seconds {
+            if !(1..=most).contains(&seconds) {
+                problems.push(format!("limits.{key}: must be 1 to {most}: value=`{seconds}`"));
+            }
         }
         problems
     }

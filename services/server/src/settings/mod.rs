@@ -5,6 +5,7 @@ mod gateway;
 mod limits;
 mod server;
 mod storage;
+mod tls;
 
 use serde::{Deserialize, Serialize};
 use trestle_runtime::{
@@ -17,6 +18,7 @@ pub use self::{
     limits::LimitSettings,
     server::ServerSettings,
     storage::{Durability, StorageSettings},
+    tls::{AskClients, TlsSettings},
 };
 
 /// Variables of the OpenTelemetry standard that set a key of ours.
@@ -30,6 +32,8 @@ const FOREIGN: &[(&str, &str)] = &[
 pub struct Settings {
     /// Listeners and process.
     pub server: ServerSettings,
+    /// The encryption of the listeners.
+    pub tls: TlsSettings,
     /// The store.
     pub storage: StorageSettings,
     /// Where the gateway finds what is not in this process.
@@ -59,7 +63,8 @@ impl Settings {
     /// [`ConfigError::Invalid`] with every problem.
     pub fn check(&self) -> Result<(), ConfigError> {
         let sections = [
-            self.server.problems(),
+            self.server.problems(&self.tls),
+            self.tls.problems(),
             self.storage.problems(),
             self.gateway.problems(&self.server.roles),
             self.limits.problems(),

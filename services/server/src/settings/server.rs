@@ -4,7 +4,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 
 use serde::{Deserialize, Serialize};
 
-use super::at_least_one;
+use super::{TlsSettings, at_least_one};
 use crate::roles::Roles;
 
 /// The section `server`.
@@ -41,17 +41,34 @@ impl Default for ServerSettings {
 }
 
 impl ServerSettings {
+    /// The listeners that others can reach and that are not encrypted: key and address.
+    #[must_use]
+    pub fn exposed(&self, tls: &TlsSettings) -> Vec<(&'static str, SocketAddr)> {
+        let listeners = [
+            ("server.listen", self.listen, tls.grpc().is_some()),
+            ("server.admin", self.admin, tls.admin().is_some()),
+        ];
+        let exposed = listeners.into_iter().filter(|(_, address, is_encrypted)| {
+            !address.ip().to_canonical().is_loopback() && !is_encrypted
+        });
+        exposed.map(|(key, address, _)| (key, address)).collect()
+    }
+
     /// What is wrong with the section, each with its key.
-    pub(super) fn problems(&self) -> Vec<String> {
+    pub(super) fn problems(&self, tls: &TlsSettings) -> Vec<String> {
         let threads = at_least_one("server.worker_threads", self.worker_threads != Some(0));
         let mut problems = Vec::from_iter(threads);
-        for (key, address) in [("server.listen", self.listen), ("server.admin", self.admin)] {
-            if !address.ip().is_loopback() && !self.allow_plaintext {
-                problems.push(format!(
-                    "{key}: others can reach this address and nothing is encrypted; ask for that \
-                     with --allow-plaintext or server.allow_plaintext = true: value=`{address}`"
-                ));
-            }
+        let exposed = self.exposed(tls);
+        for (key, address) in exposed.into_iter().filter(|_| !self.allow_plaintext) {
+            let encrypt = match key {
+                "server.admin" => "tls.cert_file, tls.key_file and tls.admin = true",
+                _ => "tls.cert_file and tls.key_file",
+            };
+            problems.push(format!(
+                "{key}: others can reach this address and nothing is encrypted; set {encrypt}, or \
+                 ask for plain text with --allow-plaintext or server.allow_plaintext = true: \
+                 value=`{address}`"
+            ));
         }
         problems
     }

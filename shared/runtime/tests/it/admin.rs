@@ -33,7 +33,7 @@ async fn probes_and_metrics_say_how_the_process_is() {
     let address = listener.local_addr().unwrap();
     let stop = CancellationToken::new();
     let admin = Admin { health: health.clone(), metrics: registry };
-    let serving = tokio::spawn(admin.serve(listener, stop.clone()));
+    let serving = tokio::spawn(admin.serve(listener, None, stop.clone()));
 
     let ready = get(address, "/readyz").await;
     health.report(TABLE, Some("storage stopped: disk".to_owned())).await;

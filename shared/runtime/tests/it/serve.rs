@@ -2,18 +2,30 @@
 
 use std::{convert::Infallible, net::SocketAddr, sync::Arc, time::Duration};
 
-use tokio::{io::AsyncWriteExt as _, net::TcpStream, sync::Notify, task::JoinHandle};
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::TcpStream,
+    sync::Notify,
+    task::JoinHandle,
+};
 use tokio_util::sync::CancellationToken;
 use tonic::{Code, Status, body::Body};
 use tower::{Service as _, service_fn};
 use trestle_runtime::serve::{Bounds, Drained, bind, serve};
 use trestle_service::{
     layer::{CallService, Request, Response},
+    peer::Peer,
     upstream::{Remote, Upstream},
 };
 
-const BOUNDS: Bounds =
-    Bounds { connections_max: 2, streams_max: 100, drain_within: Duration::from_secs(10) };
+const BOUNDS: Bounds = Bounds {
+    connections_max: 2,
+    streams_max: 100,
+    age_max: Duration::from_secs(3600),
+    age_grace: Duration::from_secs(60),
+    reader_within: Duration::from_secs(60),
+    drain_within: Duration::from_secs(10),
+};
 
 struct Server {
     address: SocketAddr,
@@ -40,7 +52,7 @@ async fn server(bounds: Bounds) -> Server {
     let listener = bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
     let address = listener.local_addr().unwrap();
     let stop = CancellationToken::new();
-    let serving = tokio::spawn(serve(listener, service, bounds, stop.clone()));
+    let serving = tokio::spawn(serve(listener, None, service, bounds, stop.clone()));
     Server { address, stop, serving, arrived, finish }
 }
 
@@ -156,4 +168,56 @@ async fn an_address_that_is_taken_is_named() {
     let error = bind(address).await.unwrap_err();
 
     assert!(error.to_string().contains(&address.to_string()), "{error}");
+}
+
+#[tokio::test]
+async fn http1_and_http2_are_served_at_the_same_address_and_both_end_in_order() {
+    let server = server(BOUNDS).await;
+    let grpc = call(server.address);
+    server.arrived.notified().await;
+    let mut browser = connected(server.address, b"POST /a.v1.A/Get HTTP/1.1\r\n").await;
+    browser.write_all(b"host: a\r\ncontent-length: 0\r\n\r\n").await.unwrap();
+    server.arrived.notified().await;
+
+    server.stop.cancel();
+    server.finish.notify_waiters();
+    let mut answer = String::new();
+    browser.read_to_string(&mut answer).await.unwrap();
+
+    assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
+    assert!(answer.contains("grpc-status: 0\r\n"), "{answer}");
+    assert_eq!(grpc.await.unwrap(), Code::Ok);
+    assert_eq!(server.serving.await.unwrap(), Drained::Clean);
+}
+
+#[tokio::test]
+async fn every_request_says_who_is_at_the_other_end() {
+    let (sender, mut peers) = tokio::sync::mpsc::unbounded_channel();
+    let service = CallService::new(service_fn(move |request: Request| {
+        sender.send(Peer::of(request.extensions())).unwrap();
+        async { Ok::<Response, Infallible>(Status::ok("").into_http()) }
+    }));
+    let listener = bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(serve(listener, None, service, BOUNDS, CancellationToken::new()));
+    let mut client = connected(address, b"GET / HTTP/1.1\r\nhost: a\r\n\r\n").await;
+    client.read_exact(&mut [0; 12]).await.unwrap();
+
+    let peer = peers.recv().await.unwrap();
+
+    assert_eq!(peer, Peer { address: client.local_addr().unwrap(), tls: None });
+}
+
+#[tokio::test]
+async fn an_old_connection_is_made_anew_and_cut_when_its_calls_outlast_the_grace() {
+    let short = Duration::from_millis(300);
+    let server = server(Bounds { age_max: short, age_grace: short, ..BOUNDS }).await;
+
+    let outlasting = call(server.address);
+    let cut = tokio::time::timeout(Duration::from_secs(10), outlasting).await;
+    server.finish.notify_one();
+    let next = call(server.address).await.unwrap();
+
+    assert_eq!(cut.expect("it goes on").unwrap(), Code::Unknown);
+    assert_eq!(next, Code::Ok);
 }

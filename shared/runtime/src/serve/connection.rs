@@ -1,0 +1,181 @@
+//! One connection, from its handshake to its end.
+
+use std::{net::SocketAddr, pin::pin, sync::Arc, time::Duration};
+
+use hyper::{
+    body::Incoming,
+    server::conn::{http1, http2},
+};
+use hyper_util::{
+    rt::{TokioExecutor, TokioIo, TokioTimer},
+    server::graceful::GracefulConnection,
+};
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    net::TcpStream,
+    sync::{OwnedSemaphorePermit, Semaphore},
+    time::{Instant, timeout_at},
+};
+use tokio_util::sync::CancellationToken;
+use tonic::body::Body;
+use tower::Service as _;
+use tracing::debug;
+use trestle_service::{layer::CallService, peer::Peer};
+
+use super::{
+    Bounds,
+    opening::{self, Protocol},
+    paced::Paced,
+};
+use crate::tls::Tls;
+
+/// Bytes that one call may send ahead of what is read.
+const STREAM_WINDOW_BYTES: u32 = 1024 * 1024;
+/// Bytes that all calls of a connection may send ahead.
+const CONNECTION_WINDOW_BYTES: u32 = 4 * 1024 * 1024;
+/// How often an idle connection is probed, and how long a probe may take.
+const KEEPALIVE: Duration = Duration::from_secs(20);
+/// How long a client may take until it has said what it speaks. Ample for a slow network, and
+/// short enough that sockets nobody uses do not hold places for long.
+const OPEN_WITHIN: Duration = Duration::from_secs(10);
+/// Longest time between requests of HTTP/1, which has no probes, and for the head of one.
+const HTTP1_HEAD_WITHIN: Duration = Duration::from_secs(60);
+/// Largest headers of a call, in bytes as HTTP/2 counts them: names, values and 32 for each. A
+/// call with more is refused with HTTP status 431, and its connection goes on.
+const HEADER_BYTES_MAX: u32 = 16 * 1024;
+/// Calls that a client may open and take back again before they were looked at; one that goes on
+/// with it loses its connection.
+const RESETS_MAX: usize = 20;
+
+/// One connection.
+pub(super) struct Connection {
+    pub(super) service: CallService,
+    pub(super) tls: Option<Tls>,
+    pub(super) bounds: Bounds,
+    /// Asks to end.
+    pub(super) stop: CancellationToken,
+    /// Ends at once.
+    pub(super) cut: CancellationToken,
+    /// The connections that may be in their handshake at a time.
+    pub(super) handshakes: Arc<Semaphore>,
+    pub(super) _place: OwnedSemaphorePermit,
+}
+
+impl Connection {
+    /// Serves until the client goes, or until the end, with everything that was asked before.
+    pub(super) async fn run(self, socket: TcpStream, address: SocketAddr) {
+        // Without it the end of each answer waits for an acknowledgement: 40 ms and more.
+        if let Err(error) = socket.set_nodelay(true) {
+            debug!(%error, "connection lost before it was used");
+            return;
+        }
+        let socket = Paced::new(socket, self.bounds.reader_within);
+        let until = Instant::now() + OPEN_WITHIN;
+        let Some(tls) = self.tls.clone() else {
+            return self.serve(socket, Peer { address, tls: None }, until).await;
+        };
+        let handshake = async {
+            let _turn = self.handshakes.acquire().await;
+            opening::encrypt(&tls, socket).await
+        };
+        let Some((stream, tls)) = self.opened(handshake, until).await else {
+            return;
+        };
+        self.serve(stream, Peer { address, tls: Some(tls) }, until).await;
+    }
+
+    /// What a step of the opening came to; nothing, where it failed, took too long or was stopped.
+    async fn opened<T>(
+        &self,
+        step: impl Future<Output = std::io::Result<T>>,
+        until: Instant,
+    ) -> Option<T> {
+        match self.stop.run_until_cancelled(timeout_at(until, step)).await? {
+            Ok(Ok(opened)) => Some(opened),
+            Ok(Err(error)) => {
+                debug!(%error, "connection lost before it was opened");
+                None
+            }
+            Err(_) => {
+                debug!(within = ?OPEN_WITHIN, "connection not opened in time");
+                None
+            }
+        }
+    }
+
+    async fn serve<S>(self, stream: S, peer: Peer, until: Instant)
+    where
+        S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    {
+        let Some((stream, protocol)) = self.opened(opening::listen(stream), until).await else {
+            return;
+        };
+        let (service, stream) = (self.service.clone(), TokioIo::new(stream));
+        let age_max = aged(self.bounds.age_max, &peer);
+        let calls = hyper::service::service_fn(move |request: http::Request<Incoming>| {
+            let mut request = request.map(Body::new);
+            request.extensions_mut().insert(peer.clone());
+            service.clone().call(request)
+        });
+        match protocol {
+            Protocol::Http2 => {
+                let connection = http2::Builder::new(TokioExecutor::new())
+                    .timer(TokioTimer::new())
+                    .initial_stream_window_size(STREAM_WINDOW_BYTES)
+                    .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
+                    .max_concurrent_streams(self.bounds.streams_max)
+                    .max_header_list_size(HEADER_BYTES_MAX)
+                    .max_pending_accept_reset_streams(RESETS_MAX)
+                    .keep_alive_interval(KEEPALIVE)
+                    .keep_alive_timeout(KEEPALIVE)
+                    .serve_connection(stream, calls);
+                self.attend(connection, age_max).await;
+            }
+            Protocol::Http1 => {
+                let connection = http1::Builder::new()
+                    .timer(TokioTimer::new())
+                    .header_read_timeout(HTTP1_HEAD_WITHIN)
+                    .max_header_size(HEADER_BYTES_MAX as usize)
+                    .serve_connection(stream, calls);
+                self.attend(connection, age_max).await;
+            }
+        }
+    }
+
+    /// Runs a connection to its end: asks it to end when it is stopped or old, and cuts it when it
+    /// does not within the grace.
+    async fn attend<C>(&self, connection: C, age_max: Duration)
+    where
+        C: GracefulConnection<Error = hyper::Error>,
+    {
+        let mut connection = pin!(connection);
+        let ended = tokio::select! {
+            ended = connection.as_mut() => Some(ended),
+            () = self.stop.cancelled() => None,
+            () = tokio::time::sleep(age_max) => None,
+        };
+        let ended = match ended {
+            Some(ended) => ended,
+            None => {
+                connection.as_mut().graceful_shutdown();
+                tokio::select! {
+                    ended = connection => ended,
+                    () = self.cut.cancelled() => return,
+                    () = tokio::time::sleep(self.bounds.age_grace) => {
+                        debug!("old connection cut with calls under way");
+                        return;
+                    }
+                }
+            }
+        };
+        if let Err(error) = ended {
+            debug!(%error, "connection broken");
+        }
+    }
+}
+
+/// An age between nine and eleven tenths of the longest, so that connections that were made
+/// together are not all made anew together.
+fn aged(age_max: Duration, peer: &Peer) -> Duration {
+    age_max.mul_f64(0.9 + 0.2 * f64::from(peer.address.port() % 1024) / 1024.0)
+}

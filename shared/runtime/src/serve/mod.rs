@@ -1,0 +1,109 @@
+//! Serves calls on a socket: encrypted or not, HTTP/2 and HTTP/1, bounded connections, and an end
+//! that lets calls finish.
+//!
+//! On hyper itself instead of tonic's transport: it costs less per call, bounds connections, and
+//! recycles them by age, so that callers with long-lived connections find new processes.
+
+mod connection;
+mod opening;
+mod paced;
+
+use std::{io, net::SocketAddr, sync::Arc, time::Duration};
+
+use tokio::{net::TcpListener, sync::Semaphore};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use tracing::{debug, warn};
+use trestle_service::layer::CallService;
+
+use self::connection::Connection;
+use crate::tls::Tls;
+
+/// How long to wait after the system refused a connection, out of file descriptors for example.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+/// Most handshakes at a time, which cost memory before anybody is known; more wait for their turn,
+/// within the time that each connection has for its opening.
+const HANDSHAKES_MAX: usize = 512;
+
+/// The bounds of a listener.
+#[derive(Debug, Clone, Copy)]
+pub struct Bounds {
+    /// Most connections at a time; more are closed at once.
+    pub connections_max: usize,
+    /// Most calls at a time on one connection; more wait at the client.
+    pub streams_max: u32,
+    /// After about how long a connection is asked to be made anew.
+    pub age_max: Duration,
+    /// How long its calls may go on then.
+    pub age_grace: Duration,
+    /// How long a client may take nothing while there is something for it.
+    pub reader_within: Duration,
+    /// How long calls may go on after the listener was stopped.
+    pub drain_within: Duration,
+}
+
+/// How serving ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Drained {
+    /// Every call finished.
+    Clean,
+    /// So many connections still had calls and were cut.
+    Cut(usize),
+}
+
+/// Takes an address; port 0 takes a free port.
+///
+/// # Errors
+/// What the system says; the address is in the text.
+pub async fn bind(address: SocketAddr) -> io::Result<TcpListener> {
+    TcpListener::bind(address).await.map_err(|error| {
+        let text = format!("cannot listen: address=`{address}`, {error}");
+        io::Error::new(error.kind(), text)
+    })
+}
+
+/// Serves until `stop`, then takes no more connections, lets calls finish within the bound, and
+/// cuts the rest. With `tls`, connections are encrypted.
+pub async fn serve(
+    listener: TcpListener,
+    tls: Option<Tls>,
+    service: CallService,
+    bounds: Bounds,
+    stop: CancellationToken,
+) -> Drained {
+    let places = Arc::new(Semaphore::new(bounds.connections_max));
+    let handshakes = Arc::new(Semaphore::new(HANDSHAKES_MAX));
+    let (connections, cut) = (TaskTracker::new(), CancellationToken::new());
+    while let Some(accepted) = stop.run_until_cancelled(listener.accept()).await {
+        let (socket, address) = match accepted {
+            Ok(accepted) => accepted,
+            Err(error) => {
+                warn!(%error, "connection not accepted");
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+                continue;
+            }
+        };
+        let Ok(place) = Arc::clone(&places).try_acquire_owned() else {
+            debug!(connections_max = bounds.connections_max, "connection refused");
+            continue;
+        };
+        let connection = Connection {
+            service: service.clone(),
+            tls: tls.clone(),
+            bounds,
+            stop: stop.clone(),
+            cut: cut.clone(),
+            handshakes: Arc::clone(&handshakes),
+            _place: place,
+        };
+        connections.spawn(connection.run(socket, address));
+    }
+    drop(listener);
+    connections.close();
+    if tokio::time::timeout(bounds.drain_within, connections.wait()).await.is_ok() {
+        return Drained::Clean;
+    }
+    let open = connections.len();
+    cut.cancel();
+    connections.wait().await;
+    Drained::Cut(open)
+}

@@ -1,0 +1,89 @@
+//! A socket that fails when its other end takes no bytes for too long.
+//!
+//! Below the encryption, so that what counts is what the client's machine took.
+
+use std::{
+    io,
+    pin::Pin,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use tokio::{
+    io::{AsyncRead, AsyncWrite, ReadBuf},
+    net::TcpStream,
+    time::{Sleep, sleep},
+};
+
+/// See the module.
+pub(super) struct Paced {
+    socket: TcpStream,
+    patience: Duration,
+    /// Runs while there are bytes that the other end does not take.
+    stalled: Option<Pin<Box<Sleep>>>,
+}
+
+impl Paced {
+    /// Waits up to `patience` for each write.
+    pub(super) fn new(socket: TcpStream, patience: Duration) -> Self {
+        Self { socket, patience, stalled: None }
+    }
+
+    fn wrote(
+        &mut self,
+        cx: &mut Context<'_>,
+        wrote: Poll<io::Result<usize>>,
+    ) -> Poll<io::Result<usize>> {
+        if wrote.is_ready() {
+            self.stalled = None;
+            return wrote;
+        }
+        let patience = self.patience;
+        let clock = self.stalled.get_or_insert_with(|| Box::pin(sleep(patience)));
+        std::task::ready!(clock.as_mut().poll(cx));
+        let text = format!("the client takes no bytes: seconds=`{}`", patience.as_secs());
+        Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, text)))
+    }
+}
+
+impl AsyncRead for Paced {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        into: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.socket).poll_read(cx, into)
+    }
+}
+
+impl AsyncWrite for Paced {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let wrote = Pin::new(&mut self.socket).poll_write(cx, bytes);
+        self.wrote(cx, wrote)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let wrote = Pin::new(&mut self.socket).poll_write_vectored(cx, bytes);
+        self.wrote(cx, wrote)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.socket.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.socket).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.socket).poll_shutdown(cx)
+    }
+}
