@@ -1,5 +1,6 @@
 //! What every service of Trestle is made of: names, limits, time, versions, failures, and the layers of a call.
 
+pub mod account;
 pub mod caller;
 pub mod clock;
 pub mod etag;
@@ -10,6 +11,8 @@ pub mod name;
 pub mod page;
 pub mod peer;
 pub mod propagation;
+pub mod sas;
 pub mod semconv;
+pub mod shared_key;
 pub mod traced;
 pub mod upstream;

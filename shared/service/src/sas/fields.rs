@@ -1,0 +1,129 @@
+//! A token as the fields of a query string: known names only, each at most once, values decoded.
+
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
+
+/// Longest token that is looked at, in bytes.
+pub const TOKEN_BYTES_MAX: usize = 8192;
+
+/// The names that a token may have. One that is not here is refused, so that nobody believes in a
+/// restriction that nothing enforces.
+const NAMES: [&str; 22] = [
+    "sv", "ss", "srt", "sp", "st", "se", "si", "sip", "spr", "ses", "sr", "tn", "spk", "srk",
+    "epk", "erk", "rscc", "rscd", "rsce", "rscl", "rsct", "sig",
+];
+
+/// What need not be escaped in a query string.
+const ESCAPED: &AsciiSet =
+    &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b',');
+
+/// A token that is no token. Quotes a field of it at most, and never the signature.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{field}: {rule}")]
+pub struct Malformed {
+    /// The field; `token` where it is not one of them.
+    pub field: &'static str,
+    /// The rule that it breaks, and its value.
+    pub rule: String,
+}
+
+impl Malformed {
+    pub(super) fn new(field: &'static str, rule: impl Into<String>) -> Self {
+        Self { field, rule: rule.into() }
+    }
+}
+
+/// The fields of a token, in the order of [`NAMES`].
+#[derive(Default)]
+pub(super) struct Fields([Option<String>; NAMES.len()]);
+
+impl Fields {
+    /// Takes a token apart. A leading `?`, which comes with tokens out of addresses, is skipped.
+    pub(super) fn parse(text: &str) -> Result<Self, Malformed> {
+        let whole = |rule: String| Malformed::new("token", rule);
+        if text.len() > TOKEN_BYTES_MAX {
+            let rule = format!("must have at most {TOKEN_BYTES_MAX} bytes: bytes=`{}`", text.len());
+            return Err(whole(rule));
+        }
+        let text = text.strip_prefix('?').unwrap_or(text);
+        if text.is_empty() {
+            return Err(whole("must not be empty".to_owned()));
+        }
+        let mut fields = Self::default();
+        for (index, pair) in text.split('&').enumerate() {
+            let number = index + 1;
+            let Some((name, value)) = pair.split_once('=') else {
+                return Err(whole(format!("field {number}: must be name=value")));
+            };
+            let place = NAMES.iter().position(|known| *known == name);
+            let Some((place, name)) = place.and_then(|at| Some((at, *NAMES.get(at)?))) else {
+                return Err(whole(format!("field {number}: is none that a token may have")));
+            };
+            let value = decode(name, value)?;
+            match fields.0.get_mut(place) {
+                Some(slot) if slot.is_none() => *slot = Some(value),
+                _ => return Err(Malformed::new(name, "must not be there more than once")),
+            }
+        }
+        Ok(fields)
+    }
+
+    /// Takes a field out.
+    pub(super) fn take(&mut self, name: &str) -> Option<String> {
+        let place = NAMES.iter().position(|known| *known == name)?;
+        self.0.get_mut(place)?.take()
+    }
+
+    /// Takes a field out; none where it is empty, which is signed as if it were not there.
+    pub(super) fn filled(&mut self, name: &str) -> Option<String> {
+        self.take(name).filter(|value| !value.is_empty())
+    }
+
+    /// Whether a field is still there.
+    pub(super) fn has(&self, name: &str) -> bool {
+        let mut fields = NAMES.iter().zip(&self.0);
+        fields.any(|(known, value)| *known == name && value.is_some())
+    }
+
+    /// A name that nobody took out.
+    pub(super) fn left(&self) -> Option<&'static str> {
+        let mut fields = NAMES.iter().zip(&self.0);
+        fields.find(|(_, value)| value.is_some()).map(|(name, _)| *name)
+    }
+}
+
+/// The value of a field, as a query string writes it.
+fn decode(name: &'static str, value: &str) -> Result<String, Malformed> {
+    let mut rest = value.split('%');
+    rest.next();
+    let escaped = |part: &str| {
+        part.as_bytes().get(..2).is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit))
+    };
+    if !rest.all(escaped) {
+        return Err(Malformed::new(name, "must have two hexadecimal digits after each %"));
+    }
+    let spaced = value.replace('+', " ");
+    let decoded = percent_decode_str(&spaced).decode_utf8();
+    let decoded = decoded.map_err(|_| Malformed::new(name, "must be UTF-8 behind its escapes"))?;
+    // Line breaks part the fields in what is signed: within a field they would move its end.
+    if decoded.chars().any(char::is_control) {
+        return Err(Malformed::new(name, "must not have control characters"));
+    }
+    Ok(decoded.into_owned())
+}
+
+/// Writes fields that are there as a query string.
+pub(super) fn write<'a>(fields: impl IntoIterator<Item = (&'a str, Option<&'a str>)>) -> String {
+    let mut text = String::new();
+    for (name, value) in fields {
+        let Some(value) = value else {
+            continue;
+        };
+        if !text.is_empty() {
+            text.push('&');
+        }
+        text.push_str(name);
+        text.push('=');
+        text.extend(utf8_percent_encode(value, ESCAPED));
+    }
+    text
+}

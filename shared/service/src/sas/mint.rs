@@ -1,0 +1,37 @@
+//! Makes tokens.
+
+use super::{Malformed, Resource, Scope, Terms, Token, string_to_sign};
+use crate::account::AccountKey;
+
+/// Terms that no token can have.
+pub type MintError = Malformed;
+
+/// The token with these terms, signed with a key of `account`. The letters of the permissions are
+/// put in the order in which clients write them.
+///
+/// # Errors
+/// The first rule that the terms break: unknown or repeated letters, an end that is not after the
+/// start, and what [`Token::parse`] would refuse.
+pub fn mint(terms: Terms, account: &str, key: &AccountKey) -> Result<Token, MintError> {
+    let known = terms.scope.permissions();
+    let given = &terms.permissions;
+    let permissions: String = known.chars().filter(|letter| given.contains(*letter)).collect();
+    if permissions.len() != given.len() {
+        let rule = format!("must be letters of `{known}`, none twice: value=`{given}`");
+        return Err(Malformed::new("sp", rule));
+    }
+    if let (Some(start), Some(expiry)) = (&terms.start, &terms.expiry)
+        && start.ticks() >= expiry.ticks()
+    {
+        let rule = format!("must be after st: st=`{start}`, se=`{expiry}`");
+        return Err(Malformed::new("se", rule));
+    }
+    let terms = Terms { permissions, ..terms };
+    let signature = key.sign(&string_to_sign(&terms, account));
+    let resource = match &terms.scope {
+        Scope::Account { .. } | Scope::Table { .. } => None,
+        Scope::Queue { name } => Some(Resource::Queue(name.clone())),
+        Scope::Blob(blob) => Some(Resource::Blob(blob.path.clone())),
+    };
+    Token::parse(&Token { terms, signature }.to_query(), resource)
+}

@@ -1,0 +1,31 @@
+//! Shared access signatures: tokens that grant a part of an account for a time, signed with one of
+//! its keys.
+//!
+//! A token is a query string. `fields` takes it apart, `token` gives its fields meaning, `sign`
+//! writes the text that is signed, `check` decides what a token grants now, `explain` says the same
+//! for people, `mint` makes tokens. All of it is pure.
+
+mod address;
+mod check;
+mod explain;
+mod fields;
+mod mint;
+mod sign;
+mod time;
+mod token;
+mod version;
+
+#[cfg(test)]
+mod tests;
+
+pub use self::{
+    address::AddressRange,
+    check::{Check, Denial, START_SKEW, verify},
+    explain::{Explanation, Finding, Outcome, explain},
+    fields::{Malformed, TOKEN_BYTES_MAX},
+    mint::{MintError, mint},
+    sign::string_to_sign,
+    time::Time,
+    token::{BlobScope, Protocol, Resource, Scope, Terms, Token},
+    version::Version,
+};

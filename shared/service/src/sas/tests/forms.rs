@@ -1,0 +1,269 @@
+//! Every malformed token, and the field that its refusal names.
+
+use proptest::prelude::*;
+
+use crate::sas::{Token, fields::TOKEN_BYTES_MAX};
+
+/// Of 32 zero bytes.
+const SIGNATURE: &str = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA%3D";
+const TABLE: &str = "sv=2019-02-02&tn=orders&sp=raud&se=2036-01-01";
+const ACCOUNT: &str = "sv=2019-02-02&ss=t&srt=sco&sp=rl&se=2036-01-01";
+
+/// The field that the refusal of a token names; none where it is well formed.
+fn refused(token: &str) -> Option<&'static str> {
+    Token::parse(token, None).err().map(|malformed| malformed.field)
+}
+
+fn table(more: &str) -> Option<&'static str> {
+    refused(&format!("{TABLE}{more}&sig={SIGNATURE}"))
+}
+
+/// The token of a table with other text in the place of some of it.
+fn but(old: &str, new: &str) -> Option<&'static str> {
+    assert!(TABLE.contains(old), "{old}");
+    refused(&format!("{}&sig={SIGNATURE}", TABLE.replace(old, new)))
+}
+
+#[test]
+fn well_formed_tokens_are_read_however_they_are_escaped() {
+    assert_eq!(table(""), None);
+    assert_eq!(refused(&format!("?{ACCOUNT}&sig={SIGNATURE}")), None);
+    assert_eq!(table("&spk=a%26b%3D%25+c&srk=&epk=%c3%a9"), None);
+    assert_eq!(table("&st=&si=&sip=&spr="), None, "empty is absent");
+    assert_eq!(but("sp=raud&se=2036-01-01", "si=readers"), None);
+    let escaped = format!("{TABLE}&spk=a%26b%3D%25+c&sig={SIGNATURE}");
+    let token = Token::parse(&escaped, None).expect("a token");
+    assert!(string_of(&token).contains("a&b=% c"), "{}", string_of(&token));
+}
+
+fn string_of(token: &Token) -> String {
+    crate::sas::string_to_sign(&token.terms, "acme")
+}
+
+#[test]
+fn a_token_that_is_no_list_of_known_fields_is_refused() {
+    for token in ["", "?", "&", "sig", "sv=2019-02-02&&sig=", "no token", "SV=2019-02-02", "é=1"] {
+        assert_eq!(refused(token), Some("token"), "{token}");
+    }
+    assert_eq!(table("&unknown=1"), Some("token"));
+    assert_eq!(table(&format!("&spk={}", "a".repeat(TOKEN_BYTES_MAX))), Some("token"));
+    assert_eq!(
+        refused(&format!("sv=2019-02-02&sp=r&se=2036-01-01&sig={SIGNATURE}")),
+        Some("token")
+    );
+}
+
+#[test]
+fn a_field_that_is_there_twice_is_refused_whatever_it_says() {
+    for field in ["sv=2019-02-02", "tn=orders", "sp=raud", "sp=r", "se=2036-01-01"] {
+        let name = field.split('=').next();
+        assert_eq!(table(&format!("&{field}")), name, "{field}");
+    }
+    assert_eq!(table(&format!("&sig={SIGNATURE}")), Some("sig"));
+    assert_eq!(table("&spk=&spk="), Some("spk"));
+}
+
+#[test]
+fn escapes_that_are_broken_or_not_utf8_are_refused() {
+    for value in ["%", "%4", "%zz", "a%2", "%%41", "%ff", "%c3%28", "%+1"] {
+        assert_eq!(table(&format!("&spk={value}")), Some("spk"), "{value}");
+    }
+}
+
+#[test]
+fn control_characters_are_refused_because_line_breaks_part_what_is_signed() {
+    for value in ["a%0A1", "%0d", "%00", "a\nb", "%7f", "%c2%85"] {
+        assert_eq!(table(&format!("&spk={value}")), Some("spk"), "{value}");
+        assert_eq!(table(&format!("&si={value}")), Some("si"), "{value}");
+    }
+}
+
+#[test]
+fn versions_must_be_dates_that_are_known() {
+    for version in ["", "2019", "2019-2-2", "2019-13-01", "2019-02-30", "20190202", "next"] {
+        assert_eq!(but("2019-02-02", version), Some("sv"), "{version}");
+    }
+    assert_eq!(but("2019-02-02", "2012-02-11"), Some("sv"));
+    assert_eq!(but("sv=2019-02-02&", ""), Some("sv"));
+    assert_eq!(but("2019-02-02", "2012-02-12"), None);
+    assert_eq!(but("2019-02-02", "2026-10-06"), None, "newer than what is known");
+    let old = ACCOUNT.replace("2019-02-02", "2015-02-21");
+    assert_eq!(refused(&format!("{old}&sig={SIGNATURE}")), Some("sv"));
+}
+
+#[test]
+fn times_have_three_forms_and_no_other() {
+    for time in ["2036-01-01", "2036-01-01T08:00Z", "2036-02-29T23:59:59Z"] {
+        assert_eq!(but("2036-01-01", time), None, "{time}");
+    }
+    for time in [
+        "2036",
+        "2036-1-1",
+        "2036-02-30",
+        "2036-01-01T08:00",
+        "2036-01-01T08Z",
+        "2036-01-01T08:00:00",
+        "2036-01-01T08:00:00+00:00",
+        "2036-01-01T08:00:00.0Z",
+        "2036-01-01T24:00Z",
+        "2036-01-01T08:60Z",
+        "2036-01-01T08:00:60Z",
+        "2036-01-01T08:00:00:00Z",
+        "2036-01-01t08:00z",
+        "2036-01-01 08:00Z",
+        "-2036-01-01",
+        "+2036-01-01",
+        "0000-01-01",
+        "tomorrow",
+    ] {
+        assert_eq!(but("2036-01-01", time), Some("se"), "{time}");
+        assert_eq!(table(&format!("&st={}", time.replace('+', "%2B"))), Some("st"), "{time}");
+    }
+}
+
+#[test]
+fn letters_must_be_known_once_and_for_tables_in_order() {
+    for letters in ["", "R", "rr", "rx", "ar", "dr", "r,a", "r a", "é"] {
+        assert_eq!(but("sp=raud", &format!("sp={letters}")), Some("sp"), "{letters}");
+    }
+    let account =
+        |old: &str, new: &str| refused(&format!("{}&sig={SIGNATURE}", ACCOUNT.replace(old, new)));
+    assert_eq!(account("sp=rl", "sp=lr"), None, "accounts know no order");
+    for (old, new, field) in [
+        ("ss=t", "ss=", "ss"),
+        ("ss=t", "ss=x", "ss"),
+        ("ss=t", "ss=tt", "ss"),
+        ("ss=t&", "", "ss"),
+        ("srt=sco", "srt=", "srt"),
+        ("srt=sco", "srt=oo", "srt"),
+        ("&srt=sco", "", "srt"),
+        ("sp=rl", "sp=rz", "sp"),
+    ] {
+        assert_eq!(account(old, new), Some(field), "{new}");
+    }
+}
+
+#[test]
+fn addresses_are_ipv4_in_ascending_ranges() {
+    assert_eq!(table("&sip=10.0.0.1"), None);
+    assert_eq!(table("&sip=10.0.0.1-10.0.1.0"), None);
+    for address in [
+        "10.0.0",
+        "10.0.0.256",
+        "10.0.0.1-",
+        "-10.0.0.1",
+        "10.0.0.2-10.0.0.1",
+        "10.0.0.0/8",
+        "::1",
+        "10.0.0.1-10.0.0.2-10.0.0.3",
+        "010.0.0.1",
+        "localhost",
+    ] {
+        assert_eq!(table(&format!("&sip={address}")), Some("sip"), "{address}");
+    }
+}
+
+#[test]
+fn protocols_are_two_and_http_alone_is_none() {
+    assert_eq!(table("&spr=https"), None);
+    assert_eq!(table("&spr=https,http"), None);
+    for protocol in ["http", "http,https", "HTTPS", "https,", "grpc"] {
+        assert_eq!(table(&format!("&spr={protocol}")), Some("spr"), "{protocol}");
+    }
+}
+
+#[test]
+fn what_a_version_does_not_sign_is_refused_in_it() {
+    let old = TABLE.replace("2019-02-02", "2015-02-21");
+    for (field, name) in [("sip=10.0.0.1", "sip"), ("spr=https", "spr")] {
+        assert_eq!(refused(&format!("{old}&{field}&sig={SIGNATURE}")), Some(name));
+    }
+    let account = |version: &str| {
+        let account = ACCOUNT.replace("2019-02-02", version);
+        refused(&format!("{account}&ses=scope&sig={SIGNATURE}"))
+    };
+    assert_eq!(account("2020-10-02"), Some("ses"));
+    assert_eq!(account("2020-12-06"), None);
+}
+
+#[test]
+fn fields_of_other_tokens_are_refused() {
+    for field in ["sr=c", "rsct=a", "ses=scope"] {
+        let name = field.split('=').next();
+        assert_eq!(table(&format!("&{field}")), name, "{field}");
+    }
+    let account = |more: &str| refused(&format!("{ACCOUNT}&{more}&sig={SIGNATURE}"));
+    assert_eq!(account("si=readers"), Some("si"));
+    assert_eq!(account("tn=orders"), Some("tn"));
+    assert_eq!(account("spk=a"), Some("spk"));
+}
+
+#[test]
+fn what_is_required_is_missed_unless_a_policy_may_state_it() {
+    assert_eq!(but("&se=2036-01-01", ""), Some("se"));
+    assert_eq!(but("&sp=raud", ""), Some("sp"));
+    assert_eq!(but("&se=2036-01-01", "&si=readers"), None);
+    assert_eq!(but("&sp=raud", "&si=readers"), None);
+    assert_eq!(refused(TABLE), Some("sig"));
+    assert_eq!(table(&format!("&si={}", "é".repeat(64))), None);
+    assert_eq!(table(&format!("&si={}", "é".repeat(65))), Some("si"));
+    for name in ["", "ab", "1abc", "a-bc", "tables", "$MetricsX"] {
+        assert_eq!(but("tn=orders", &format!("tn={name}")), Some("tn"), "{name}");
+    }
+}
+
+#[test]
+fn signatures_are_base64_of_32_bytes_and_never_repeated_in_an_error() {
+    for signature in ["", "AAAA", "****", "c2VjcmV0LXNpZ25hdHVyZQ%3D%3D", "a b"] {
+        let error = Token::parse(&format!("{TABLE}&sig={signature}"), None).expect_err(signature);
+        assert_eq!(error.field, "sig");
+        let text = error.to_string();
+        assert!(signature.is_empty() || !text.contains(signature), "{text}");
+    }
+    let token = Token::parse(&format!("{TABLE}&sig={SIGNATURE}"), None).expect("a token");
+    assert!(!format!("{token:?}").contains("signature"), "{token:?}");
+    // A signature alone, without its name, is not repeated either.
+    let error = Token::parse("V+Pw4sMiRz+Rn85tY8GqS7W2A40isFItVAjCjzruwO0=", None).expect_err("no");
+    assert!(!error.to_string().contains("V+Pw"), "{error}");
+}
+
+#[test]
+fn ends_that_could_be_left_out_unnoticed_are_refused() {
+    // The signature of an empty end is that of an absent one, which would be a wider range.
+    assert_eq!(table("&epk="), Some("epk"));
+    assert_eq!(table("&epk=b&erk="), Some("erk"));
+    assert_eq!(table("&srk=1"), Some("srk"));
+    assert_eq!(table("&erk=1"), Some("erk"));
+    assert_eq!(table("&spk=&srk=1&epk=&erk=9"), None, "rows of the empty partition");
+    assert_eq!(table("&spk="), None, "the same as no start");
+}
+
+proptest! {
+    #[test]
+    fn any_text_is_read_or_refused(text in ".{0,200}") {
+        let _ = Token::parse(&text, None);
+    }
+
+    #[test]
+    fn any_keys_come_back_as_they_were_minted(
+        start in r"\PC{1,20}",
+        start_row in r"\PC{0,20}",
+        end in r"\PC{1,20}",
+        end_row in r"\PC{1,20}",
+    ) {
+        use crate::{account::AccountKey, caller::KeyRange, sas::{Scope, mint}};
+        let token = Token::parse(&format!("{TABLE}&sig={SIGNATURE}"), None).expect("a token");
+        let range = KeyRange {
+            start_partition_key: Some(start),
+            start_row_key: Some(start_row),
+            end_partition_key: Some(end),
+            end_row_key: Some(end_row),
+        };
+        let mut terms = token.terms;
+        terms.scope = Scope::Table { name: "orders".to_owned(), range };
+        let minted = mint(terms, "acme", &AccountKey::development()).expect("terms");
+        let text = minted.to_query();
+        prop_assume!(text.len() <= TOKEN_BYTES_MAX);
+        prop_assert_eq!(Token::parse(&text, None).expect("a token"), minted);
+    }
+}
