@@ -15,6 +15,7 @@ mod conditions;
 mod entities;
 mod explain;
 mod filters;
+mod grants;
 mod hot_rows;
 mod imports;
 mod limits;

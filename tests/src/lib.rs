@@ -18,6 +18,7 @@ mod process;
 mod raw;
 mod refusal;
 mod remote;
+mod service;
 mod table;
 mod tables;
 mod world;
@@ -27,6 +28,7 @@ pub use crate::{
     operation::{delete_op, insert_op, update_op, upsert_op},
     process::{Server, server_binary},
     refusal::Refusal,
+    service::Service,
     table::{Imported, Table, Version},
     world::{Transport, World},
 };
@@ -49,6 +51,24 @@ macro_rules! scenario {
             #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn as_separate_processes() {
                 super::$name(&$crate::World::as_separate_processes().await).await;
+            }
+        }
+    )+};
+}
+
+/// Runs each scenario on a table service without a gateway, in both kinds.
+#[macro_export]
+macro_rules! service_scenario {
+    ($($name:ident),+ $(,)?) => {$(
+        mod $name {
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn in_process() {
+                super::$name(&$crate::Service::in_process().await).await;
+            }
+
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn as_separate_process() {
+                super::$name(&$crate::Service::as_separate_process()).await;
             }
         }
     )+};

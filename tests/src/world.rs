@@ -12,7 +12,7 @@ use trestle::{
 };
 use trestle_kv::{Engine, FjallEngine, FjallOptions};
 use trestle_proto::table::v1::{CreateTableRequest, table_service_client::TableServiceClient};
-use trestle_service::clock::SystemClock;
+use trestle_service::{clock::SystemClock, layer::CallService};
 use trestle_table::KEYSPACES;
 
 use crate::{Server, Table};
@@ -32,25 +32,21 @@ pub struct World {
 impl World {
     /// The server in this process, called without a socket.
     pub async fn in_process() -> Self {
-        let data = tempfile::tempdir().expect("a directory");
-        let options = FjallOptions::new(data.path(), KEYSPACES.to_vec());
-        let engine = FjallEngine::open(options).expect("the store opens");
-        Self { _data: Some(data), ..Self::on_engine(Arc::new(engine)).await }
+        let (engine, data) = store();
+        Self { _data: Some(data), ..Self::on_engine(engine).await }
     }
 
     /// The server in this process, on a store of the test's choice: every layer of a node, but no
     /// sockets and no background work.
     pub async fn on_engine(engine: Arc<dyn Engine>) -> Self {
-        let deps = Deps {
-            engine: Some(engine),
-            clock: Arc::new(SystemClock),
-            meter: NoopMeterProvider::new().meter("trestle-tests"),
-            random: rand::random,
-        };
-        let node = compose(&Settings::default(), deps).await;
-        let routes = node.expect("the default settings make a node").routes;
+        let routes = node(&Settings::default(), engine).await;
         let transport = ServiceExt::<http::Request<Body>>::map_err(routes, BoxError::from);
-        Self::new(BoxCloneSyncService::new(transport), Vec::new(), None)
+        Self::over(BoxCloneSyncService::new(transport))
+    }
+
+    /// Whatever is at the other end of a transport.
+    pub(crate) fn over(transport: Transport) -> Self {
+        Self::new(transport, Vec::new(), None)
     }
 
     /// The server in a process of its own, all roles in one.
@@ -99,6 +95,24 @@ impl World {
     pub fn existing_table(&self, name: &str) -> Table {
         Table::new(self.client(), name)
     }
+}
+
+/// A store in a directory of its own.
+pub(crate) fn store() -> (Arc<dyn Engine>, TempDir) {
+    let data = tempfile::tempdir().expect("a directory");
+    let options = FjallOptions::new(data.path(), KEYSPACES.to_vec());
+    (Arc::new(FjallEngine::open(options).expect("the store opens")), data)
+}
+
+/// A node in this process.
+pub(crate) async fn node(settings: &Settings, engine: Arc<dyn Engine>) -> CallService {
+    let deps = Deps {
+        engine: Some(engine),
+        clock: Arc::new(SystemClock),
+        meter: NoopMeterProvider::new().meter("trestle-tests"),
+        random: rand::random,
+    };
+    compose(settings, deps).await.expect("the settings make a node").routes
 }
 
 fn client(transport: Transport) -> TableServiceClient<Transport> {

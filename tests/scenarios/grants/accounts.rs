@@ -1,0 +1,86 @@
+//! The account of a caller bounds everything that the caller sees.
+
+use tonic::Code;
+use trestle_proto::table::v1::{AccessPolicy, Logging, QueryEntitiesRequest, ServiceProperties};
+use trestle_service::{caller::Authority, name::AccountName};
+use trestle_tests::{Service, World, entity, int, service_scenario};
+
+use super::{TABLE_ABSENT, over_account, over_table};
+
+service_scenario!(
+    two_accounts_with_tables_of_one_name_do_not_see_each_other,
+    tokens_of_another_account_are_refused,
+    grants_hold_in_their_account_alone,
+);
+
+/// One account's name is the beginning of the other's.
+fn worlds(service: &Service) -> (World, World) {
+    let of = |name: &str| service.seen_by(AccountName::parse(name).unwrap(), Authority::Owner);
+    (of("acme"), of("acme2"))
+}
+
+async fn two_accounts_with_tables_of_one_name_do_not_see_each_other(service: &Service) {
+    let (one, two) = worlds(service);
+    let (mine, yours) = (one.table("shared").await, two.table("Shared").await);
+    one.create("only").await.unwrap();
+    mine.insert(entity("p", "r", [int("n", 1)])).await.unwrap();
+    mine.insert(entity("p", "mine", [])).await.unwrap();
+    yours.insert(entity("p", "r", [int("n", 2)])).await.unwrap();
+    let policy = AccessPolicy { id: "p".to_owned(), ..Default::default() };
+    mine.set_policies(vec![policy.clone()]).await.unwrap();
+    let logging = Logging { version: "1.0".to_owned(), write: true, ..Default::default() };
+    let change = ServiceProperties { logging: Some(logging), ..Default::default() };
+    one.set_properties(change).await.unwrap();
+
+    assert_eq!(one.list("", None, "").await.unwrap().0, ["only", "shared"]);
+    assert_eq!(two.list("", None, "").await.unwrap().0, ["Shared"]);
+    assert_eq!(two.list("TableName ge 'a'", None, "").await.unwrap().0, ["Shared"]);
+    assert_eq!(two.describe("only").await.unwrap_err().code, Code::NotFound);
+    assert_eq!(yours.rows("").await.unwrap(), ["r"]);
+    assert_eq!(yours.get("p", "r").await.unwrap().properties, [int("n", 2)]);
+    assert_eq!(yours.policies().await.unwrap(), []);
+    assert!(!two.properties().await.unwrap().logging.unwrap().write);
+
+    two.drop_table("shared").await.unwrap();
+    assert_eq!(mine.rows("").await.unwrap(), ["mine", "r"]);
+    assert_eq!(mine.policies().await.unwrap(), [policy]);
+    assert_eq!(two.drop_table("only").await.unwrap_err().code, Code::NotFound);
+    assert_eq!(service.owner().list("", None, "").await.unwrap().0, [""; 0]);
+}
+
+async fn tokens_of_another_account_are_refused(service: &Service) {
+    let (one, two) = worlds(service);
+    for world in [&one, &two] {
+        for name in ["aaa", "bbb"] {
+            let table = world.table(name).await;
+            table.insert(entity("p", "1", [])).await.unwrap();
+            table.insert(entity("p", "2", [])).await.unwrap();
+        }
+    }
+    let (_, token) = one.list("", Some(1), "").await.unwrap();
+    assert_eq!(one.list("", Some(1), &token).await.unwrap().0, ["bbb"]);
+    let refused = two.list("", Some(1), &token).await.unwrap_err();
+    assert_eq!(refused.fields, ["page_token"]);
+
+    let request = QueryEntitiesRequest { page_size: Some(1), ..Default::default() };
+    let (_, response) = one.existing_table("aaa").page(request.clone()).await.unwrap();
+    let request = QueryEntitiesRequest { page_token: response.next_page_token, ..request };
+    one.existing_table("aaa").page(request.clone()).await.unwrap();
+    let refused = two.existing_table("aaa").page(request).await.unwrap_err();
+    assert_eq!(refused.fields, ["page_token"]);
+}
+
+async fn grants_hold_in_their_account_alone(service: &Service) {
+    let (one, two) = worlds(service);
+    let table = one.table("shared").await;
+    table.insert(entity("p", "r", [])).await.unwrap();
+    let account = || AccountName::parse("acme2").unwrap();
+    for authority in [over_table("shared", "raud"), over_account("t", "sco", "rwdlacup")] {
+        let held = service.seen_by(account(), authority);
+        let absent = held.existing_table("shared").get("p", "r").await.unwrap_err();
+        assert_eq!(absent.kind(), TABLE_ABSENT);
+    }
+    two.create("shared").await.unwrap();
+    let held = service.seen_by(account(), over_table("shared", "raud"));
+    assert_eq!(held.existing_table("shared").query("").await.unwrap(), []);
+}

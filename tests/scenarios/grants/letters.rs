@@ -1,0 +1,198 @@
+//! Services, resource types and permissions, on every call.
+
+use bytes::Bytes;
+use prost::Message as _;
+use tonic::Code;
+use trestle_proto::table::v1::{AccessPolicy, ServiceProperties, WriteMode};
+use trestle_service::caller::{AccountGrant, Authority, Letters};
+use trestle_tests::{
+    Refusal, Service, World, delete_op, entity, insert_op, service_scenario, update_op, upsert_op,
+};
+
+use super::{
+    ENTITY_ABSENT, FAILURE, NO_PERMISSION, NO_SERVICE, NO_TYPE, TABLE_ABSENT, over_account,
+    over_table,
+};
+
+service_scenario!(
+    no_method_is_open_to_a_signature_for_another_service,
+    calls_beside_entities_need_their_resource_type_and_permission,
+    calls_on_entities_need_their_permissions,
+    a_signature_over_a_table_reaches_nothing_else,
+    what_a_caller_may_not_do_tells_nothing_about_tables,
+);
+
+/// Every method in the contract: one that is added and asks nobody fails here.
+async fn no_method_is_open_to_a_signature_for_another_service(service: &Service) {
+    let descriptors =
+        prost_types::FileDescriptorSet::decode(trestle_proto::FILE_DESCRIPTOR_SET).unwrap();
+    let services = descriptors.file.into_iter().flat_map(|file| file.service);
+    let table = services.into_iter().find(|service| service.name() == "TableService").unwrap();
+    assert!(table.method.len() >= 18, "{}", table.method.len());
+    let elsewhere = service.granted(over_account("bqf", "sco", "rwdlacup"));
+    let typeless = service.granted(Authority::Account(AccountGrant {
+        services: Letters::parse("t").unwrap(),
+        resource_types: Letters::default(),
+        permissions: Letters::parse("rwdlacup").unwrap(),
+    }));
+    for method in table.method {
+        let refused = elsewhere.raw(method.name(), Bytes::new()).await.unwrap_err();
+        assert_eq!(refused.kind(), NO_SERVICE, "{}", method.name());
+        let refused = typeless.raw(method.name(), Bytes::new()).await.unwrap_err();
+        assert_eq!(refused.code, Code::PermissionDenied, "{}: {refused:?}", method.name());
+    }
+}
+
+/// What becomes of each call that is not on entities; on tables `seen` and `new`, which is there
+/// or not.
+async fn beside_entities(world: &World) -> Vec<(&'static str, Result<(), Refusal>)> {
+    let seen = world.existing_table("seen");
+    vec![
+        ("list", world.list("", None, "").await.map(drop)),
+        ("describe", world.describe("seen").await.map(drop)),
+        ("create", world.create("new").await.map(drop)),
+        ("drop", world.drop_table("new").await),
+        ("policies", seen.policies().await.map(drop)),
+        ("set policies", seen.set_policies(vec![AccessPolicy::default()]).await),
+        ("properties", world.properties().await.map(drop)),
+        ("set properties", world.set_properties(ServiceProperties::default()).await),
+        ("stats", world.stats().await.map(drop)),
+    ]
+}
+
+async fn calls_beside_entities_need_their_resource_type_and_permission(service: &Service) {
+    service.owner().create("seen").await.unwrap();
+    for (resource_types, permissions, allowed) in [
+        ("sco", "l", vec!["list", "describe"]),
+        ("s", "l", vec!["list", "describe"]),
+        ("c", "l", vec!["list", "describe"]),
+        ("c", "c", vec!["create"]),
+        ("c", "wd", vec!["create", "drop"]),
+        ("s", "r", vec!["properties", "stats"]),
+        ("s", "w", vec!["set properties"]),
+        ("o", "rwdlacup", vec![]),
+    ] {
+        let world = service.granted(over_account("t", resource_types, permissions));
+        for (call, outcome) in beside_entities(&world).await {
+            let what = format!("{resource_types} {permissions} {call}: {outcome:?}");
+            match outcome {
+                Ok(()) => assert!(allowed.contains(&call), "{what}"),
+                Err(refusal) if call.ends_with("policies") => {
+                    assert_eq!(refusal.kind(), FAILURE, "{what}");
+                }
+                Err(refusal) => {
+                    assert!(!allowed.contains(&call), "{what}");
+                    assert!([NO_TYPE, NO_PERMISSION].contains(&refusal.kind()), "{what}");
+                }
+            }
+        }
+        // What the caller created and could not delete.
+        drop(service.owner().drop_table("new").await);
+    }
+}
+
+/// What becomes of each call on entities of the table `seen`.
+async fn on_entities(world: &World) -> Vec<(&'static str, Result<(), Refusal>)> {
+    let table = world.existing_table("seen");
+    let new = || entity("p", "new", []);
+    let old = || entity("p", "old", []);
+    let imported = table.import(None, vec![vec![entity("p", "imported", [])]]).await;
+    let upserted = table.import(Some(WriteMode::Merge), vec![vec![old()]]).await;
+    vec![
+        ("get", table.get("p", "old").await.map(drop)),
+        ("query", table.query("").await.map(drop)),
+        ("stream", table.stream(Default::default()).await.map(drop)),
+        ("explain", table.explain("", &[], false).await.map(drop)),
+        ("insert", table.insert(new()).await.map(drop)),
+        ("update", table.update(old(), WriteMode::Merge, None).await.map(drop)),
+        ("upsert", table.upsert(old(), WriteMode::Replace).await.map(drop)),
+        ("batch insert", table.batch(vec![insert_op(entity("p", "b", []))]).await.map(drop)),
+        ("batch upsert", table.batch(vec![upsert_op(old(), WriteMode::Merge)]).await.map(drop)),
+        (
+            "batch update",
+            table.batch(vec![update_op(old(), WriteMode::Merge, None)]).await.map(drop),
+        ),
+        ("batch delete", table.batch(vec![delete_op("p", "b", None)]).await.map(drop)),
+        ("import", imported.map(drop)),
+        ("import upserts", upserted.map(drop)),
+        ("delete", table.delete("p", "old", None).await),
+    ]
+}
+
+async fn calls_on_entities_need_their_permissions(service: &Service) {
+    let owner = service.owner().table("seen").await;
+    let needed = |call: &str| match call {
+        "get" | "query" | "stream" | "explain" => "r",
+        "insert" | "batch insert" | "import" => "a",
+        "update" | "batch update" => "u",
+        "upsert" | "batch upsert" | "import upserts" => "au",
+        "delete" | "batch delete" => "d",
+        other => panic!("{other}"),
+    };
+    for permissions in ["r", "a", "u", "d", "au", "rud", "rad", "raud"] {
+        let granted = [over_account("t", "o", permissions), over_table("seen", permissions)];
+        for authority in granted {
+            owner.upsert(entity("p", "old", []), WriteMode::Replace).await.unwrap();
+            for row in ["new", "imported"] {
+                drop(owner.delete("p", row, None).await);
+            }
+            owner.upsert(entity("p", "b", []), WriteMode::Replace).await.unwrap();
+            for (call, outcome) in on_entities(&service.granted(authority.clone())).await {
+                let what = format!("{authority:?} {call}: {outcome:?}");
+                let allowed = needed(call).chars().all(|letter| permissions.contains(letter));
+                match outcome {
+                    Err(refusal) if refusal.kind() == NO_PERMISSION => assert!(!allowed, "{what}"),
+                    Err(refusal) => {
+                        assert_eq!(call, "batch insert", "{what}");
+                        assert_eq!(refusal.code, Code::AlreadyExists, "{what}");
+                    }
+                    Ok(()) => assert!(allowed, "{what}"),
+                }
+            }
+        }
+    }
+    for (call, outcome) in on_entities(&service.granted(over_account("t", "sc", "raud"))).await {
+        assert_eq!(outcome.unwrap_err().kind(), NO_TYPE, "{call}");
+    }
+}
+
+async fn a_signature_over_a_table_reaches_nothing_else(service: &Service) {
+    service.owner().create("Mine").await.unwrap();
+    service.owner().create("seen").await.unwrap();
+    let world = service.granted(over_table("mine", "raud"));
+
+    for (call, outcome) in beside_entities(&world).await {
+        assert_eq!(outcome.unwrap_err().kind(), FAILURE, "{call}");
+    }
+    for (call, outcome) in on_entities(&world).await {
+        assert_eq!(outcome.unwrap_err().kind(), FAILURE, "{call}");
+    }
+    for name in ["mine", "Mine", "MINE"] {
+        let table = world.existing_table(name);
+        table.upsert(entity("p", "r", []), WriteMode::Replace).await.unwrap();
+        table.get("p", "r").await.unwrap();
+    }
+}
+
+async fn what_a_caller_may_not_do_tells_nothing_about_tables(service: &Service) {
+    service.owner().create("there").await.unwrap();
+    for name in ["there", "absent"] {
+        let table = service.granted(over_table(name, "d")).existing_table(name);
+        assert_eq!(table.get("p", "r").await.unwrap_err().kind(), NO_PERMISSION);
+        assert_eq!(table.query("").await.unwrap_err().kind(), NO_PERMISSION);
+        let refused = table.batch(vec![insert_op(entity("p", "r", []))]).await.unwrap_err();
+        assert_eq!((refused.kind(), refused.index), (NO_PERMISSION, Some(0)));
+        let refused = table.import(None, vec![vec![entity("p", "r", [])]]).await.unwrap_err();
+        assert_eq!(refused.kind(), NO_PERMISSION);
+        let refused = table.import(None, Vec::new()).await.unwrap_err();
+        assert_eq!(refused.kind(), NO_PERMISSION, "before an entity is sent");
+        let other = service.granted(over_table("other", "raud")).existing_table(name);
+        assert_eq!(other.get("p", "r").await.unwrap_err().kind(), FAILURE);
+    }
+    let delete = |name| {
+        let table = service.granted(over_table(name, "d")).existing_table(name);
+        async move { table.delete("p", "r", None).await.unwrap_err() }
+    };
+    assert_eq!(delete("there").await.kind(), ENTITY_ABSENT);
+    assert_eq!(delete("absent").await.kind(), TABLE_ABSENT);
+}

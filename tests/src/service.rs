@@ -1,0 +1,66 @@
+//! A table service without a gateway, which believes whom its callers say they are: the test
+//! vouches for them, as a gateway would.
+
+use std::sync::Arc;
+
+use tempfile::TempDir;
+use tonic::body::Body;
+use tower::{BoxError, ServiceExt, util::BoxCloneSyncService};
+use trestle::settings::Settings;
+use trestle_service::{
+    caller::{Authority, Caller},
+    name::AccountName,
+    upstream::{Remote, Upstream},
+};
+
+use crate::{Server, World, world};
+
+/// The service, on a store of its own.
+pub struct Service {
+    upstream: Upstream,
+    // Dropped in this order: the process before the directory that it uses.
+    _server: Option<Server>,
+    _data: TempDir,
+}
+
+impl Service {
+    /// The service in this process.
+    pub async fn in_process() -> Self {
+        let (engine, data) = world::store();
+        let mut settings = Settings::default();
+        settings.server.roles = "table".parse().expect("a role");
+        let node = world::node(&settings, engine).await;
+        Self { upstream: Upstream::Local(node), _server: None, _data: data }
+    }
+
+    /// The service in a process of its own, called as a gateway calls it.
+    pub fn as_separate_process() -> Self {
+        let data = tempfile::tempdir().expect("a directory");
+        let path = data.path().to_str().expect("a path in UTF-8").to_owned();
+        let server = Server::start(&["--roles", "table", "--data-dir", &path], &[]);
+        let remote = Remote::new(&server.endpoint(), 1).expect("an endpoint");
+        Self { upstream: Upstream::Remote(remote), _server: Some(server), _data: data }
+    }
+
+    /// What the owner of the development account sees.
+    pub fn owner(&self) -> World {
+        self.seen_by(AccountName::development(), Authority::Owner)
+    }
+
+    /// What a caller of the development account sees.
+    pub fn granted(&self, authority: Authority) -> World {
+        self.seen_by(AccountName::development(), authority)
+    }
+
+    /// What a caller sees.
+    pub fn seen_by(&self, account: AccountName, authority: Authority) -> World {
+        let caller = Arc::new(Caller { account, authority });
+        let vouch = move |mut request: http::Request<Body>| {
+            Arc::clone(&caller).insert(&mut request);
+            request
+        };
+        let vouched = ServiceExt::<http::Request<Body>>::map_request(self.upstream.clone(), vouch);
+        let transport = ServiceExt::<http::Request<Body>>::map_err(vouched, BoxError::from);
+        World::over(BoxCloneSyncService::new(transport))
+    }
+}
