@@ -2,9 +2,12 @@
 //! data.
 //!
 //! It holds calls to their deadlines, sheds load, says who calls, and picks the service by the
-//! path. It owns no data and decodes no message: bodies and trailers pass as they are.
+//! path. It owns no data and decodes no message: bodies and trailers pass as they are. Browsers
+//! come in by [`browsers`], in front of it all.
 
+mod cors;
 mod route;
+mod web;
 
 use std::time::Duration;
 
@@ -19,6 +22,9 @@ use trestle_service::{
     name::AccountName,
 };
 
+use crate::cors::PageAccountLayer;
+
+pub use cors::{Accounts, browsers};
 pub use route::Routes;
 
 /// The bounds of calls.
@@ -55,6 +61,8 @@ pub fn gateway(routes: Routes, limits: Limits, observe: Observe) -> CallService 
         .layer(AdmissionLayer::new(limits.calls_max))
         // The place of credentials; until they are read, everybody is the development account.
         .layer(CallerLayer::new(Caller::owner(AccountName::development())))
+        // Right after credentials: a page may see what the rules of this account allow.
+        .layer(PageAccountLayer)
         // Last: the service answers from here.
         .service(routes);
     CallService::new(stack)

@@ -8,7 +8,7 @@ use tonic_health::pb::{
     HealthCheckRequest, health_check_response::ServingStatus, health_client::HealthClient,
 };
 use tower::{Layer as _, ServiceBuilder};
-use trestle_gateway::{Limits, Observe, Routes, gateway};
+use trestle_gateway::{Limits, Observe, Routes, browsers, gateway};
 use trestle_kv::Engine;
 use trestle_runtime::{config::ConfigError, edge::Edge, health::Health, task::Task};
 use trestle_service::{
@@ -18,6 +18,7 @@ use trestle_service::{
         message_size::MessageSizeLayer, methods::Methods, panic::PanicLayer, trace::TraceLayer,
     },
     limits::MESSAGE_BYTES_MAX,
+    name::AccountName,
     upstream::{Remote, Upstream},
 };
 use trestle_table::TableRole;
@@ -90,7 +91,7 @@ pub async fn compose(settings: &Settings, deps: Deps) -> Result<Node, Failure> {
         tasks.push(watch_upstream(&table, &health));
         table
     };
-    let routes = Routes::default().with(TABLE_SERVICE, table);
+    let routes = Routes::default().with(TABLE_SERVICE, table.clone());
 
     let descriptors = trestle_proto::FILE_DESCRIPTOR_SET;
     let methods = Methods::from_descriptors(descriptors)
@@ -105,8 +106,13 @@ pub async fn compose(settings: &Settings, deps: Deps) -> Result<Node, Failure> {
     } else {
         direct(routes, limits, observe)
     };
-    let edge = Edge::new(&health, descriptors, calls)?;
-    Ok(Node { routes: CallService::new(edge), tasks, reload: Reload::default(), health })
+    let edge = CallService::new(Edge::new(&health, descriptors, calls)?);
+    let routes = if roles.has(Role::Gateway) {
+        browsers(edge, table, Arc::new(|| vec![AccountName::development()]))
+    } else {
+        edge
+    };
+    Ok(Node { routes, tasks, reload: Reload::default(), health })
 }
 
 /// The layers before a role that only gateways call. No credentials: the gateway vouches for the

@@ -188,6 +188,7 @@ pub fn meaning(reason: Reason) -> Meaning {
         R::InvalidDuplicateRow => (Code::InvalidArgument, "InvalidDuplicateRow", 400),
         R::InvalidXmlDocument => (Code::InvalidArgument, "InvalidXmlDocument", 400),
         R::InvalidQueryParameterValue => (Code::InvalidArgument, "InvalidQueryParameterValue", 400),
+        R::InvalidHeaderValue => (Code::InvalidArgument, "InvalidHeaderValue", 400),
         R::ServerBusy => (Code::ResourceExhausted, "ServerBusy", 503),
         R::InsufficientStorage => (Code::ResourceExhausted, "InsufficientStorage", 507),
         R::StorageStopped | R::ServerUnavailable => (Code::Unavailable, "ServerBusy", 503),
@@ -218,6 +219,7 @@ pub fn meaning(reason: Reason) -> Meaning {
             (Code::PermissionDenied, "AuthorizationSourceIPMismatch", 403)
         }
         R::AccountIsDisabled => (Code::PermissionDenied, "AccountIsDisabled", 403),
+        R::CorsPreflightFailure => (Code::PermissionDenied, "CorsPreflightFailure", 403),
     };
     Meaning { code, azure_code, http_status }
 }

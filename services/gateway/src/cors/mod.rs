@@ -1,0 +1,206 @@
+//! Which pages of other origins may call, by the rules that accounts keep in their service
+//! properties.
+//!
+//! A browser asks first, without credentials, so nobody knows the account yet: it hears yes where
+//! the rules of any account here allow it. That grants nothing; the answer of the call itself is
+//! shown to a page only by the rules of the account that the call turned out to be of. The rules
+//! bind browsers, not callers: a call is never refused for its origin.
+
+mod lookup;
+mod rules;
+
+use std::{
+    convert::Infallible,
+    sync::{Arc, OnceLock},
+    task::{Context, Poll},
+};
+
+use futures::{StreamExt as _, future, stream};
+use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use tower::{Layer, Service, ServiceExt as _, service_fn};
+use tower_http::cors::CorsLayer;
+use trestle_service::{
+    caller::Caller,
+    fault::{Fault, Reason, meaning, quoted},
+    layer::{Answer, CallService, Request, Response},
+    name::AccountName,
+    upstream::Upstream,
+};
+
+use self::{
+    lookup::Lookup,
+    rules::{Preflight, Rules},
+};
+use crate::web::{Web, plain};
+
+/// The header with the code of a failure, as Azure names it.
+const ERROR_CODE: &str = "x-ms-error-code";
+/// Most accounts whose rules are read at a time.
+const READS_MAX: usize = 16;
+
+/// The accounts of this server, asked for anew each time, because they may change.
+pub type Accounts = Arc<dyn Fn() -> Vec<AccountName> + Send + Sync>;
+
+/// Takes the calls of browsers beside those of others: gRPC-Web, and what browsers ask about
+/// origins. The rules are read from `table`.
+#[must_use]
+pub fn browsers(calls: CallService, table: Upstream, accounts: Accounts) -> CallService {
+    CallService::new(Cors { inner: Web::new(calls), lookup: Lookup::new(table), accounts })
+}
+
+/// Before everything else: a preflight is no call.
+#[derive(Clone)]
+struct Cors {
+    inner: Web,
+    lookup: Lookup,
+    accounts: Accounts,
+}
+
+/// The account of a request from a page, once it is known.
+#[derive(Debug, Clone, Default)]
+struct PageAccount(Arc<OnceLock<AccountName>>);
+
+impl Service<Request> for Cors {
+    type Response = Response;
+    type Error = Infallible;
+    type Future = Answer;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        self.inner.poll_ready(cx)
+    }
+
+    fn call(&mut self, mut request: Request) -> Answer {
+        if request.method() == Method::OPTIONS {
+            let (this, headers) = (self.clone(), request.headers().clone());
+            return Box::pin(async move { Ok(this.preflight(&headers).await) });
+        }
+        let Some(origin) = request.headers().get(header::ORIGIN).cloned() else {
+            return self.inner.call(request);
+        };
+        let (this, method) = (self.clone(), request.method().clone());
+        let account = PageAccount::default();
+        request.extensions_mut().insert(account.clone());
+        let answer = self.inner.call(request);
+        Box::pin(async move {
+            let answer = answer.await?;
+            Ok(this.shown(answer, account.0.get(), origin, method).await)
+        })
+    }
+}
+
+impl Cors {
+    /// The answer to a browser that asks before it sends a request.
+    async fn preflight(&self, headers: &HeaderMap) -> Response {
+        let origin = headers.get(header::ORIGIN);
+        let method = headers.get(header::ACCESS_CONTROL_REQUEST_METHOD);
+        let (Some(origin), Some(method)) = (origin, method) else {
+            let rule = "a preflight needs the headers Origin and Access-Control-Request-Method";
+            return refusal(&Fault::new(Reason::InvalidHeaderValue, rule));
+        };
+        let asked = Preflight { origin, method, headers };
+        let Some(layer) = self.first_of_any(|rules| rules.preflight(asked)).await else {
+            let origin = String::from_utf8_lossy(origin.as_bytes());
+            let message =
+                format!("no rule of the service allows this: origin=`{}`", quoted(&origin));
+            return refusal(&Fault::new(Reason::CorsPreflightFailure, message));
+        };
+        let mut answer = Response::default();
+        *answer.headers_mut() = written(layer, Method::OPTIONS, headers.clone()).await;
+        answer
+    }
+
+    /// An answer with what lets a page see it, where the rules of the account do. A call that was
+    /// refused before its account was known holds nothing of any account: there the rules of all
+    /// count, so that pages see why.
+    async fn shown(
+        &self,
+        answer: Response,
+        account: Option<&AccountName>,
+        origin: HeaderValue,
+        method: Method,
+    ) -> Response {
+        let (mut answer, body) = answer.into_parts();
+        let allowed = |rules: &Rules| rules.answer(&origin, &method, &answer.headers);
+        let layer = match account {
+            Some(account) => allowed(&self.lookup.rules(account).await),
+            None => self.first_of_any(allowed).await,
+        };
+        if let Some(layer) = layer {
+            let asked = HeaderMap::from_iter([(header::ORIGIN, origin)]);
+            for (name, value) in &written(layer, method, asked).await {
+                answer.headers.append(name, value.clone());
+            }
+        }
+        Response::from_parts(answer, body)
+    }
+
+    /// What the rules of some account here allow.
+    async fn first_of_any<T>(&self, allowed: impl Fn(&Rules) -> Option<T>) -> Option<T> {
+        let reads = stream::iter((self.accounts)())
+            .map(|account| async move { self.lookup.rules(&account).await })
+            .buffer_unordered(READS_MAX)
+            .filter_map(|rules| future::ready(allowed(&rules)));
+        std::pin::pin!(reads).next().await
+    }
+}
+
+/// The headers that a layer of tower-http adds to the answer of a request.
+async fn written(layer: CorsLayer, method: Method, headers: HeaderMap) -> HeaderMap {
+    let mut request = http::Request::new(());
+    (*request.method_mut(), *request.headers_mut()) = (method, headers);
+    let bare = |_| future::ready(Ok::<_, Infallible>(http::Response::new(())));
+    let Ok(answer) = layer.layer(service_fn(bare)).oneshot(request).await;
+    answer.into_parts().0.headers
+}
+
+/// The refusal of a preflight. Browsers look at its status only; the rest is for people.
+fn refusal(fault: &Fault) -> Response {
+    let meaning = meaning(fault.reason);
+    let status = StatusCode::from_u16(meaning.http_status);
+    let text = format!("{}: {}\n", meaning.azure_code, fault.message);
+    let mut answer = plain(status.unwrap_or(StatusCode::FORBIDDEN), text);
+    let code = HeaderValue::from_static(meaning.azure_code);
+    answer.headers_mut().insert(ERROR_CODE, code);
+    answer
+}
+
+/// Notes the account of a request from a page. Stands where the caller is known.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct PageAccountLayer;
+
+impl<S> Layer<S> for PageAccountLayer {
+    type Service = NotePageAccount<S>;
+
+    fn layer(&self, inner: S) -> NotePageAccount<S> {
+        NotePageAccount { inner }
+    }
+}
+
+/// See [`PageAccountLayer`].
+#[derive(Debug, Clone)]
+pub(crate) struct NotePageAccount<S> {
+    inner: S,
+}
+
+impl<S> Service<Request> for NotePageAccount<S>
+where
+    S: Service<Request, Response = Response, Error = Infallible>,
+{
+    type Response = Response;
+    type Error = Infallible;
+    type Future = S::Future;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        self.inner.poll_ready(cx)
+    }
+
+    fn call(&mut self, request: Request) -> S::Future {
+        let extensions = request.extensions();
+        if let Some(page) = extensions.get::<PageAccount>()
+            && let Some(caller) = extensions.get::<Arc<Caller>>()
+        {
+            page.0.get_or_init(|| caller.account.clone());
+        }
+        self.inner.call(request)
+    }
+}

@@ -1,0 +1,107 @@
+//! What the cross-origin rules of an account allow: pure decisions, as Azure makes them.
+
+use std::time::Duration;
+
+use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
+use tower_http::cors::{AllowHeaders, AllowMethods, AllowOrigin, CorsLayer};
+use trestle_proto::table::v1::CorsRule;
+
+/// Every origin, in a rule.
+const ANY: &str = "*";
+
+/// The rules of an account, in their order.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Rules(Vec<CorsRule>);
+
+/// What a browser asks before it sends a request.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Preflight<'a> {
+    /// The origin of the page.
+    pub(crate) origin: &'a HeaderValue,
+    /// The method of the request.
+    pub(crate) method: &'a HeaderValue,
+    /// The headers that the page sets, separated by commas; a list may come in parts.
+    pub(crate) headers: &'a HeaderMap,
+}
+
+impl Rules {
+    /// Rules as they are stored.
+    pub(crate) fn new(rules: Vec<CorsRule>) -> Self {
+        Self(rules)
+    }
+
+    /// What to tell a browser that asks; none where it must not go on.
+    ///
+    /// The first rule of the origin and the method decides, and later ones are not tried.
+    pub(crate) fn preflight(&self, asked: Preflight<'_>) -> Option<CorsLayer> {
+        let rule = self.of(asked.origin, asked.method.as_bytes())?;
+        let wanted = asked.headers.get_all(header::ACCESS_CONTROL_REQUEST_HEADERS);
+        let allowed = wanted.iter().all(|list| {
+            let names = list.as_bytes().split(|byte| *byte == b',').map(<[u8]>::trim_ascii);
+            names.filter(|name| !name.is_empty()).all(|name| names_of(&rule.allowed_headers, name))
+        });
+        // A request's own values, all of which were found allowed.
+        let layer = layer(rule, AllowOrigin::mirror_request())
+            .allow_methods(AllowMethods::mirror_request())
+            .allow_headers(AllowHeaders::mirror_request());
+        let age = rule.max_age.and_then(|age| u64::try_from(age.seconds).ok()).unwrap_or_default();
+        allowed.then(|| layer.max_age(Duration::from_secs(age)))
+    }
+
+    /// What to tell a browser with the answer of a request; none where the page must not see it.
+    pub(crate) fn answer(
+        &self,
+        origin: &HeaderValue,
+        method: &Method,
+        answer: &HeaderMap,
+    ) -> Option<CorsLayer> {
+        let rule = self.of(origin, method.as_str().as_bytes())?;
+        let exposed = exposed(&rule.exposed_headers, answer);
+        let shown = if is_any(rule) { AllowOrigin::any() } else { AllowOrigin::mirror_request() };
+        Some(layer(rule, shown).expose_headers(exposed))
+    }
+
+    /// The first rule of an origin and a method. Both are compared with regard to case.
+    fn of(&self, origin: &HeaderValue, method: &[u8]) -> Option<&CorsRule> {
+        let origin = origin.as_bytes();
+        self.0.iter().find(|rule| {
+            let mut origins = rule.allowed_origins.iter();
+            let mut methods = rule.allowed_methods.iter();
+            origins.any(|allowed| allowed == ANY || allowed.as_bytes() == origin)
+                && methods.any(|allowed| allowed.as_bytes() == method)
+        })
+    }
+}
+
+fn is_any(rule: &CorsRule) -> bool {
+    rule.allowed_origins.iter().any(|origin| origin == ANY)
+}
+
+/// What every answer under a rule has. A page of any origin must not use what the browser keeps
+/// for its user, cookies and certificates; a page that the rule names may.
+fn layer(rule: &CorsRule, origin: AllowOrigin) -> CorsLayer {
+    let layer = CorsLayer::new().allow_origin(origin).allow_credentials(!is_any(rule));
+    if is_any(rule) { layer.vary([]) } else { layer.vary([header::ORIGIN]) }
+}
+
+/// Whether a list names a header, by its name or by a prefix of it, in any case.
+fn names_of(list: &[String], header: &[u8]) -> bool {
+    list.iter().any(|allowed| match allowed.strip_suffix('*') {
+        Some(prefix) => {
+            let start = header.get(..prefix.len());
+            start.is_some_and(|start| start.eq_ignore_ascii_case(prefix.as_bytes()))
+        }
+        None => header.eq_ignore_ascii_case(allowed.as_bytes()),
+    })
+}
+
+/// The names that a rule lets a page read; a prefix stands for the headers of the answer that have
+/// it.
+fn exposed(list: &[String], answer: &HeaderMap) -> Vec<HeaderName> {
+    let whole = list.iter().filter(|name| !name.ends_with('*'));
+    let mut names: Vec<HeaderName> = whole.filter_map(|name| name.parse().ok()).collect();
+    let prefixes: Vec<_> = list.iter().filter(|name| name.ends_with('*')).cloned().collect();
+    let matching = answer.keys().filter(|name| names_of(&prefixes, name.as_str().as_bytes()));
+    names.extend(matching.cloned());
+    names
+}

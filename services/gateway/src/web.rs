@@ -1,0 +1,205 @@
+//! gRPC-Web, the form of gRPC that browsers can speak, translated before anything else looks at a
+//! call: what is behind sees gRPC, and its refusals come out as gRPC-Web too.
+//!
+//! tonic-web does the translation. Around it stands what it leaves to others: which requests are
+//! taken at all, bodies that never claim the length that they had before their translation,
+//! failures that name the client's mistake, and statuses that reach a page whatever headers it may
+//! read.
+
+use std::{
+    convert::Infallible,
+    pin::Pin,
+    sync::{Arc, OnceLock},
+    task::{Context, Poll, ready},
+};
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, Method, StatusCode, Version, header};
+use http_body::Frame;
+use tonic::{Status, body::Body};
+use tonic_web::{GrpcWebLayer, GrpcWebService};
+use tower::{Layer as _, Service};
+use trestle_service::{
+    fault::{Fault, Reason},
+    layer::{Answer, CallService, Request, Response},
+};
+
+/// How the types of gRPC-Web begin.
+const WEB: &[u8] = b"application/grpc-web";
+/// The types that are spoken: messages as they are, and as text in base64.
+const TYPES: [&[u8]; 4] = [
+    b"application/grpc-web+proto",
+    b"application/grpc-web",
+    b"application/grpc-web-text",
+    b"application/grpc-web-text+proto",
+];
+/// How the headers begin that belong into the trailers.
+const STATUS_PREFIX: &str = "grpc-";
+/// Those that speak of the messages instead.
+const ENCODINGS: [&str; 2] = ["grpc-encoding", "grpc-accept-encoding"];
+
+/// Takes gRPC and gRPC-Web; gRPC pays for one look at its type.
+#[derive(Clone)]
+pub(crate) struct Web {
+    native: CallService,
+    web: GrpcWebService<Translated>,
+}
+
+impl Web {
+    /// Before a service of gRPC.
+    pub(crate) fn new(calls: CallService) -> Self {
+        let translated = Translated { inner: calls.clone() };
+        Self { native: calls, web: GrpcWebLayer::new().layer(translated) }
+    }
+}
+
+impl Service<Request> for Web {
+    type Response = Response;
+    type Error = Infallible;
+    type Future = Answer;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        self.native.poll_ready(cx)
+    }
+
+    fn call(&mut self, request: Request) -> Answer {
+        let kind = request.headers().get(header::CONTENT_TYPE).map(HeaderValue::as_bytes);
+        match kind {
+            Some(kind) if kind.starts_with(WEB) => {
+                if request.method() != Method::POST {
+                    return refuse(StatusCode::METHOD_NOT_ALLOWED, "gRPC-Web needs POST");
+                }
+                if !TYPES.contains(&kind) {
+                    let text = "gRPC-Web needs messages in Protocol Buffers: the type \
+                                application/grpc-web+proto or application/grpc-web-text+proto";
+                    return refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, text);
+                }
+                Box::pin(self.web.call(request))
+            }
+            _ if request.version() < Version::HTTP_2 => {
+                let text = "this address speaks gRPC over HTTP/2, and gRPC-Web over HTTP/1.1 too";
+                refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, text)
+            }
+            _ => self.native.call(request),
+        }
+    }
+}
+
+/// Refuses what is no call, as HTTP does.
+fn refuse(status: StatusCode, text: &'static str) -> Answer {
+    Box::pin(async move { Ok(plain(status, text.to_owned())) })
+}
+
+/// An answer for people.
+pub(crate) fn plain(status: StatusCode, text: String) -> Response {
+    let mut answer = Response::new(Body::new(http_body_util::Full::from(text)));
+    *answer.status_mut() = status;
+    let kind = HeaderValue::from_static("text/plain; charset=utf-8");
+    answer.headers_mut().insert(header::CONTENT_TYPE, kind);
+    answer
+}
+
+/// Between tonic-web and the service.
+#[derive(Clone)]
+struct Translated {
+    inner: CallService,
+}
+
+impl Service<Request> for Translated {
+    type Response = Response;
+    type Error = Infallible;
+    type Future = Answer;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        self.inner.poll_ready(cx)
+    }
+
+    fn call(&mut self, request: Request) -> Answer {
+        let failed = Arc::new(OnceLock::new());
+        let noted = Arc::clone(&failed);
+        let answer = self.inner.call(request.map(|body| Body::new(Asked { body, failed: noted })));
+        Box::pin(async move {
+            let mut answer = answer.await?;
+            if let Some(fault) = failed.get() {
+                // Another process saw a broken stream only, and speaks of an unknown outcome.
+                answer = ended_by(answer, fault);
+            }
+            Ok(with_status_in_body(answer))
+        })
+    }
+}
+
+/// The body of a request after its translation.
+struct Asked {
+    body: Body,
+    failed: Arc<OnceLock<Fault>>,
+}
+
+impl http_body::Body for Asked {
+    type Data = Bytes;
+    type Error = Status;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
+        let frame = ready!(Pin::new(&mut self.body).poll_frame(cx));
+        Poll::Ready(frame.map(|frame| frame.map_err(|cause| self.note(&cause))))
+    }
+
+    // Not the end nor the length of the body below: text is a third longer than what it says, and
+    // its end is no end while a part of it was not decoded.
+}
+
+impl Asked {
+    /// Keeps a failure for the answer; the same for whoever reads the body.
+    fn note(&self, cause: &Status) -> Status {
+        let rule = format!("must be a whole gRPC-Web body: cause=`{}`", cause.message());
+        let fault = || Fault::violation(Reason::InvalidInput, "message", rule);
+        Status::from(self.failed.get_or_init(fault).clone())
+    }
+}
+
+/// An answer that ends with a failure before it begins.
+fn ended_by(mut answer: Response, fault: &Fault) -> Response {
+    let status = Status::from(fault.clone()).into_http();
+    answer.headers_mut().extend(status.headers().clone());
+    answer.map(|_| Body::empty())
+}
+
+/// An answer whose status is in its body, where every page can read it: headers are hidden from
+/// pages of other origins unless a rule names them.
+fn with_status_in_body(mut answer: Response) -> Response {
+    let headers = answer.headers_mut();
+    let is_status = |name: &&http::HeaderName| {
+        let name = name.as_str();
+        name.starts_with(STATUS_PREFIX) && !ENCODINGS.contains(&name)
+    };
+    let names: Vec<_> = headers.keys().filter(is_status).cloned().collect();
+    let moved = names.into_iter().filter_map(|name| Some((name.clone(), headers.remove(name)?)));
+    let trailers: HeaderMap = moved.collect();
+    let trailers = (!trailers.is_empty()).then_some(trailers);
+    answer.map(|body| Body::new(Answered { body, trailers }))
+}
+
+/// The body of an answer before its translation.
+struct Answered {
+    body: Body,
+    /// What follows the body.
+    trailers: Option<HeaderMap>,
+}
+
+impl http_body::Body for Answered {
+    type Data = Bytes;
+    type Error = Status;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
+        let frame = ready!(Pin::new(&mut self.body).poll_frame(cx));
+        Poll::Ready(frame.or_else(|| self.trailers.take().map(|map| Ok(Frame::trailers(map)))))
+    }
+
+    // Neither end nor length: the trailers become a part of the body.
+}
