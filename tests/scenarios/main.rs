@@ -11,7 +11,9 @@
 
 mod bad_input;
 mod batches;
+mod browsers;
 mod conditions;
+mod cross_origin;
 mod entities;
 mod explain;
 mod filters;

@@ -25,7 +25,7 @@ pub struct World {
     transport: Transport,
     client: TableServiceClient<Transport>,
     // Dropped in this order: the processes before the directory that they use.
-    _servers: Vec<Server>,
+    servers: Vec<Server>,
     _data: Option<TempDir>,
 }
 
@@ -58,6 +58,12 @@ impl World {
         Self::new(transport, vec![server], Some(data))
     }
 
+    /// A server that the test started.
+    pub async fn of(server: Server) -> Self {
+        let transport = connect(&server.endpoint()).await;
+        Self::new(transport, vec![server], None)
+    }
+
     /// Gateway and table service, each in a process of its own.
     pub async fn as_separate_processes() -> Self {
         let data = tempfile::tempdir().expect("a directory");
@@ -71,12 +77,17 @@ impl World {
     }
 
     fn new(transport: Transport, servers: Vec<Server>, data: Option<TempDir>) -> Self {
-        Self { client: client(transport.clone()), transport, _servers: servers, _data: data }
+        Self { client: client(transport.clone()), transport, servers, _data: data }
     }
 
     /// What the client sends its calls through.
     pub(crate) fn transport(&self) -> Transport {
         self.transport.clone()
+    }
+
+    /// Where clients connect; none where there is no socket.
+    pub fn address(&self) -> Option<String> {
+        self.servers.first().map(|server| server.address("grpc"))
     }
 
     /// A client.

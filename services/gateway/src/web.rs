@@ -162,7 +162,7 @@ impl Asked {
 
 /// An answer that ends with a failure before it begins.
 fn ended_by(mut answer: Response, fault: &Fault) -> Response {
-    let status = Status::from(fault.clone()).into_http();
+    let status: Response = Status::from(fault.clone()).into_http();
     answer.headers_mut().extend(status.headers().clone());
     answer.map(|_| Body::empty())
 }

@@ -1,0 +1,274 @@
+//! gRPC-Web: calls as browsers make them, over either version of HTTP, in bytes and in text.
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use bytes::Bytes;
+use http::{Method, Request, StatusCode, Version, header};
+use prost::Message as _;
+use tonic::Code;
+use tonic_health::pb::{HealthCheckRequest, HealthCheckResponse};
+use trestle_proto::table::v1::{
+    CreateTableRequest, Entity, GetEntityRequest, GetEntityResponse, ImportEntitiesRequest,
+    ImportEntitiesResponse, InsertEntityRequest, InsertEntityResponse, ListTablesRequest,
+    ListTablesResponse, StreamEntitiesRequest, StreamEntitiesResponse,
+    import_entities_request::{Chunk, Message, Spec},
+    table_service_client::TableServiceClient,
+};
+use trestle_tests::{
+    BINARY, Server, TEXT, World, entity, framed, int, path_of, scenario, web_request,
+};
+
+scenario!(
+    unary_calls_work_in_bytes_and_in_text,
+    a_stream_arrives_message_by_message,
+    an_import_works_when_its_body_is_sent_whole,
+    a_failure_reaches_the_page_in_the_body_with_its_details,
+    the_deadline_of_a_page_counts,
+    a_broken_body_is_the_callers_mistake,
+    what_is_no_grpc_web_is_refused_by_http,
+    health_can_be_asked,
+    a_header_that_is_too_large_is_refused,
+);
+
+const FORMS: [(Version, &str); 4] = [
+    (Version::HTTP_11, BINARY),
+    (Version::HTTP_11, TEXT),
+    (Version::HTTP_2, BINARY),
+    (Version::HTTP_2, TEXT),
+];
+
+fn get(table: &str) -> GetEntityRequest {
+    GetEntityRequest {
+        table: table.to_owned(),
+        partition_key: "p".to_owned(),
+        row_key: "r".to_owned(),
+        ..Default::default()
+    }
+}
+
+/// The server answers as if nothing had been.
+async fn goes_on(world: &World) {
+    let request = ListTablesRequest::default();
+    let answer = world.web((Version::HTTP_11, TEXT), "ListTables", &request).await;
+    answer.message::<ListTablesResponse>();
+    assert!(world.list("", None, "").await.is_ok(), "plain gRPC goes on too");
+}
+
+async fn unary_calls_work_in_bytes_and_in_text(world: &World) {
+    for (index, form) in FORMS.into_iter().enumerate() {
+        let table = format!("web{index}");
+        // Long enough to come in several pieces, and of every length modulo three.
+        let blob = trestle_tests::string("text", &"é".repeat(15_000 + index));
+        let request = CreateTableRequest { table: table.clone() };
+        let created = world.web(form, "CreateTable", &request).await;
+        assert_eq!(created.trailers["grpc-status"], "0", "{form:?}");
+
+        let row = entity("p", "r", [int("n", 7), blob]);
+        let request = InsertEntityRequest { table: table.clone(), entity: Some(row.clone()) };
+        let inserted = world.web(form, "InsertEntity", &request).await;
+        let inserted: InsertEntityResponse = inserted.message();
+        let found: GetEntityResponse = world.web(form, "GetEntity", &get(&table)).await.message();
+
+        let found = Entity::decode(found.entity).unwrap();
+        assert_eq!(found.properties, row.properties, "{form:?}");
+        assert_eq!(found.etag, inserted.etag, "{form:?}");
+        let native = world.existing_table(&table).get("p", "r").await.unwrap();
+        assert_eq!(native, found, "the same as over gRPC");
+    }
+}
+
+async fn a_stream_arrives_message_by_message(world: &World) {
+    let table = world.table("streamed").await;
+    let rows: Vec<_> = (0..5000).map(|n| entity("p", &format!("{n:05}"), [int("n", n)])).collect();
+    let chunks = rows.chunks(1000).map(<[Entity]>::to_vec).collect();
+    assert_eq!(table.import(None, chunks).await.unwrap(), []);
+    for form in FORMS {
+        let request = StreamEntitiesRequest { table: "streamed".to_owned(), ..Default::default() };
+
+        let answer = world.web(form, "StreamEntities", &request).await;
+
+        assert_eq!(answer.trailers["grpc-status"], "0", "{form:?}");
+        let decoded = |message: Bytes| StreamEntitiesResponse::decode(message).unwrap();
+        let messages: Vec<_> = answer.messages.into_iter().map(decoded).collect();
+        assert!(messages.len() > 1, "{form:?}");
+        let rows = messages.into_iter().flat_map(|message| message.entities);
+        let rows: Vec<_> = rows.map(|row| Entity::decode(row).unwrap().row_key).collect();
+        assert_eq!(rows.len(), 5000, "{form:?}");
+        assert!(rows.is_sorted(), "{form:?}");
+    }
+}
+
+async fn an_import_works_when_its_body_is_sent_whole(world: &World) {
+    world.table("imported").await;
+    for (index, (version, kind)) in FORMS.into_iter().enumerate() {
+        let spec = Message::Spec(Spec { table: "imported".to_owned(), mode: None });
+        let entities = vec![entity("p", &format!("{index}"), [int("n", 1)])];
+        let messages = [spec, Message::Chunk(Chunk { entities })];
+        let frames = messages.map(|message| {
+            framed(&ImportEntitiesRequest { message: Some(message) }.encode_to_vec())
+        });
+        let body = frames.concat();
+        let body = if kind == TEXT { STANDARD.encode(body).into_bytes() } else { body };
+
+        let answer = world.web_body(version, web_request(&path_of("ImportEntities"), kind, body));
+
+        let response: ImportEntitiesResponse = answer.await.message();
+        assert_eq!(response.results.len(), 1, "{kind}");
+    }
+    assert_eq!(world.existing_table("imported").rows("").await.unwrap(), ["0", "1", "2", "3"]);
+}
+
+async fn a_failure_reaches_the_page_in_the_body_with_its_details(world: &World) {
+    world.table("failing").await;
+    let request = InsertEntityRequest { table: "1".to_owned(), entity: None };
+    for form in FORMS {
+        let absent = world.web(form, "GetEntity", &get("failing")).await;
+        let wrong = world.web(form, "InsertEntity", &request).await;
+        let unknown = world.web(form, "DropEverything", &request).await;
+
+        assert_eq!(absent.refusal().kind(), (Code::NotFound, "RESOURCE_NOT_FOUND"), "{form:?}");
+        assert_eq!(wrong.refusal().fields, ["table", "entity"], "{form:?}");
+        assert_eq!(unknown.refusal().code, Code::Unimplemented, "{form:?}");
+        for answer in [absent, wrong, unknown] {
+            // Headers are hidden from pages of other origins.
+            assert!(!answer.headers.contains_key("grpc-status"), "{form:?}");
+            assert!(answer.messages.is_empty(), "{form:?}");
+        }
+    }
+}
+
+async fn the_deadline_of_a_page_counts(world: &World) {
+    for (limit, code) in [("0n", Code::DeadlineExceeded), ("soon", Code::InvalidArgument)] {
+        for (version, kind) in FORMS {
+            let body = if kind == TEXT { "AAAAAAA=" } else { "\0\0\0\0\0" };
+            let mut request = web_request(&path_of("ListTables"), kind, body);
+            request.headers_mut().insert("grpc-timeout", limit.parse().unwrap());
+
+            let answer = world.web_body(version, request).await;
+
+            assert_eq!(answer.refusal().code, code, "{limit} {kind} {version:?}");
+        }
+    }
+}
+
+async fn a_broken_body_is_the_callers_mistake(world: &World) {
+    let message = framed(&CreateTableRequest { table: "broken".to_owned() }.encode_to_vec());
+    let text = STANDARD.encode(&message);
+    let cut = |by: usize| text[..text.len() - by].as_bytes().to_vec();
+    for version in [Version::HTTP_11, Version::HTTP_2] {
+        for (body, what) in [
+            (b"!".repeat(40), "no base64 at all"),
+            (b"AAAA!AAA".to_vec(), "not base64 in its middle"),
+            ([b"====", text.as_bytes()].concat(), "padding first"),
+            (cut(1), "a part of a group"),
+            (cut(2), "half a group"),
+            (vec![0xff; 4096], "bytes"),
+        ] {
+            let request = web_request(&path_of("CreateTable"), TEXT, body);
+            let refused = world.web_body(version, request).await.refusal();
+            assert_eq!(refused.code, Code::InvalidArgument, "{what} {version:?}: {refused:?}");
+            assert_eq!(refused.fields, ["message"], "{what} {version:?}");
+        }
+        // A body, but no whole message in it: what gRPC says of that.
+        let frames = [
+            (Vec::new(), BINARY, "nothing"),
+            (vec![0, 0, 0], BINARY, "half a head"),
+            (message[..message.len() - 1].to_vec(), BINARY, "a part of a message"),
+            (vec![7, 0, 0, 0, 0], BINARY, "an unknown flag"),
+            (vec![1, 0, 0, 0, 0], BINARY, "a compression that was not said"),
+            (vec![0x80, 0, 0, 0, 0], BINARY, "trailers of a client"),
+            (vec![0, 0xff, 0xff, 0xff, 0xff], BINARY, "four gigabytes"),
+            (text.as_bytes().to_vec(), BINARY, "text as bytes"),
+            (cut(4), TEXT, "whole groups of a part"),
+        ];
+        for (body, kind, what) in frames {
+            let request = web_request(&path_of("CreateTable"), kind, body);
+            let refused = world.web_body(version, request).await.refusal();
+            let wanted = match what {
+                "four gigabytes" => Code::InvalidArgument,
+                _ => Code::Internal,
+            };
+            assert_eq!(refused.code, wanted, "{what} {version:?}: {refused:?}");
+        }
+    }
+    assert_eq!(world.describe("broken").await.unwrap_err().code, Code::NotFound);
+    goes_on(world).await;
+}
+
+async fn what_is_no_grpc_web_is_refused_by_http(world: &World) {
+    for version in [Version::HTTP_11, Version::HTTP_2] {
+        for (method, kind, wanted) in [
+            (Method::GET, BINARY, StatusCode::METHOD_NOT_ALLOWED),
+            (Method::PUT, TEXT, StatusCode::METHOD_NOT_ALLOWED),
+            (Method::POST, "application/grpc-web+json", StatusCode::UNSUPPORTED_MEDIA_TYPE),
+            (Method::POST, "application/grpc-websocket", StatusCode::UNSUPPORTED_MEDIA_TYPE),
+        ] {
+            let mut request = web_request(&path_of("ListTables"), kind, "");
+            *request.method_mut() = method.clone();
+
+            let answer = world.http(version, request).await.unwrap();
+
+            assert_eq!(answer.status(), wanted, "{method} {kind} {version:?}");
+        }
+    }
+    for kind in [None, Some("application/grpc"), Some("application/json"), Some("")] {
+        let mut request = Request::post(path_of("ListTables")).body(Bytes::new()).unwrap();
+        if let Some(kind) = kind {
+            request.headers_mut().insert(header::CONTENT_TYPE, kind.parse().unwrap());
+        }
+        let answer = world.http(Version::HTTP_11, request).await.unwrap();
+        assert_eq!(answer.status(), StatusCode::UNSUPPORTED_MEDIA_TYPE, "{kind:?}");
+    }
+}
+
+async fn health_can_be_asked(world: &World) {
+    let body = framed(&HealthCheckRequest::default().encode_to_vec());
+    let request = web_request("/grpc.health.v1.Health/Check", BINARY, body);
+
+    let answer = world.web_body(Version::HTTP_11, request).await;
+
+    assert_eq!(answer.message::<HealthCheckResponse>().status, 1, "serving");
+}
+
+async fn a_header_that_is_too_large_is_refused(world: &World) {
+    if world.address().is_none() {
+        return; // No HTTP, no headers to read.
+    }
+    for version in [Version::HTTP_11, Version::HTTP_2] {
+        let mut request = web_request(&path_of("ListTables"), BINARY, "");
+        let large = "x".repeat(1024 * 1024);
+        request.headers_mut().insert("x-large", large.parse().unwrap());
+
+        let answer = world.http(version, request).await;
+
+        let wanted = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
+        assert!(answer.as_ref().map_or(true, |answer| answer.status() == wanted), "{answer:?}");
+    }
+    goes_on(world).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_page_sees_that_the_server_is_busy() {
+    let server = Server::start(&["--ephemeral"], &[("TRESTLE__LIMITS__CALLS_MAX", "1")]);
+    let mut client = TableServiceClient::new(server.channel());
+    let world = World::of(server).await;
+    // An import that sends nothing holds the only place.
+    let (_hold, requests) = tokio::sync::mpsc::channel::<ImportEntitiesRequest>(1);
+    let requests = tokio_stream::wrappers::ReceiverStream::new(requests);
+    let held = tokio::spawn(async move {
+        let _answer = client.import_entities(requests).await;
+        std::future::pending::<()>().await;
+    });
+    let list = ListTablesRequest::default();
+
+    let mut answer = world.web((Version::HTTP_11, TEXT), "ListTables", &list).await;
+    for _ in 0..500 {
+        if answer.trailers["grpc-status"] != "0" {
+            break;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        answer = world.web((Version::HTTP_11, TEXT), "ListTables", &list).await;
+    }
+
+    assert_eq!(answer.refusal().kind(), (Code::ResourceExhausted, "SERVER_BUSY"));
+    held.abort();
+}

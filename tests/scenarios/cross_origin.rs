@@ -1,0 +1,249 @@
+//! Pages of other origins: what browsers are told, by the rules of the service properties.
+
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use http::{HeaderMap, Method, Request, Response, StatusCode, Version, header};
+use prost::Message as _;
+use trestle_proto::table::v1::{Cors, CorsRule, GetEntityRequest, ServiceProperties};
+use trestle_tests::{BINARY, Server, TEXT, World, framed, path_of, scenario, web_request};
+
+scenario!(
+    preflights_are_answered_by_the_first_rule_of_origin_and_method,
+    without_rules_no_page_is_let_in,
+    answers_are_shown_to_the_pages_of_a_rule_only,
+    what_a_page_may_read_is_listed_by_name,
+    a_preflight_that_asks_nothing_is_malformed,
+    a_change_of_the_rules_is_seen,
+);
+
+/// How long a change of the rules may take, with room for a busy machine.
+const SEEN_WITHIN: Duration = Duration::from_secs(30);
+
+fn texts(list: &str) -> Vec<String> {
+    list.split_whitespace().map(str::to_owned).collect()
+}
+
+/// A rule; its lists are separated by blanks.
+fn rule(origins: &str, methods: &str, allowed: &str, exposed: &str, age: i64) -> CorsRule {
+    CorsRule {
+        allowed_origins: texts(origins),
+        allowed_methods: texts(methods),
+        allowed_headers: texts(allowed),
+        exposed_headers: texts(exposed),
+        max_age: Some(prost_types::Duration { seconds: age, nanos: 0 }),
+    }
+}
+
+async fn set_rules(world: &World, rules: Vec<CorsRule>) {
+    let cors = Some(Cors { rules });
+    let change = ServiceProperties { cors, ..Default::default() };
+    world.set_properties(change).await.unwrap();
+}
+
+/// What a browser asks before it sends a request.
+async fn preflight(world: &World, asked: &[(&'static str, &str)]) -> Response<Bytes> {
+    let mut request = Request::options(path_of("GetEntity")).body(Bytes::new()).unwrap();
+    for (name, value) in asked {
+        request.headers_mut().append(*name, value.parse().unwrap());
+    }
+    world.http(Version::HTTP_11, request).await.unwrap()
+}
+
+async fn ask(world: &World, origin: &str, method: &str, headers: &str) -> Response<Bytes> {
+    let mut asked = vec![("origin", origin), ("access-control-request-method", method)];
+    if !headers.is_empty() {
+        asked.push(("access-control-request-headers", headers));
+    }
+    preflight(world, &asked).await
+}
+
+/// The headers of the answer to a call of a page; the call itself fails, which makes no difference.
+async fn call_of(world: &World, origin: &str) -> HeaderMap {
+    let mut request = web_request(&path_of("GetEntity"), BINARY, framed(b""));
+    request.headers_mut().insert(header::ORIGIN, origin.parse().unwrap());
+    world.web_body(Version::HTTP_11, request).await.headers
+}
+
+fn text<'a>(headers: &'a HeaderMap, name: &str) -> &'a str {
+    headers.get(name).map_or("", |value| value.to_str().unwrap())
+}
+
+async fn preflights_are_answered_by_the_first_rule_of_origin_and_method(world: &World) {
+    let rules = vec![
+        rule("http://a http://A.example", "POST GET", "content-type x-grpc-web x-user-*", "", 60),
+        rule("http://a", "POST PUT", "*", "", 0),
+        rule("http://b", "GET", "*", "", 5),
+        rule("*", "DELETE", "authorization", "", 7),
+        rule("null https://c:8443", "MERGE POST", "", "", 1),
+    ];
+    set_rules(world, rules).await;
+    for (origin, method, headers, age) in [
+        ("http://a", "POST", "content-type,x-grpc-web", Some("60")),
+        ("http://a", "POST", "", Some("60")),
+        ("http://a", "GET", "Content-Type, X-Grpc-Web", Some("60")),
+        ("http://A.example", "POST", "x-user-agent,X-USER-anything,x-user-", Some("60")),
+        ("http://a", "POST", ", content-type ,,", Some("60")),
+        // The first rule decides, although the second would allow it.
+        ("http://a", "POST", "content-type,authorization", None),
+        ("http://a", "POST", "x-user", None),
+        ("http://a", "POST", "*", None),
+        // Its method is only in the second.
+        ("http://a", "PUT", "whatever,authorization", Some("0")),
+        ("http://a", "put", "", None),
+        ("http://a", "MERGE", "", None),
+        // Origins count with case, scheme, port, and in whole.
+        ("http://a.example", "POST", "", None),
+        ("https://a", "POST", "", None),
+        ("http://a:80", "POST", "", None),
+        ("http://a/", "POST", "", None),
+        ("http://a,http://b", "POST", "", None),
+        ("http://b", "POST", "", None),
+        ("http://b", "GET", "anything", Some("5")),
+        ("http://elsewhere", "DELETE", "authorization", Some("7")),
+        ("http://elsewhere", "DELETE", "x", None),
+        ("null", "POST", "", Some("1")),
+        ("null", "POST", "content-type", None),
+        ("https://c:8443", "MERGE", "", Some("1")),
+    ] {
+        let answer = ask(world, origin, method, headers).await;
+
+        let (what, found) = (format!("{origin} {method} {headers}"), answer.headers());
+        let shown = text(found, "access-control-allow-origin");
+        match age {
+            Some(age) => {
+                assert_eq!(answer.status(), StatusCode::OK, "{what}");
+                assert_eq!(shown, origin, "{what}");
+                assert_eq!(text(found, "access-control-allow-methods"), method, "{what}");
+                assert_eq!(text(found, "access-control-allow-headers"), headers, "{what}");
+                assert_eq!(text(found, "access-control-max-age"), age, "{what}");
+                let trusted = text(found, "access-control-allow-credentials");
+                assert_eq!(trusted == "true", method != "DELETE", "{what}: not for any origin");
+            }
+            None => {
+                assert_eq!(answer.status(), StatusCode::FORBIDDEN, "{what}");
+                assert_eq!(text(found, "x-ms-error-code"), "CorsPreflightFailure", "{what}");
+                let granted = |name: &str| name.starts_with("access-control-");
+                assert!(!found.keys().any(|name| granted(name.as_str())), "{what}");
+                assert!(answer.body().starts_with(b"CorsPreflightFailure: "), "{what}");
+            }
+        }
+    }
+}
+
+async fn without_rules_no_page_is_let_in(world: &World) {
+    let answer = ask(world, "http://a", "POST", "").await;
+    let called = call_of(world, "http://a").await;
+
+    assert_eq!(answer.status(), StatusCode::FORBIDDEN);
+    assert_eq!(text(&called, "access-control-allow-origin"), "");
+}
+
+async fn answers_are_shown_to_the_pages_of_a_rule_only(world: &World) {
+    let named = rule("http://a http://b", "POST", "", "x-request-id", 60);
+    let any = rule("*", "POST", "", "x-request-id", 60);
+    set_rules(world, vec![rule("http://c", "PUT", "", "", 60), named]).await;
+
+    let shown = call_of(world, "http://b").await;
+    assert_eq!(text(&shown, "access-control-allow-origin"), "http://b");
+    assert_eq!(text(&shown, "access-control-allow-credentials"), "true");
+    assert_eq!(text(&shown, "access-control-expose-headers"), "x-request-id");
+    assert_eq!(text(&shown, "vary"), "origin");
+    for origin in ["http://B", "http://c", "null"] {
+        let hidden = call_of(world, origin).await;
+        assert_eq!(text(&hidden, "access-control-allow-origin"), "", "{origin}");
+        assert_eq!(text(&hidden, "access-control-expose-headers"), "", "{origin}");
+    }
+
+    set_rules(world, vec![any]).await;
+    let shown = until(async || {
+        let shown = call_of(world, "http://elsewhere").await;
+        shown.contains_key("access-control-allow-origin").then_some(shown)
+    });
+    let shown = shown.await;
+    assert_eq!(text(&shown, "access-control-allow-origin"), "*");
+    assert_eq!(text(&shown, "access-control-allow-credentials"), "");
+    assert_eq!(text(&shown, "vary"), "");
+}
+
+async fn what_a_page_may_read_is_listed_by_name(world: &World) {
+    let exposed = "Grpc-Status x-request-* x-absent* no:name";
+    set_rules(world, vec![rule("http://a", "POST", "", exposed, 0)]).await;
+
+    let shown = call_of(world, "http://a").await;
+
+    // A prefix stands for the headers that the answer has.
+    assert_eq!(text(&shown, "access-control-expose-headers"), "grpc-status,x-request-id");
+}
+
+async fn a_preflight_that_asks_nothing_is_malformed(world: &World) {
+    set_rules(world, vec![rule("*", "POST", "*", "", 0)]).await;
+    let (origin, method) = (("origin", "http://a"), ("access-control-request-method", "POST"));
+    for asked in [&[][..], &[origin], &[method]] {
+        let answer = preflight(world, asked).await;
+
+        assert_eq!(answer.status(), StatusCode::BAD_REQUEST, "{asked:?}");
+        assert_eq!(text(answer.headers(), "x-ms-error-code"), "InvalidHeaderValue", "{asked:?}");
+    }
+    // Lists may come in parts, each of which counts.
+    let part = |list| ("access-control-request-headers", list);
+    let answer = preflight(world, &[origin, method, part("a"), part("b")]).await;
+    assert_eq!(answer.status(), StatusCode::OK);
+}
+
+async fn a_change_of_the_rules_is_seen(world: &World) {
+    let allowed = async || ask(world, "http://a", "POST", "x").await.status() == StatusCode::OK;
+    assert!(!allowed().await);
+
+    set_rules(world, vec![rule("http://a", "POST", "x", "", 0)]).await;
+    until(async || allowed().await.then_some(())).await;
+    set_rules(world, Vec::new()).await;
+    until(async || (!allowed().await).then_some(())).await;
+}
+
+/// Looks until there is something.
+async fn until<T>(mut look: impl AsyncFnMut() -> Option<T>) -> T {
+    let began = Instant::now();
+    loop {
+        if let Some(found) = look().await {
+            return found;
+        }
+        assert!(began.elapsed() < SEEN_WITHIN, "not seen in time");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn rules_that_cannot_be_read_let_nobody_in() {
+    let table = Server::start(&["--roles", "table", "--ephemeral"], &[]);
+    let endpoint = table.endpoint();
+    let settings = [("TRESTLE__GATEWAY__TABLE_ENDPOINT", endpoint.as_str())];
+    let world = World::of(Server::start(&["--roles", "gateway"], &settings)).await;
+    set_rules(&world, vec![rule("*", "POST", "*", "", 60)]).await;
+    table.kill();
+
+    let answer = ask(&world, "http://a", "POST", "").await;
+    let message = GetEntityRequest::default().encode_to_vec();
+    let mut request = web_request(&path_of("GetEntity"), BINARY, framed(&message));
+    request.headers_mut().insert(header::ORIGIN, "http://a".parse().unwrap());
+    let called = world.web_body(Version::HTTP_11, request).await;
+
+    assert_eq!(answer.status(), StatusCode::FORBIDDEN);
+    assert_ne!(called.trailers["grpc-status"], "0");
+    assert!(!called.headers.contains_key("access-control-allow-origin"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_table_process_answers_no_pages() {
+    let world = World::of(Server::start(&["--roles", "table", "--ephemeral"], &[])).await;
+
+    let mut request = web_request(&path_of("ListTables"), TEXT, "AAAAAAA=");
+    request.headers_mut().insert(header::ORIGIN, "http://a".parse().unwrap());
+    for method in [Method::POST, Method::OPTIONS] {
+        *request.method_mut() = method.clone();
+        let answer = world.http(Version::HTTP_2, request.clone()).await;
+        let shown =
+            |answer: &Response<Bytes>| answer.headers().contains_key("access-control-allow-origin");
+        assert!(!answer.as_ref().is_ok_and(shown), "{method}: {answer:?}");
+    }
+}
