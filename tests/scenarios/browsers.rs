@@ -153,7 +153,7 @@ async fn the_deadline_of_a_page_counts(world: &World) {
 async fn a_broken_body_is_the_callers_mistake(world: &World) {
     let message = framed(&CreateTableRequest { table: "broken".to_owned() }.encode_to_vec());
     let text = STANDARD.encode(&message);
-    let cut = |by: usize| text[..text.len() - by].as_bytes().to_vec();
+    let cut = |by: usize| text.as_bytes()[..text.len() - by].to_vec();
     for version in [Version::HTTP_11, Version::HTTP_2] {
         for (body, what) in [
             (b"!".repeat(40), "no base64 at all"),
