@@ -12,7 +12,9 @@ use trestle::{
 };
 use trestle_kv::{Engine, FjallEngine, FjallOptions};
 use trestle_proto::table::v1::{CreateTableRequest, table_service_client::TableServiceClient};
-use trestle_service::{clock::SystemClock, layer::CallService};
+use trestle_service::{
+    access::AccessLog, clock::SystemClock, layer::CallService, propagation::Traces,
+};
 use trestle_table::KEYSPACES;
 
 use crate::{Server, Table};
@@ -121,6 +123,8 @@ pub(crate) async fn node(settings: &Settings, engine: Arc<dyn Engine>) -> CallSe
         engine: Some(engine),
         clock: Arc::new(SystemClock),
         meter: NoopMeterProvider::new().meter("trestle-tests"),
+        traces: Traces::default(),
+        access: AccessLog::off(),
         random: rand::random,
     };
     compose(settings, deps).await.expect("the settings make a node").routes

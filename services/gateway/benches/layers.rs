@@ -12,7 +12,9 @@ use tonic::{Status, body::Body};
 use tower::{Service as _, service_fn};
 use trestle_gateway::{Limits, Observe, Routes, gateway};
 use trestle_service::{
+    access::AccessLog,
     layer::{CallService, Request, Response, methods::Methods},
+    propagation::Traces,
     upstream::Upstream,
 };
 
@@ -39,6 +41,8 @@ fn measure(criterion: &mut Criterion) {
         methods: Methods::from_descriptors(trestle_proto::FILE_DESCRIPTOR_SET)
             .expect("the build wrote the descriptors"),
         random: || 7,
+        traces: Traces::default(),
+        access: AccessLog::off(),
     };
     let limits = Limits { calls_max: 16, answer_within_max: Duration::from_secs(60) };
     let routes = Routes::default().with(SERVICE, Upstream::local(inner));

@@ -11,13 +11,12 @@ mod web;
 
 use std::time::Duration;
 
-use opentelemetry::metrics::Meter;
 use tower::ServiceBuilder;
 use trestle_service::{
     caller::Caller,
     layer::{
         CallService, admission::AdmissionLayer, caller::CallerLayer, deadline::DeadlineLayer,
-        methods::Methods, panic::PanicLayer, trace::TraceLayer,
+        panic::PanicLayer, trace::TraceLayer,
     },
     name::AccountName,
 };
@@ -26,6 +25,7 @@ use crate::cors::PageAccountLayer;
 
 pub use cors::{Accounts, browsers};
 pub use route::Routes;
+pub use trestle_service::layer::trace::Observe;
 
 /// The bounds of calls.
 #[derive(Debug, Clone, Copy)]
@@ -36,23 +36,12 @@ pub struct Limits {
     pub answer_within_max: Duration,
 }
 
-/// What the layers record into.
-#[derive(Debug, Clone)]
-pub struct Observe {
-    /// Where durations go.
-    pub meter: Meter,
-    /// The known methods, as labels.
-    pub methods: Methods,
-    /// Makes request ids.
-    pub random: fn() -> u128,
-}
-
 /// The gateway before `routes`: calls from outside come in here.
 #[must_use]
 pub fn gateway(routes: Routes, limits: Limits, observe: Observe) -> CallService {
     let stack = ServiceBuilder::new()
         // First, so that it sees every call and the very answer that the client gets.
-        .layer(TraceLayer::new(&observe.meter, observe.methods, observe.random))
+        .layer(TraceLayer::new(observe))
         // Before anything that could fail, and after what has to record the failure.
         .layer(PanicLayer)
         // Before admission: a call that is over must not hold its place.

@@ -12,13 +12,15 @@ use trestle_gateway::{Limits, Observe, Routes, browsers, gateway};
 use trestle_kv::Engine;
 use trestle_runtime::{config::ConfigError, edge::Edge, health::Health, task::Task};
 use trestle_service::{
+    access::AccessLog,
     clock::Clock,
     layer::{
-        CallService, admission::AdmissionLayer, deadline::DeadlineLayer,
+        CallService, admission::AdmissionLayer, deadline::DeadlineLayer, facts::FactsLayer,
         message_size::MessageSizeLayer, methods::Methods, panic::PanicLayer, trace::TraceLayer,
     },
     limits::MESSAGE_BYTES_MAX,
     name::AccountName,
+    propagation::Traces,
     upstream::{Remote, Upstream},
 };
 use trestle_table::TableRole;
@@ -45,7 +47,11 @@ pub struct Deps {
     pub clock: Arc<dyn Clock>,
     /// Where the node records its metrics.
     pub meter: Meter,
-    /// Makes request ids.
+    /// Which traces it keeps.
+    pub traces: Traces,
+    /// Who writes the line of each call that comes from outside.
+    pub access: AccessLog,
+    /// Makes request ids, and draws the traces that are kept.
     pub random: fn() -> u128,
 }
 
@@ -96,7 +102,8 @@ pub async fn compose(settings: &Settings, deps: Deps) -> Result<Node, Failure> {
     let descriptors = trestle_proto::FILE_DESCRIPTOR_SET;
     let methods = Methods::from_descriptors(descriptors)
         .expect("the build wrote the descriptors, and reflection serves the same");
-    let observe = Observe { meter: deps.meter, methods, random: deps.random };
+    let Deps { meter, traces, access, random, .. } = deps;
+    let observe = Observe { meter, traces, methods, random, access };
     let limits = Limits {
         calls_max: settings.limits.calls_max,
         answer_within_max: Duration::from_secs(settings.limits.answer_within_seconds),
@@ -120,7 +127,9 @@ pub async fn compose(settings: &Settings, deps: Deps) -> Result<Node, Failure> {
 fn direct(routes: Routes, limits: Limits, observe: Observe) -> CallService {
     let stack = ServiceBuilder::new()
         // First, so that it sees every call; it continues the trace of the gateway.
-        .layer(TraceLayer::new(&observe.meter, observe.methods, observe.random))
+        .layer(TraceLayer::new(Observe { access: AccessLog::off(), ..observe }))
+        // Before what could answer: the gateway writes the line of the call, with what is told here.
+        .layer(FactsLayer)
         // Before anything that could fail, and after what has to record the failure.
         .layer(PanicLayer)
         // The gateway hands the deadline of the client on; here it ends the work.

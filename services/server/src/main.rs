@@ -58,7 +58,7 @@ fn serve(args: &ServeArgs) -> Result<ExitCode, Failure> {
 
 /// The whole life of a server.
 async fn serve_until_signal(settings: Settings) -> Result<(), Failure> {
-    let telemetry = Telemetry::start(&settings.telemetry)?;
+    let telemetry = Telemetry::start(&settings.telemetry, rand::random)?;
     telemetry.install()?;
     let mut signals = Signals::take()?;
     let listeners = Listeners::bind(&settings).await?;
@@ -68,13 +68,22 @@ async fn serve_until_signal(settings: Settings) -> Result<(), Failure> {
 
     let meter = telemetry.meter();
     let owns_data = settings.server.roles.has(Role::Table);
-    let engine = owns_data.then(|| storage::open(&settings.storage, &meter)).transpose()?;
-    let deps = Deps { engine, clock: Arc::new(SystemClock), meter, random: rand::random };
+    let exemplars = telemetry.traces().exemplars;
+    let engine =
+        owns_data.then(|| storage::open(&settings.storage, &meter, exemplars)).transpose()?;
+    let deps = Deps {
+        engine,
+        clock: Arc::new(SystemClock),
+        meter,
+        traces: telemetry.traces(),
+        access: telemetry.access(),
+        random: rand::random,
+    };
     let mut node = compose(&settings, deps).await?;
     listeners.watches().for_each(|task| node.watch(task));
     let ready = format!("ready grpc={} admin={}\n", listeners.grpc()?, listeners.admin()?);
     let reload = node.reload.clone();
-    let running = Running::start(node, listeners, &settings, telemetry.registry());
+    let running = Running::start(node, listeners, &settings, telemetry.exposition());
     info!(roles = %settings.server.roles, "serving");
     print(&ready)?;
 

@@ -12,6 +12,7 @@ use tracing::info;
 use trestle_runtime::{
     admin::Admin,
     health::Health,
+    openmetrics::Exposition,
     serve::{self, Bounds, Drained},
     task::Task,
 };
@@ -81,7 +82,7 @@ impl Running {
         node: Node,
         listeners: Listeners,
         settings: &Settings,
-        metrics: prometheus::Registry,
+        metrics: Exposition,
     ) -> Self {
         let Listeners { grpc, grpc_encryption, admin, admin_encryption } = listeners;
         let tls = |encryption: Option<Encryption>| encryption.map(|encryption| encryption.tls());

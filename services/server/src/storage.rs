@@ -1,15 +1,13 @@
 //! Opens the store and makes its state visible.
 
-use std::{
-    sync::{Arc, Weak},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
-use opentelemetry::metrics::Meter;
+use opentelemetry::{KeyValue, metrics::Meter};
 use trestle_kv::{
-    Engine, EngineStats, FjallEngine, FjallOptions, MemoryEngine, OpenError, SyncPolicy,
+    Engine, EngineStats, FjallEngine, FjallOptions, GroupWrite, MemoryEngine, OpenError, SyncPolicy,
 };
 use trestle_service::{
+    exemplar::Exemplars,
     semconv::{self, Described},
     traced::TracedEngine,
 };
@@ -23,20 +21,26 @@ const ENGINE_DIR: &str = "kv";
 ///
 /// # Errors
 /// Every kind of [`OpenError`].
-pub fn open(settings: &StorageSettings, meter: &Meter) -> Result<Arc<dyn Engine>, OpenError> {
+pub fn open(
+    settings: &StorageSettings,
+    meter: &Meter,
+    exemplars: Exemplars,
+) -> Result<Arc<dyn Engine>, OpenError> {
     let engine: Arc<dyn Engine> = if settings.ephemeral {
         Arc::new(MemoryEngine::new())
     } else {
-        let engine = Arc::new(FjallEngine::open(options(settings))?);
-        observe_commits(meter, &engine);
+        let engine = Arc::new(FjallEngine::open(options(settings, meter))?);
+        observe_engine(meter, &engine);
         engine
     };
     observe_space(meter, &engine);
-    Ok(Arc::new(TracedEngine::new(engine, meter)))
+    Ok(Arc::new(TracedEngine::new(engine, meter, exemplars)))
 }
 
-fn options(settings: &StorageSettings) -> FjallOptions {
+fn options(settings: &StorageSettings, meter: &Meter) -> FjallOptions {
     let path = settings.data_dir.join(ENGINE_DIR);
+    let changes = semconv::GROUP_SIZE.of_counts(meter).bind(&[]);
+    let seconds = semconv::GROUP_DURATION.of_fractions(meter).bind(&[]);
     FjallOptions {
         durability: match settings.durability {
             Durability::Always => SyncPolicy::Always,
@@ -47,6 +51,10 @@ fn options(settings: &StorageSettings) -> FjallOptions {
         },
         cache_bytes: settings.cache_bytes,
         min_free_bytes: settings.min_free_bytes,
+        on_group: Arc::new(move |group: GroupWrite| {
+            changes.record(group.changes);
+            seconds.record(group.took.as_secs_f64());
+        }),
         ..FjallOptions::new(path, trestle_table::KEYSPACES.to_vec())
     }
 }
@@ -72,47 +80,76 @@ fn observe_space(meter: &Meter, engine: &Arc<dyn Engine>) {
     gauge(semconv::STORAGE_STOPPED, |engine| Some(u64::from(engine.status().stopped.is_some())));
 }
 
-fn observe_commits(meter: &Meter, engine: &Arc<FjallEngine>) {
-    let stats = |engine: &Weak<FjallEngine>| engine.upgrade().map(|engine| engine.stats());
-    let counter = |metric: Described, read: fn(&EngineStats) -> u64| {
-        let engine = Arc::downgrade(engine);
-        let _ = meter
-            .u64_observable_counter(metric.name)
-            .with_unit(metric.unit)
-            .with_description(metric.help)
-            .with_callback(move |observer| {
-                if let Some(stats) = stats(&engine) {
-                    observer.observe(read(&stats), &[]);
-                }
-            })
-            .build();
-    };
-    counter(semconv::COMMIT_GROUPS, |stats| stats.groups);
-    counter(semconv::COMMIT_CHANGES, |stats| stats.changes);
-    counter(semconv::COMMIT_BYTES, |stats| stats.bytes);
-    counter(semconv::COMMIT_SHED, |stats| stats.shed);
+fn observe_engine(meter: &Meter, engine: &Arc<FjallEngine>) {
+    let observed = Observed { meter, engine };
+    observed.gauge(semconv::COMMIT_QUEUE, |stats| stats.queue_depth);
+    observed.counter(semconv::COMMIT_BYTES, |stats| stats.bytes);
+    observed.counter(semconv::COMMIT_SHED, |stats| stats.shed);
+    observed.counter(semconv::STALLS, |stats| stats.stalls);
+    observed.seconds(semconv::STALL_SECONDS, |stats| stats.stall_time);
+    observed.gauge(semconv::CACHE_BYTES, |stats| stats.cache_bytes);
+    observed.cache();
+    observed.gauge(semconv::FLUSHES, |stats| stats.flushes_waiting);
+    observed.gauge(semconv::COMPACTIONS, |stats| stats.compactions_active);
+    observed.seconds(semconv::COMPACTION_SECONDS, |stats| stats.compaction_time);
+    observed.gauge(semconv::JOURNALS, |stats| stats.journals);
+}
 
-    let (queue, time) = (semconv::COMMIT_QUEUE, semconv::COMMIT_SECONDS);
-    let held = Arc::downgrade(engine);
-    let _ = meter
-        .u64_observable_gauge(queue.name)
-        .with_unit(queue.unit)
-        .with_description(queue.help)
-        .with_callback(move |observer| {
-            if let Some(stats) = stats(&held) {
-                observer.observe(stats.queue_depth, &[]);
+/// An engine whose numbers become metrics.
+struct Observed<'a> {
+    meter: &'a Meter,
+    engine: &'a Arc<FjallEngine>,
+}
+
+impl Observed<'_> {
+    fn stats(&self) -> impl Fn() -> Option<EngineStats> + Send + Sync + 'static {
+        let engine = Arc::downgrade(self.engine);
+        move || engine.upgrade().map(|engine| engine.stats())
+    }
+
+    fn gauge(&self, metric: Described, read: fn(&EngineStats) -> u64) {
+        let stats = self.stats();
+        let gauge = self.meter.u64_observable_gauge(metric.name).with_unit(metric.unit);
+        let gauge = gauge.with_description(metric.help).with_callback(move |observer| {
+            if let Some(stats) = stats() {
+                observer.observe(read(&stats), &[]);
             }
-        })
-        .build();
-    let held = Arc::downgrade(engine);
-    let _ = meter
-        .f64_observable_counter(time.name)
-        .with_unit(time.unit)
-        .with_description(time.help)
-        .with_callback(move |observer| {
-            if let Some(stats) = stats(&held) {
-                observer.observe(stats.write_time.as_secs_f64(), &[]);
+        });
+        let _ = gauge.build();
+    }
+
+    fn counter(&self, metric: Described, read: fn(&EngineStats) -> u64) {
+        let stats = self.stats();
+        let counter = self.meter.u64_observable_counter(metric.name).with_unit(metric.unit);
+        let counter = counter.with_description(metric.help).with_callback(move |observer| {
+            if let Some(stats) = stats() {
+                observer.observe(read(&stats), &[]);
             }
-        })
-        .build();
+        });
+        let _ = counter.build();
+    }
+
+    fn seconds(&self, metric: Described, read: fn(&EngineStats) -> Duration) {
+        let stats = self.stats();
+        let counter = self.meter.f64_observable_counter(metric.name).with_unit(metric.unit);
+        let counter = counter.with_description(metric.help).with_callback(move |observer| {
+            if let Some(stats) = stats() {
+                observer.observe(read(&stats).as_secs_f64(), &[]);
+            }
+        });
+        let _ = counter.build();
+    }
+
+    fn cache(&self) {
+        let (metric, stats) = (semconv::CACHE_BLOCKS, self.stats());
+        let counter = self.meter.u64_observable_counter(metric.name).with_unit(metric.unit);
+        let counter = counter.with_description(metric.help).with_callback(move |observer| {
+            if let Some(stats) = stats() {
+                let result = |result: &'static str| [KeyValue::new(semconv::CACHE_RESULT, result)];
+                observer.observe(stats.cache_hits, &result("hit"));
+                observer.observe(stats.cache_misses, &result("miss"));
+            }
+        });
+        let _ = counter.build();
+    }
 }

@@ -96,7 +96,8 @@ pub use crate::engine::{
 };
 pub use crate::error::{CommitError, EngineError};
 pub use crate::fjall::{
-    EngineStats, FjallEngine, FjallOptions, Keyspace, OpenError, SpaceProbe, SyncPolicy,
+    EngineStats, FjallEngine, FjallOptions, GroupObserver, GroupWrite, Keyspace, OpenError,
+    SpaceProbe, SyncPolicy,
 };
 pub use crate::memory::MemoryEngine;
 pub use crate::span::{Direction, Span, after_key, after_prefix};

@@ -5,11 +5,13 @@ use std::time::Duration;
 use axum::{
     Router,
     extract::State,
-    http::{StatusCode, header::CONTENT_TYPE},
+    http::{
+        HeaderMap, StatusCode,
+        header::{ACCEPT, CONTENT_TYPE},
+    },
     response::{IntoResponse, Response},
     routing::get,
 };
-use prometheus::{Encoder as _, Registry, TEXT_FORMAT, TextEncoder};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tonic::body::Body;
@@ -19,6 +21,7 @@ use trestle_service::layer::{CallService, Request};
 
 use crate::{
     health::Health,
+    openmetrics::Exposition,
     serve::{Bounds, Drained, serve},
     tls::Tls,
 };
@@ -39,7 +42,7 @@ pub struct Admin {
     /// The health of the process.
     pub health: Health,
     /// Its metrics.
-    pub metrics: Registry,
+    pub metrics: Exposition,
 }
 
 impl Admin {
@@ -66,10 +69,10 @@ impl Admin {
     }
 }
 
-async fn metrics(State(admin): State<Admin>) -> Response {
-    let mut text = Vec::new();
-    match TextEncoder::new().encode(&admin.metrics.gather(), &mut text) {
-        Ok(()) => ([(CONTENT_TYPE, TEXT_FORMAT)], text).into_response(),
+async fn metrics(State(admin): State<Admin>, headers: HeaderMap) -> Response {
+    let accept = headers.get(ACCEPT).and_then(|accept| accept.to_str().ok());
+    match admin.metrics.render(accept.unwrap_or_default()) {
+        Ok((kind, text)) => ([(CONTENT_TYPE, kind)], text).into_response(),
         Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()).into_response(),
     }
 }

@@ -7,6 +7,7 @@ pub mod admin;
 pub mod config;
 pub mod edge;
 pub mod health;
+pub mod openmetrics;
 pub mod serve;
 pub mod task;
 pub mod telemetry;

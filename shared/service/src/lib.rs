@@ -1,10 +1,14 @@
 //! What every service of Trestle is made of: names, limits, time, versions, failures, and the layers of a call.
 
+pub mod access;
 pub mod account;
 pub mod caller;
 pub mod clock;
 pub mod etag;
+pub mod exemplar;
+pub mod facts;
 pub mod fault;
+mod forward;
 pub mod layer;
 pub mod limits;
 pub mod name;

@@ -1,24 +1,97 @@
-//! The trace of a call across processes, as W3C `traceparent` headers.
+//! The trace of a call across processes, as W3C `traceparent` headers, and which traces are kept.
 
 use http::{HeaderMap, HeaderName, HeaderValue};
-use opentelemetry::propagation::{Extractor, Injector, TextMapPropagator as _};
+use opentelemetry::{
+    Context,
+    propagation::{Extractor, Injector, TextMapPropagator as _},
+    trace::{SpanContext, SpanId, TraceContextExt as _, TraceFlags, TraceId, TraceState},
+};
 use opentelemetry_sdk::propagation::TraceContextPropagator;
 use tracing::Span;
 use tracing_opentelemetry::OpenTelemetrySpanExt as _;
 
-/// Makes `span` a part of the trace that the headers name, if they name one.
-pub fn adopt(span: &Span, headers: &HeaderMap) {
-    if !headers.contains_key("traceparent") {
-        return;
+use crate::exemplar::Exemplars;
+
+const PARENT_HEADER: &str = "traceparent";
+
+/// Which traces a process keeps, and the examples it takes from them.
+#[derive(Debug, Clone, Default)]
+pub struct Traces {
+    /// Share of the traces that begin here and are kept, 0 to 1; none where no trace is sent
+    /// anywhere. What the caller decided counts first.
+    pub ratio: Option<f64>,
+    /// Where the examples go.
+    pub exemplars: Exemplars,
+}
+
+/// What becomes of the trace of a call.
+#[derive(Debug)]
+pub(crate) enum Tracing {
+    /// It is kept: the call has a span, under that of its caller if it named one.
+    Kept(Option<Context>),
+    /// It is not kept here. Logs name it all the same.
+    Named(Context),
+    /// There is none.
+    None,
+}
+
+impl Traces {
+    /// Decides about the call that `headers` belong to; `random` makes the decision where the
+    /// caller made none. What was decided goes into the headers, so that the next process decides
+    /// the same.
+    pub(crate) fn decide(&self, headers: &mut HeaderMap, random: fn() -> u128) -> Tracing {
+        let parent = extract(headers);
+        let kept = parent.as_ref().map(|parent| parent.span().span_context().is_sampled());
+        match (self.ratio, parent, kept) {
+            (Some(_), parent, Some(true)) => Tracing::Kept(parent),
+            (_, Some(parent), _) => Tracing::Named(parent),
+            (None, None, _) => Tracing::None,
+            (Some(ratio), None, _) => {
+                let drawn = random();
+                if is_drawn(drawn, ratio) {
+                    return Tracing::Kept(None);
+                }
+                let passed_over = passed_over(drawn, random());
+                inject_context(&passed_over, headers);
+                Tracing::Named(passed_over)
+            }
+        }
     }
-    let context = TraceContextPropagator::new().extract(&Reader(headers));
-    // Fails where spans are not exported; then there is no trace to be a part of.
-    let _ = span.set_parent(context);
+}
+
+/// Whether a random number falls into a share of all numbers.
+fn is_drawn(drawn: u128, ratio: f64) -> bool {
+    let drawn = u32::try_from(drawn >> 96).unwrap_or(u32::MAX);
+    f64::from(drawn) < ratio * (f64::from(u32::MAX) + 1.0)
+}
+
+/// A trace that nobody keeps.
+fn passed_over(trace: u128, span: u128) -> Context {
+    let trace = TraceId::from_bytes(trace.to_be_bytes());
+    let [.., a, b, c, d, e, f, g, h] = span.to_be_bytes();
+    let span = SpanId::from_bytes([a, b, c, d, e, f, g, h]);
+    let context = SpanContext::new(trace, span, TraceFlags::default(), true, TraceState::default());
+    Context::new().with_remote_span_context(context)
+}
+
+/// The trace that headers name, if they name one.
+fn extract(headers: &HeaderMap) -> Option<Context> {
+    if !headers.contains_key(PARENT_HEADER) {
+        return None;
+    }
+    // Out of nothing, not out of what this thread happens to work on.
+    let context =
+        TraceContextPropagator::new().extract_with_context(&Context::new(), &Reader(headers));
+    context.span().span_context().is_valid().then_some(context)
 }
 
 /// Names `span` in the headers as the parent of what the next process does.
 pub fn inject(span: &Span, headers: &mut HeaderMap) {
-    TraceContextPropagator::new().inject_context(&span.context(), &mut Writer(headers));
+    inject_context(&span.context(), headers);
+}
+
+fn inject_context(context: &Context, headers: &mut HeaderMap) {
+    TraceContextPropagator::new().inject_context(context, &mut Writer(headers));
 }
 
 struct Reader<'a>(&'a HeaderMap);
@@ -40,6 +113,85 @@ impl Injector for Writer<'_> {
         let name = HeaderName::from_bytes(key.as_bytes());
         if let (Ok(name), Ok(value)) = (name, HeaderValue::from_str(&value)) {
             self.0.insert(name, value);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SAMPLED: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+    const PASSED_OVER: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00";
+
+    fn headers(parent: Option<&'static str>) -> HeaderMap {
+        let parent = parent.map(|parent| {
+            (HeaderName::from_static(PARENT_HEADER), HeaderValue::from_static(parent))
+        });
+        HeaderMap::from_iter(parent)
+    }
+
+    fn traces(ratio: Option<f64>) -> Traces {
+        Traces { ratio, exemplars: Exemplars::default() }
+    }
+
+    /// A number in the middle of all numbers, whose end is no zero.
+    fn middle() -> u128 {
+        1 << 127 | 1
+    }
+
+    #[test]
+    fn what_the_caller_decided_counts_before_the_ratio() {
+        for ratio in [0.0, 1.0] {
+            let traces = traces(Some(ratio));
+            let kept = traces.decide(&mut headers(Some(SAMPLED)), middle);
+            assert!(matches!(kept, Tracing::Kept(Some(_))), "{kept:?}");
+            let passed_over = traces.decide(&mut headers(Some(PASSED_OVER)), middle);
+            assert!(matches!(passed_over, Tracing::Named(_)), "{passed_over:?}");
+        }
+    }
+
+    #[test]
+    fn a_trace_that_begins_here_is_drawn_by_the_ratio() {
+        let drawn = |ratio| traces(Some(ratio)).decide(&mut headers(None), middle);
+
+        assert!(matches!(drawn(1.0), Tracing::Kept(None)));
+        assert!(matches!(drawn(0.51), Tracing::Kept(None)));
+        assert!(matches!(drawn(0.5), Tracing::Named(_)));
+        assert!(matches!(drawn(0.0), Tracing::Named(_)));
+        assert!(is_drawn(u128::MAX, 1.0) && !is_drawn(0, 0.0));
+    }
+
+    #[test]
+    fn the_next_process_hears_that_a_trace_is_not_kept() {
+        let mut headers = headers(None);
+
+        traces(Some(0.0)).decide(&mut headers, middle);
+
+        let parent = headers[PARENT_HEADER].to_str().expect("text").to_owned();
+        assert!(parent.ends_with("-00"), "{parent}");
+        let next = traces(Some(1.0)).decide(&mut headers, middle);
+        assert!(matches!(next, Tracing::Named(_)), "{next:?}");
+    }
+
+    #[test]
+    fn without_an_exporter_a_call_has_no_span_but_the_name_of_its_trace() {
+        let named = traces(None).decide(&mut headers(Some(SAMPLED)), middle);
+        assert!(matches!(named, Tracing::Named(_)), "{named:?}");
+
+        let mut none = headers(None);
+        assert!(matches!(traces(None).decide(&mut none, middle), Tracing::None));
+        assert!(none.is_empty());
+    }
+
+    #[test]
+    fn a_malformed_parent_is_no_parent() {
+        for parent in
+            ["", "00", "00-0-0-01", "zz-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"]
+        {
+            let mut headers = headers(Some(parent));
+            let decided = traces(None).decide(&mut headers, middle);
+            assert!(matches!(decided, Tracing::None), "{parent}: {decided:?}");
         }
     }
 }

@@ -7,14 +7,17 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use opentelemetry::{
     KeyValue,
-    metrics::{Histogram, Meter},
+    metrics::{BoundHistogram, Histogram, Meter},
 };
-use tracing::{Instrument as _, debug_span, field::Empty};
+use tracing::{Instrument as _, Span as Traced, debug_span, field::Empty};
 use trestle_kv::{
     Change, CommitError, Engine, EngineError, EngineStatus, Scan, ScanLimit, Snapshot, Span,
 };
 
-use crate::semconv;
+use crate::{
+    exemplar::{Exemplars, Series},
+    semconv,
+};
 
 /// An engine whose work is recorded. Adds nothing else.
 #[derive(Clone)]
@@ -24,11 +27,10 @@ pub struct TracedEngine {
 }
 
 impl TracedEngine {
-    /// Records the work of `inner` into `meter`.
+    /// Records the work of `inner` into `meter`, with examples of it.
     #[must_use]
-    pub fn new(inner: Arc<dyn Engine>, meter: &Meter) -> Self {
-        let system = inner.status().name;
-        let records = Arc::new(Records { system, duration: semconv::db_duration(meter) });
+    pub fn new(inner: Arc<dyn Engine>, meter: &Meter, exemplars: Exemplars) -> Self {
+        let records = Arc::new(Records::new(inner.status().name, meter, exemplars));
         Self { inner, records }
     }
 }
@@ -54,7 +56,7 @@ impl Engine for TracedEngine {
             CommitError::Corrupt { .. } => "corrupt",
         };
         let work = self.inner.commit(change);
-        self.records.record("commit", work, outcome).await
+        self.records.record(Operation::Commit, work, |(), _| {}, outcome).await
     }
 
     fn status(&self) -> EngineStatus {
@@ -72,12 +74,15 @@ struct TracedSnapshot {
 impl Snapshot for TracedSnapshot {
     async fn get(&self, key: &[u8]) -> Result<Option<Bytes>, EngineError> {
         let work = self.inner.get(key);
-        self.records.record("get", work, read_outcome).await
+        self.records.record(Operation::Get, work, |_, _| {}, read_outcome).await
     }
 
     async fn scan(&self, span: &Span, limit: ScanLimit) -> Result<Scan, EngineError> {
         let work = self.inner.scan(span, limit);
-        self.records.record("scan", work, read_outcome).await
+        let rows = |scan: &Scan, span: &Traced| {
+            span.record(semconv::DB_ROWS, scan.entries.len());
+        };
+        self.records.record(Operation::Scan, work, rows, read_outcome).await
     }
 }
 
@@ -88,43 +93,98 @@ fn read_outcome(error: &EngineError) -> &'static str {
     }
 }
 
+/// The operations that are recorded, in the order of their metrics.
+#[derive(Debug, Clone, Copy)]
+enum Operation {
+    Get,
+    Scan,
+    Commit,
+}
+
+impl Operation {
+    const ALL: [Self; 3] = [Self::Get, Self::Scan, Self::Commit];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Get => "get",
+            Self::Scan => "scan",
+            Self::Commit => "commit",
+        }
+    }
+}
+
 struct Records {
     system: &'static str,
     duration: Histogram<f64>,
+    exemplars: Exemplars,
+    /// For operations that succeed, in the order of [`Operation::ALL`]: their labels are resolved
+    /// once.
+    succeeded: [(BoundHistogram<f64>, Arc<Series>); 3],
 }
 
 impl Records {
+    fn new(system: &'static str, meter: &Meter, exemplars: Exemplars) -> Self {
+        let duration = semconv::DB_DURATION.of_fractions(meter);
+        let succeeded = Operation::ALL.map(|operation| {
+            let labels = labels(system, operation, None);
+            let series = exemplars.series(&semconv::DB_DURATION, &labels);
+            (duration.bind(&labels), series)
+        });
+        Self { system, duration, exemplars, succeeded }
+    }
+
     async fn record<T, E>(
         &self,
-        operation: &'static str,
+        operation: Operation,
         work: impl Future<Output = Result<T, E>>,
+        describe: impl Fn(&T, &Traced),
         outcome: impl Fn(&E) -> &'static str,
     ) -> Result<T, E> {
         let span = debug_span!(
             target: semconv::SPAN_TARGET,
             "storage",
-            otel.name = operation,
+            otel.name = operation.name(),
             otel.kind = "client",
             otel.status_code = Empty,
             { semconv::DB_SYSTEM } = self.system,
-            { semconv::DB_OPERATION } = operation,
+            { semconv::DB_OPERATION } = operation.name(),
+            { semconv::DB_ROWS } = Empty,
             { semconv::ERROR_TYPE } = Empty,
         );
         let started = Instant::now();
         let result =
             if span.is_disabled() { work.await } else { work.instrument(span.clone()).await };
         let took = started.elapsed().as_secs_f64();
-        let operation = KeyValue::new(semconv::DB_OPERATION, operation);
         match &result {
-            Ok(_) => self.duration.record(took, &[operation]),
+            Ok(value) => {
+                if let Some((duration, exemplars)) = self.succeeded.get(operation as usize) {
+                    duration.record(took);
+                    exemplars.offer(took, &span);
+                }
+                describe(value, &span);
+            }
             Err(error) => {
                 let kind = outcome(error);
                 span.record(semconv::ERROR_TYPE, kind);
                 span.record("otel.status_code", "ERROR");
-                let kind = KeyValue::new(semconv::ERROR_TYPE, kind);
-                self.duration.record(took, &[operation, kind]);
+                let labels = labels(self.system, operation, Some(kind));
+                self.duration.record(took, &labels);
+                self.exemplars.series(&semconv::DB_DURATION, &labels).offer(took, &span);
             }
         }
         result
     }
+}
+
+fn labels(
+    system: &'static str,
+    operation: Operation,
+    error: Option<&'static str>,
+) -> Vec<KeyValue> {
+    let mut labels = vec![
+        KeyValue::new(semconv::DB_SYSTEM, system),
+        KeyValue::new(semconv::DB_OPERATION, operation.name()),
+    ];
+    labels.extend(error.map(|kind| KeyValue::new(semconv::ERROR_TYPE, kind)));
+    labels
 }

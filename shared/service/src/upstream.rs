@@ -28,13 +28,13 @@ use hyper_util::{
 };
 use tonic::{Status, body::Body};
 use tower::{Service, ServiceExt as _};
-use tracing::{Instrument as _, Span, debug_span};
+use tracing::Instrument as _;
 
 use crate::{
     caller::Caller,
     fault::{Fault, Reason},
+    forward::Forward,
     layer::{Answer, CallService, Request, Response, refusal, trailers},
-    propagation, semconv,
 };
 
 /// Longest wait for a connection.
@@ -147,15 +147,21 @@ impl Remote {
         *request.uri_mut() = Uri::from_parts(uri).expect("scheme, authority and path are there");
         *request.version_mut() = http::Version::HTTP_2;
 
-        let span = client_span(&request, shared.authority.host());
-        if !span.is_disabled() {
-            propagation::inject(&span, request.headers_mut());
-        }
+        let host = shared.authority.host();
+        let mut forward = Forward::start(&mut request, host, shared.authority.port_u16());
+        let span = forward.span.clone();
         let answer = connection.clone().oneshot(request);
         let answering = async move {
             Ok(match answer.await {
-                Ok(answer) => answer.map(|body| Body::new(Forwarded { body: Some(body) })),
-                Err(error) => refusal(failed(&error)),
+                Ok(mut answer) => {
+                    forward.answered(answer.headers_mut());
+                    answer.map(|body| Body::new(Forwarded { body: Some(body), forward }))
+                }
+                Err(error) => {
+                    let mut answer = refusal(failed(&error));
+                    forward.answered(answer.headers_mut());
+                    answer
+                }
             })
         };
         if span.is_disabled() { Box::pin(answering) } else { Box::pin(answering.instrument(span)) }
@@ -178,19 +184,6 @@ fn connection() -> Client<HttpConnector, Body> {
         .http2_keep_alive_while_idle(true)
         .set_host(false)
         .build(connector)
-}
-
-fn client_span(request: &Request, host: &str) -> Span {
-    let method = request.uri().path().trim_start_matches('/');
-    debug_span!(
-        target: semconv::SPAN_TARGET,
-        "forward",
-        otel.name = method,
-        otel.kind = "client",
-        { semconv::RPC_SYSTEM } = "grpc",
-        { semconv::RPC_METHOD } = method,
-        { semconv::SERVER_ADDRESS } = host,
-    )
 }
 
 fn unreachable() -> Fault {
@@ -228,6 +221,7 @@ fn was_never_sent(error: &ClientError) -> bool {
 /// of the call.
 struct Forwarded {
     body: Option<hyper::body::Incoming>,
+    forward: Forward,
 }
 
 impl http_body::Body for Forwarded {
@@ -238,15 +232,23 @@ impl http_body::Body for Forwarded {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
-        let Some(body) = &mut self.body else {
+        let Self { body, forward } = &mut *self;
+        let Some(incoming) = body else {
             return Poll::Ready(None);
         };
-        let frame = std::task::ready!(Pin::new(body).poll_frame(cx));
+        let frame = std::task::ready!(Pin::new(incoming).poll_frame(cx));
         Poll::Ready(match frame {
-            Some(Ok(frame)) => Some(Ok(frame)),
+            Some(Ok(mut frame)) => {
+                if let Some(trailers) = frame.trailers_mut() {
+                    forward.answered(trailers);
+                }
+                Some(Ok(frame))
+            }
             Some(Err(_broken)) => {
-                self.body = None;
-                Some(Ok(Frame::trailers(trailers(outcome_unknown()))))
+                *body = None;
+                let mut trailers = trailers(outcome_unknown());
+                forward.answered(&mut trailers);
+                Some(Ok(Frame::trailers(trailers)))
             }
             None => None,
         })

@@ -22,8 +22,10 @@ use trestle_kv::{Change, CommitError, Engine, EngineError, EngineStatus, MemoryE
 use trestle_proto::table::v1::{
     CreateTableRequest, ImportEntitiesRequest, table_service_client::TableServiceClient,
 };
-use trestle_runtime::config::Sources;
-use trestle_service::{clock::SystemClock, layer::CallService};
+use trestle_runtime::{config::Sources, openmetrics::Exposition};
+use trestle_service::{
+    access::AccessLog, clock::SystemClock, layer::CallService, propagation::Traces,
+};
 
 use crate::process::Serving;
 
@@ -65,6 +67,8 @@ async fn node_on(engine: Arc<dyn Engine>, variables: &[(&str, &str)]) -> Node {
         engine: Some(engine),
         clock: Arc::new(SystemClock),
         meter: SdkMeterProvider::builder().build().meter("test"),
+        traces: Traces::default(),
+        access: AccessLog::off(),
         random: || 7,
     };
     compose(&settings(variables), deps).await.unwrap()
@@ -115,7 +119,7 @@ async fn a_store_that_stops_takes_the_node_out_of_service() {
     let (health, routes) = (node.health.clone(), node.routes.clone());
     let settings = settings(&[]);
     let listeners = Listeners::bind(&settings).await.unwrap();
-    let running = Running::start(node, listeners, &settings, prometheus::Registry::new());
+    let running = Running::start(node, listeners, &settings, Exposition::default());
     let mut client = HealthClient::new(routes);
     let watched = HealthCheckRequest::default();
     let mut watch = client.watch(watched).await.unwrap().into_inner();

@@ -18,10 +18,11 @@ use fjall::PersistMode;
 use tokio::sync::mpsc;
 
 use super::group::{Group, Job, Outcome, answer};
-use super::guard::wait_for_compaction;
+use super::guard::{Passage, wait_for_compaction};
 use super::options::SyncPolicy;
 use super::recent::Recent;
 use super::shared::{Shared, Tree};
+use super::stats::GroupWrite;
 use crate::CommitError;
 
 /// Changes that may wait for the committer; more are turned away.
@@ -34,7 +35,7 @@ pub(super) const HEARTBEAT_KEY: [u8; 1] = [0];
 pub(super) struct Committer {
     shared: Arc<Shared>,
     /// Lets a group pass, or tells why not now.
-    gate: fn(&[Tree]) -> Result<(), CommitError>,
+    gate: fn(&[Tree]) -> Passage,
     beats: u64,
     /// Number of the last group.
     group: u64,
@@ -47,10 +48,7 @@ impl Committer {
     }
 
     #[cfg(test)]
-    pub(super) fn with_gate(
-        shared: Arc<Shared>,
-        gate: fn(&[Tree]) -> Result<(), CommitError>,
-    ) -> Self {
+    pub(super) fn with_gate(shared: Arc<Shared>, gate: fn(&[Tree]) -> Passage) -> Self {
         Self { gate, ..Self::new(shared) }
     }
 
@@ -67,7 +65,11 @@ impl Committer {
             answer(first.answer, Err(error));
             return;
         }
-        if let Err(error) = (self.gate)(&self.shared.trees) {
+        let gate = (self.gate)(&self.shared.trees);
+        if !gate.waited.is_zero() {
+            self.shared.counters.stalled(gate.waited);
+        }
+        if let Err(error) = gate.outcome {
             self.shed(first, &error, queue);
             return;
         }
@@ -128,7 +130,9 @@ impl Committer {
         self.shared.hidden.add(hides);
         let written = catch_unwind(AssertUnwindSafe(|| batch.commit()));
         let to_u64 = |number: usize| u64::try_from(number).unwrap_or(u64::MAX);
-        self.shared.counters.group(to_u64(writers), to_u64(bytes), started.elapsed());
+        let write = GroupWrite { changes: to_u64(writers), took: started.elapsed() };
+        self.shared.counters.group(write, to_u64(bytes));
+        (self.shared.on_group)(write);
         match written {
             Ok(Ok(())) => Outcome::Durable,
             // Checked before the journal is touched: a flush or a compaction failed earlier.

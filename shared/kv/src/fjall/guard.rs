@@ -80,12 +80,20 @@ fn reclaims(writes: &[Write]) -> bool {
     deletes && put_bytes <= removed_bytes.saturating_add(RECLAIM_PUT_BYTES_MAX)
 }
 
+/// How waiting for compaction ended.
+#[derive(Debug)]
+pub(super) struct Passage {
+    /// Zero where there was nothing to wait for.
+    pub(super) waited: Duration,
+    pub(super) outcome: Result<(), CommitError>,
+}
+
 /// Waits, within bounds, until compaction has caught up.
 #[expect(
     clippy::disallowed_methods,
     reason = "the commit thread is no async worker, and has nothing else to do meanwhile"
 )]
-pub(super) fn wait_for_compaction(trees: &[Tree]) -> Result<(), CommitError> {
+pub(super) fn wait_for_compaction(trees: &[Tree]) -> Passage {
     wait_until_calm(
         || {
             trees.iter().any(|tree| {
@@ -101,17 +109,17 @@ fn is_pressed(l0_runs: usize, sealed_memtables: usize) -> bool {
     l0_runs > L0_RUNS_MAX || sealed_memtables > SEALED_MEMTABLES_MAX
 }
 
-fn wait_until_calm(
-    pressed: impl Fn() -> bool,
-    mut sleep: impl FnMut(Duration),
-) -> Result<(), CommitError> {
+fn wait_until_calm(pressed: impl Fn() -> bool, mut sleep: impl FnMut(Duration)) -> Passage {
+    let mut waited = Duration::ZERO;
     for _ in 0..PRESSURE_POLLS_MAX {
         if !pressed() {
-            return Ok(());
+            return Passage { waited, outcome: Ok(()) };
         }
         sleep(PRESSURE_POLL);
+        waited += PRESSURE_POLL;
     }
-    Err(CommitError::Busy { reason: "compaction lags behind the writes".into() })
+    let outcome = Err(CommitError::Busy { reason: "compaction lags behind the writes".into() });
+    Passage { waited, outcome }
 }
 
 #[cfg(test)]
@@ -161,9 +169,11 @@ mod tests {
         let left = Cell::new(3);
         let pressed = || left.get() > 0;
 
-        let outcome = wait_until_calm(pressed, |_| left.set(left.get() - 1));
+        let passage = wait_until_calm(pressed, |_| left.set(left.get() - 1));
 
-        assert!(outcome.is_ok());
+        assert!(passage.outcome.is_ok());
+        assert_eq!(passage.waited, 3 * PRESSURE_POLL);
+        assert_eq!(wait_until_calm(pressed, |_| {}).waited, Duration::ZERO);
         assert_eq!(left.get(), 0);
     }
 
@@ -171,9 +181,10 @@ mod tests {
     fn waiting_is_bounded_and_ends_in_a_refusal_that_says_nothing_was_written() {
         let slept = Cell::new(Duration::ZERO);
 
-        let outcome = wait_until_calm(|| true, |time| slept.set(slept.get() + time));
+        let passage = wait_until_calm(|| true, |time| slept.set(slept.get() + time));
 
-        assert!(matches!(outcome, Err(CommitError::Busy { .. })));
+        assert_eq!(passage.waited, slept.get());
+        assert!(matches!(passage.outcome, Err(CommitError::Busy { .. })));
         assert_eq!(slept.get(), Duration::from_secs(2));
     }
 }

@@ -27,8 +27,8 @@ use std::thread::JoinHandle;
 use async_trait::async_trait;
 use tokio::sync::{Semaphore, mpsc, oneshot};
 
-pub use self::options::{FjallOptions, Keyspace, OpenError, SpaceProbe, SyncPolicy};
-pub use self::stats::EngineStats;
+pub use self::options::{FjallOptions, GroupObserver, Keyspace, OpenError, SpaceProbe, SyncPolicy};
+pub use self::stats::{EngineStats, GroupWrite};
 
 use self::committer::{Committer, QUEUE_MAX};
 use self::group::Job;
@@ -85,11 +85,29 @@ impl FjallEngine {
         Ok(engine)
     }
 
-    /// What the committer did so far.
+    /// What the engine did so far, and what it has to do.
     #[must_use]
     pub fn stats(&self) -> EngineStats {
+        let to_u64 = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
         let waiting = self.jobs.as_ref().map_or(0, |jobs| jobs.max_capacity() - jobs.capacity());
-        self.shared.counters.read(u64::try_from(waiting).unwrap_or(u64::MAX))
+        let database = &self.shared.database;
+        let (mut hits, mut misses) = (0, 0);
+        for tree in &self.shared.trees {
+            let blocks = tree.handle.metrics();
+            hits += blocks.block_load_cached_count();
+            misses += blocks.block_load_io_count();
+        }
+        EngineStats {
+            queue_depth: to_u64(waiting),
+            cache_bytes: database.cache_size(),
+            cache_hits: to_u64(hits),
+            cache_misses: to_u64(misses),
+            flushes_waiting: to_u64(database.outstanding_flushes()),
+            compactions_active: to_u64(database.active_compactions()),
+            compaction_time: database.time_compacting(),
+            journals: to_u64(database.journal_count()),
+            ..self.shared.counters.read()
+        }
     }
 }
 

@@ -57,6 +57,7 @@ pub(super) fn open(options: &FjallOptions) -> Result<Shared, OpenError> {
         path: path.clone(),
         durability: options.durability,
         space: SpaceGuard::new(options.min_free_bytes),
+        on_group: std::sync::Arc::clone(&options.on_group),
         lock,
     }))
 }

@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::stats::GroupWrite;
+
 /// A tree of its own on disk, for the keys whose first byte is in a range.
 ///
 /// Keyspaces are few and fixed: each costs up to five memtables of memory and holds back the
@@ -35,6 +37,9 @@ pub enum SyncPolicy {
 /// Tells how many bytes are free for data under a path.
 pub type SpaceProbe = Arc<dyn Fn(&Path) -> io::Result<u64> + Send + Sync>;
 
+/// Is told of every group that was written. Called on the commit thread, so it must be quick.
+pub type GroupObserver = Arc<dyn Fn(GroupWrite) + Send + Sync>;
+
 /// How to open a [`crate::FjallEngine`].
 ///
 /// Everything here may differ from one start to the next. What fjall stores with a keyspace when
@@ -57,6 +62,8 @@ pub struct FjallOptions {
     pub tick: Duration,
     /// Where free space is asked for. Default: the file system.
     pub space_probe: SpaceProbe,
+    /// Who is told of groups. Default: nobody.
+    pub on_group: GroupObserver,
 }
 
 impl FjallOptions {
@@ -70,6 +77,7 @@ impl FjallOptions {
             min_free_bytes: 512 * 1024 * 1024,
             tick: Duration::from_secs(1),
             space_probe: Arc::new(file_system_space),
+            on_group: Arc::new(|_| {}),
         }
     }
 }

@@ -12,7 +12,7 @@ use fjall::{Database, LsmError};
 
 use super::guard::SpaceGuard;
 use super::hidden::Hidden;
-use super::options::{Keyspace, SyncPolicy};
+use super::options::{GroupObserver, Keyspace, SyncPolicy};
 use super::stats::Counters;
 use crate::{CommitError, EngineError};
 
@@ -32,6 +32,7 @@ pub(super) struct Shared {
     pub(super) durability: SyncPolicy,
     pub(super) space: SpaceGuard,
     pub(super) counters: Counters,
+    pub(super) on_group: GroupObserver,
     pub(super) hidden: Hidden,
     /// Set by the housekeeper, taken by the committer.
     pub(super) heartbeat_due: AtomicBool,
@@ -48,6 +49,7 @@ pub(super) struct Parts {
     pub(super) path: PathBuf,
     pub(super) durability: SyncPolicy,
     pub(super) space: SpaceGuard,
+    pub(super) on_group: GroupObserver,
     pub(super) lock: File,
 }
 
@@ -70,6 +72,7 @@ impl Shared {
             durability: parts.durability,
             space: parts.space,
             counters: Counters::default(),
+            on_group: parts.on_group,
             heartbeat_due: AtomicBool::new(true),
             visible_group: AtomicU64::new(0),
             stopped: OnceLock::new(),

@@ -1,10 +1,9 @@
-//! Counters of the committer, for whoever exports metrics. They only ever grow, except the
-//! depth of the queue.
+//! Counters of the engine, for whoever exports metrics.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
-/// What the committer did since the engine was opened.
+/// What the engine did since it was opened, and what it has to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct EngineStats {
     /// Groups that were written.
@@ -23,6 +22,33 @@ pub struct EngineStats {
     pub shed: u64,
     /// Changes that wait for the committer now.
     pub queue_depth: u64,
+    /// Times that the committer waited for compaction.
+    pub stalls: u64,
+    /// How long it waited.
+    pub stall_time: Duration,
+    /// Bytes of blocks in the cache now.
+    pub cache_bytes: u64,
+    /// Blocks that reads found in the cache.
+    pub cache_hits: u64,
+    /// Blocks that reads had to fetch from disk.
+    pub cache_misses: u64,
+    /// Memtables that wait to be written as files now.
+    pub flushes_waiting: u64,
+    /// Compactions under way now.
+    pub compactions_active: u64,
+    /// Time spent compacting.
+    pub compaction_time: Duration,
+    /// Journal files now.
+    pub journals: u64,
+}
+
+/// A group that was written and synced, or failed to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct GroupWrite {
+    /// Changes that wrote something in it.
+    pub changes: u64,
+    /// Time that writing and syncing it took.
+    pub took: Duration,
 }
 
 #[derive(Debug, Default)]
@@ -34,11 +60,17 @@ pub(super) struct Counters {
     write_nanos: AtomicU64,
     write_nanos_max: AtomicU64,
     shed: AtomicU64,
+    stalls: AtomicU64,
+    stall_nanos: AtomicU64,
+}
+
+fn nanos(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
 impl Counters {
-    pub(super) fn group(&self, changes: u64, bytes: u64, took: Duration) {
-        let nanos = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
+    pub(super) fn group(&self, GroupWrite { changes, took }: GroupWrite, bytes: u64) {
+        let nanos = nanos(took);
         self.groups.fetch_add(1, Relaxed);
         self.changes.fetch_add(changes, Relaxed);
         self.group_changes_max.fetch_max(changes, Relaxed);
@@ -51,7 +83,13 @@ impl Counters {
         self.shed.fetch_add(1, Relaxed);
     }
 
-    pub(super) fn read(&self, queue_depth: u64) -> EngineStats {
+    pub(super) fn stalled(&self, time: Duration) {
+        self.stalls.fetch_add(1, Relaxed);
+        self.stall_nanos.fetch_add(nanos(time), Relaxed);
+    }
+
+    /// What was counted here; the rest is zero.
+    pub(super) fn read(&self) -> EngineStats {
         EngineStats {
             groups: self.groups.load(Relaxed),
             changes: self.changes.load(Relaxed),
@@ -60,7 +98,9 @@ impl Counters {
             write_time: Duration::from_nanos(self.write_nanos.load(Relaxed)),
             write_time_max: Duration::from_nanos(self.write_nanos_max.load(Relaxed)),
             shed: self.shed.load(Relaxed),
-            queue_depth,
+            stalls: self.stalls.load(Relaxed),
+            stall_time: Duration::from_nanos(self.stall_nanos.load(Relaxed)),
+            ..EngineStats::default()
         }
     }
 }

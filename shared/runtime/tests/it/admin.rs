@@ -7,7 +7,8 @@ use tokio::{
     net::TcpStream,
 };
 use tokio_util::sync::CancellationToken;
-use trestle_runtime::{admin::Admin, health::Health, serve::bind};
+use trestle_runtime::{admin::Admin, health::Health, openmetrics::Exposition, serve::bind};
+use trestle_service::exemplar::Exemplars;
 
 const TABLE: &str = "trestle.table.v1.TableService";
 
@@ -32,7 +33,8 @@ async fn probes_and_metrics_say_how_the_process_is() {
     let listener = bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
     let address = listener.local_addr().unwrap();
     let stop = CancellationToken::new();
-    let admin = Admin { health: health.clone(), metrics: registry };
+    let metrics = Exposition::new(registry, Exemplars::default());
+    let admin = Admin { health: health.clone(), metrics };
     let serving = tokio::spawn(admin.serve(listener, None, stop.clone()));
 
     let ready = get(address, "/readyz").await;

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use http::HeaderMap;
 
 pub use self::grant::{AccountGrant, Authority, KeyRange, Letters, PolicyRef, TableGrant};
-use crate::{fault::Fault, layer::Request, name::AccountName};
+use crate::{facts::Facts, fault::Fault, layer::Request, name::AccountName};
 
 /// The header that carries the account.
 pub const ACCOUNT_HEADER: &str = "trestle-account";
@@ -39,6 +39,7 @@ impl Caller {
     /// Puts the caller on a request, in place of what the client may have sent.
     pub fn insert(self: Arc<Self>, request: &mut Request) {
         remove(request.headers_mut());
+        Facts::of(request.extensions()).caller(&self);
         request.extensions_mut().insert(self);
     }
 

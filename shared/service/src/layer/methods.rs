@@ -12,8 +12,17 @@ const UNKNOWN: &str = "_OTHER";
 /// Labels of methods by path. Clones share them.
 #[derive(Debug, Clone)]
 pub struct Methods {
-    labels: Arc<HashMap<Box<str>, Arc<str>>>,
-    unknown: Arc<str>,
+    by_path: Arc<HashMap<Box<str>, Method>>,
+    unknown: Method,
+}
+
+/// A method as a label.
+#[derive(Debug, Clone)]
+pub struct Method {
+    /// Its place among the methods that are known; those that are not share the last one.
+    pub index: usize,
+    /// `package.Service/Method`, or `_OTHER`.
+    pub label: Arc<str>,
 }
 
 impl Methods {
@@ -22,23 +31,38 @@ impl Methods {
     /// # Errors
     /// Bytes that are no descriptor set.
     pub fn from_descriptors(encoded: &[u8]) -> Result<Self, prost::DecodeError> {
-        let mut labels = HashMap::new();
+        let mut by_path = HashMap::new();
         for file in FileDescriptorSet::decode(encoded)?.file {
             for service in &file.service {
                 for method in &service.method {
                     let (package, service) = (file.package(), service.name());
                     let label = format!("{package}.{service}/{}", method.name());
-                    labels.insert(format!("/{label}").into(), label.into());
+                    let (path, index) = (format!("/{label}").into(), by_path.len());
+                    by_path.entry(path).or_insert(Method { index, label: label.into() });
                 }
             }
         }
-        Ok(Self { labels: Arc::new(labels), unknown: UNKNOWN.into() })
+        let unknown = Method { index: by_path.len(), label: UNKNOWN.into() };
+        Ok(Self { by_path: Arc::new(by_path), unknown })
     }
 
-    /// The label of a path: `package.Service/Method`, or `_OTHER`.
+    /// The method of a path.
     #[must_use]
-    pub fn label(&self, path: &str) -> Arc<str> {
-        Arc::clone(self.labels.get(path).unwrap_or(&self.unknown))
+    pub fn of(&self, path: &str) -> Method {
+        self.by_path.get(path).unwrap_or(&self.unknown).clone()
+    }
+
+    /// Whether a method is among those that are known.
+    #[must_use]
+    pub fn knows(&self, method: &Method) -> bool {
+        method.index != self.unknown.index
+    }
+
+    /// Every label, in the order of the indices.
+    pub(super) fn labels(&self) -> impl Iterator<Item = &Arc<str>> {
+        let mut methods: Vec<_> = self.by_path.values().chain([&self.unknown]).collect();
+        methods.sort_by_key(|method| method.index);
+        methods.into_iter().map(|method| &method.label)
     }
 }
 
@@ -51,11 +75,15 @@ mod tests {
         let methods = Methods::from_descriptors(trestle_proto::FILE_DESCRIPTOR_SET)
             .expect("the build wrote the descriptors");
 
-        let known = methods.label("/trestle.table.v1.TableService/GetEntity");
-        let unknown = methods.label("/trestle.table.v1.TableService/Whatever");
+        let known = methods.of("/trestle.table.v1.TableService/GetEntity");
+        let unknown = methods.of("/trestle.table.v1.TableService/Whatever");
 
-        assert_eq!(&*known, "trestle.table.v1.TableService/GetEntity");
-        assert_eq!(&*unknown, "_OTHER");
+        assert_eq!(&*known.label, "trestle.table.v1.TableService/GetEntity");
+        assert_eq!(&*unknown.label, "_OTHER");
+        assert!(methods.knows(&known) && !methods.knows(&unknown));
+        let labels: Vec<_> = methods.labels().collect();
+        assert_eq!((labels[known.index], labels[unknown.index]), (&known.label, &unknown.label));
+        assert_eq!(unknown.index + 1, labels.len());
         assert!(Methods::from_descriptors(&[0xFF]).is_err());
     }
 }

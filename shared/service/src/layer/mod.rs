@@ -5,8 +5,11 @@
 //! below are ready at any time, so no layer queues.
 
 pub mod admission;
+mod call;
 pub mod caller;
 pub mod deadline;
+pub mod facts;
+mod instruments;
 pub mod message_size;
 pub mod methods;
 pub mod panic;
@@ -21,6 +24,7 @@ use http::{HeaderMap, HeaderValue};
 use tonic::{Code, Status, body::Body};
 use tower::util::BoxCloneSyncService;
 
+pub(crate) use self::instruments::code_name;
 use crate::fault::Fault;
 
 /// A gRPC call as HTTP.
@@ -35,9 +39,12 @@ pub type Answer = Pin<Box<dyn Future<Output = Result<Response, Infallible>> + Se
 /// Any service of calls, its type forgotten.
 pub type CallService = BoxCloneSyncService<Request, Response, Infallible>;
 
-/// The answer of a call that is refused.
+/// The answer of a call that is refused. Its extensions carry the reason, for the metrics.
 pub(crate) fn refusal(fault: Fault) -> Response {
-    Status::from(fault).into_http()
+    let reason = fault.reason;
+    let mut answer: Response = Status::from(fault).into_http();
+    answer.extensions_mut().insert(reason);
+    answer
 }
 
 /// The trailers of a call that fails after its answer began.

@@ -22,11 +22,16 @@ use tonic_types::StatusExt as _;
 use tower::{Layer, Service, ServiceExt as _, service_fn};
 
 use super::{
-    CallService, Request, Response, admission::AdmissionLayer, caller::CallerLayer,
-    deadline::DeadlineLayer, message_size::MessageSizeLayer, methods::Methods, panic::PanicLayer,
-    trace::TraceLayer,
+    CallService, Request, Response,
+    admission::AdmissionLayer,
+    caller::CallerLayer,
+    deadline::DeadlineLayer,
+    message_size::MessageSizeLayer,
+    methods::Methods,
+    panic::PanicLayer,
+    trace::{Observe, TraceLayer},
 };
-use crate::{caller::Caller, name::AccountName};
+use crate::{access::AccessLog, caller::Caller, name::AccountName, propagation::Traces};
 
 type Frames = Result<Frame<Bytes>, Status>;
 
@@ -285,8 +290,14 @@ fn tracing_layer() -> (TraceLayer, prometheus::Registry, SdkMeterProvider) {
     let meters = SdkMeterProvider::builder().with_reader(reader).build();
     let methods = Methods::from_descriptors(trestle_proto::FILE_DESCRIPTOR_SET);
     let methods = methods.expect("descriptors");
-    let layer = TraceLayer::new(&meters.meter("test"), methods, || 7);
-    (layer, registry, meters)
+    let observe = Observe {
+        meter: meters.meter("test"),
+        traces: Traces::default(),
+        methods,
+        random: || 7,
+        access: AccessLog::off(),
+    };
+    (TraceLayer::new(observe), registry, meters)
 }
 
 #[tokio::test]

@@ -1,36 +1,63 @@
-//! Makes each call visible: a span in the caller's trace, a request id, a duration, and a log line
-//! when the server is at fault.
+//! Makes each call visible: a span in the caller's trace, a request id, metrics, a line in the
+//! access log, and a log line when the server is at fault.
 //!
-//! Spans exist only when something collects them; without, this layer costs a timestamp, an id and
-//! one histogram entry. It is the outermost layer, so what it records is what the client sees.
+//! Spans exist only for traces that are kept; without, this layer costs a timestamp, an id, and an
+//! entry in each of four metrics. It is the outermost layer, so what it records is what the client
+//! sees.
 
 use std::{
     convert::Infallible,
     pin::Pin,
     sync::Arc,
     task::{Context, Poll},
-    time::Instant,
 };
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderName, HeaderValue};
+use http::{HeaderName, HeaderValue};
 use http_body::{Frame, SizeHint};
 use opentelemetry::{
-    KeyValue,
-    metrics::{Histogram, Meter, UpDownCounter},
+    context::FutureExt as _,
+    metrics::{BoundHistogram, Meter},
 };
-use tonic::{Code, Status, body::Body};
+use tonic::{Status, body::Body};
 use tower::{Layer, Service};
-use tracing::{Instrument as _, Span, debug_span, field::Empty, warn};
+use tracing::{Instrument as _, Span, debug_span, field::Empty};
+use tracing_opentelemetry::OpenTelemetrySpanExt as _;
 use uuid::Uuid;
 
-use super::{Answer, Request, Response, code_of, methods::Methods};
-use crate::{propagation, semconv};
+use super::{
+    Answer, Request, Response,
+    call::{Call, Place, Trail},
+    instruments::Instruments,
+    methods::{Method, Methods},
+};
+use crate::{
+    access::AccessLog,
+    fault::{Reason, quoted},
+    peer::Peer,
+    propagation::{Traces, Tracing},
+    semconv,
+};
 
 /// The header of a request id, on requests and answers.
 pub const REQUEST_ID_HEADER: HeaderName = HeaderName::from_static("x-request-id");
 /// Longest request id that is taken from a client, in bytes.
 const REQUEST_ID_BYTES_MAX: usize = 128;
+
+/// What calls are recorded into.
+#[derive(Debug, Clone)]
+pub struct Observe {
+    /// Where metrics go.
+    pub meter: Meter,
+    /// Which traces are kept.
+    pub traces: Traces,
+    /// The known methods, as labels.
+    pub methods: Methods,
+    /// Makes request ids, and draws the traces that are kept.
+    pub random: fn() -> u128,
+    /// Who writes the line of each call.
+    pub access: AccessLog,
+}
 
 /// Makes calls visible.
 #[derive(Debug, Clone)]
@@ -39,24 +66,21 @@ pub struct TraceLayer {
 }
 
 #[derive(Debug)]
-struct Shared {
+pub(super) struct Shared {
+    pub(super) instruments: Instruments,
+    pub(super) access: AccessLog,
     methods: Methods,
-    duration: Histogram<f64>,
-    active: UpDownCounter<i64>,
+    traces: Traces,
     random: fn() -> u128,
 }
 
 impl TraceLayer {
-    /// Records into `meter`, with labels out of `methods`; `random` makes request ids.
+    /// Records what goes through it.
     #[must_use]
-    pub fn new(meter: &Meter, methods: Methods, random: fn() -> u128) -> Self {
-        let shared = Shared {
-            methods,
-            duration: semconv::call_duration(meter),
-            active: semconv::active_calls(meter),
-            random,
-        };
-        Self { shared: Arc::new(shared) }
+    pub fn new(observe: Observe) -> Self {
+        let Observe { meter, traces, methods, random, access } = observe;
+        let instruments = Instruments::new(&meter, &methods, traces.exemplars.clone());
+        Self { shared: Arc::new(Shared { instruments, access, methods, traces, random }) }
     }
 }
 
@@ -90,18 +114,43 @@ where
     }
 
     fn call(&mut self, mut request: Request) -> Answer {
-        let id = request_id(&mut request, self.shared.random);
-        let method = self.shared.methods.label(request.uri().path());
-        let span = server_span(&request, &method, &id);
-        let answer = span.in_scope(|| self.inner.call(request));
-        let mut call = Call::start(Arc::clone(&self.shared), method, id.clone(), span.clone());
+        let shared = &self.shared;
+        let id = request_id(&mut request, shared.random);
+        let method = shared.methods.of(request.uri().path());
+        let place = match shared.traces.decide(request.headers_mut(), shared.random) {
+            Tracing::None => Place::Nowhere,
+            Tracing::Named(context) => Place::Named(context),
+            Tracing::Kept(parent) => {
+                let span = server_span(&request, &method, shared.methods.knows(&method), &id);
+                if let Some(parent) = parent {
+                    // Fails where no subscriber takes spans; then there is no trace to be a part of.
+                    let _ = span.set_parent(parent);
+                }
+                // For the span of the call to another process.
+                request.extensions_mut().insert(method.clone());
+                Place::Span(span)
+            }
+        };
+        let trail = Trail::of(&mut request, &shared.access);
+        if let Some(size) = shared.instruments.request_size(&method) {
+            request = request.map(|body| Body::new(Counted { body, bytes: 0, size }));
+        }
+        let mut call = Call::start(Arc::clone(shared), method, id, place.clone(), trail);
+        let answer = place.within(|| self.inner.call(request));
         let answering = async move {
             let mut answer = answer.await?;
-            answer.headers_mut().insert(REQUEST_ID_HEADER, id);
+            answer.headers_mut().insert(REQUEST_ID_HEADER, call.id.clone());
             call.ended_by(answer.headers());
+            if let Some(reason) = answer.extensions().get::<Reason>() {
+                call.refused(*reason);
+            }
             Ok(answer.map(|body| Body::new(Traced { body, call })))
         };
-        if span.is_disabled() { Box::pin(answering) } else { Box::pin(answering.instrument(span)) }
+        match place {
+            Place::Nowhere => Box::pin(answering),
+            Place::Named(context) => Box::pin(answering.with_context(context)),
+            Place::Span(span) => Box::pin(answering.instrument(span)),
+        }
     }
 }
 
@@ -123,108 +172,67 @@ fn request_id(request: &mut Request, random: fn() -> u128) -> HeaderValue {
     id
 }
 
-fn server_span(request: &Request, method: &str, id: &HeaderValue) -> Span {
-    let span = debug_span!(
+fn server_span(request: &Request, method: &Method, is_known: bool, id: &HeaderValue) -> Span {
+    let label = &*method.label;
+    let peer = request.extensions().get::<Peer>();
+    let address = peer.map(|peer| tracing::field::display(peer.ip()));
+    let port = peer.map(|peer| peer.address.port());
+    let path = request.uri().path().trim_start_matches('/');
+    let original = (!is_known).then(|| quoted(path).into_owned());
+    debug_span!(
         target: semconv::SPAN_TARGET,
         parent: None,
-        "call",
-        otel.name = method,
+        semconv::SERVER_SPAN,
+        otel.name = label,
         otel.kind = "server",
         otel.status_code = Empty,
-        { semconv::RPC_SYSTEM } = "grpc",
-        { semconv::RPC_METHOD } = method,
+        { semconv::RPC_SYSTEM } = semconv::GRPC,
+        { semconv::RPC_METHOD } = label,
+        { semconv::RPC_METHOD_ORIGINAL } = original,
         { semconv::RPC_STATUS } = Empty,
+        { semconv::ERROR_TYPE } = Empty,
         { semconv::REQUEST_ID } = id.to_str().unwrap_or_default(),
-    );
-    if !span.is_disabled() {
-        propagation::adopt(&span, request.headers());
-    }
-    span
+        { semconv::PEER_ADDRESS } = address,
+        { semconv::PEER_PORT } = port,
+    )
 }
 
-/// A call from its start to its end, recorded when it is dropped.
-struct Call {
-    shared: Arc<Shared>,
-    method: Arc<str>,
-    id: HeaderValue,
-    span: Span,
-    started: Instant,
-    /// The code that ended it; none means that the client went away.
-    code: Option<Code>,
-    /// The text of the failure, for the log.
-    message: Option<HeaderValue>,
+/// The body of a request, whose bytes are recorded when it is dropped.
+struct Counted {
+    body: Body,
+    bytes: u64,
+    size: BoundHistogram<u64>,
 }
 
-impl Call {
-    fn start(shared: Arc<Shared>, method: Arc<str>, id: HeaderValue, span: Span) -> Self {
-        shared.active.add(1, &[]);
-        Self { shared, method, id, span, started: Instant::now(), code: None, message: None }
-    }
-
-    /// Notes how the call ended, where these headers or trailers say so.
-    fn ended_by(&mut self, headers: &HeaderMap) {
-        if let Some(code) = code_of(headers) {
-            self.code = Some(code);
-            self.message = headers.get(Status::GRPC_MESSAGE).cloned();
-        }
-    }
-}
-
-impl Drop for Call {
+impl Drop for Counted {
     fn drop(&mut self) {
-        let code = self.code.unwrap_or(Code::Cancelled);
-        let name = code_name(code);
-        self.shared.active.add(-1, &[]);
-        let labels = [
-            KeyValue::new(semconv::RPC_SYSTEM, "grpc"),
-            KeyValue::new(semconv::RPC_METHOD, Arc::clone(&self.method)),
-            KeyValue::new(semconv::RPC_STATUS, name),
-        ];
-        let took = self.started.elapsed();
-        self.shared.duration.record(took.as_secs_f64(), &labels);
-        self.span.record(semconv::RPC_STATUS, name);
-        if is_servers_fault(code) {
-            self.span.record("otel.status_code", "ERROR");
-            let message = self.message.as_ref().map(HeaderValue::as_bytes);
-            let message = String::from_utf8_lossy(message.unwrap_or_default());
-            let id = self.id.to_str().unwrap_or_default();
-            let (method, took_us) = (&*self.method, took.as_micros());
-            let span = self.span.enter();
-            warn!(request_id = id, method, code = name, took_us, %message, "call failed");
-            drop(span);
-        }
+        self.size.record(self.bytes);
     }
 }
 
-/// Whether a code says that the server, not the client, has to do something about it.
-fn is_servers_fault(code: Code) -> bool {
-    matches!(code, Code::Unknown | Code::Internal | Code::Unavailable | Code::DataLoss)
-}
+impl http_body::Body for Counted {
+    type Data = Bytes;
+    type Error = Status;
 
-/// The name of a code as telemetry writes it.
-fn code_name(code: Code) -> &'static str {
-    match code {
-        Code::Ok => "OK",
-        Code::Cancelled => "CANCELLED",
-        Code::Unknown => "UNKNOWN",
-        Code::InvalidArgument => "INVALID_ARGUMENT",
-        Code::DeadlineExceeded => "DEADLINE_EXCEEDED",
-        Code::NotFound => "NOT_FOUND",
-        Code::AlreadyExists => "ALREADY_EXISTS",
-        Code::PermissionDenied => "PERMISSION_DENIED",
-        Code::ResourceExhausted => "RESOURCE_EXHAUSTED",
-        Code::FailedPrecondition => "FAILED_PRECONDITION",
-        Code::Aborted => "ABORTED",
-        Code::OutOfRange => "OUT_OF_RANGE",
-        Code::Unimplemented => "UNIMPLEMENTED",
-        Code::Internal => "INTERNAL",
-        Code::Unavailable => "UNAVAILABLE",
-        Code::DataLoss => "DATA_LOSS",
-        Code::Unauthenticated => "UNAUTHENTICATED",
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
+        let frame = std::task::ready!(Pin::new(&mut self.body).poll_frame(cx));
+        self.bytes += data_bytes(&frame);
+        Poll::Ready(frame)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
     }
 }
 
-/// A body that keeps its call open, and its work inside the span.
+/// A body that keeps its call open, and its work inside the trace.
 struct Traced {
     body: Body,
     call: Call,
@@ -238,18 +246,17 @@ impl http_body::Body for Traced {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
-        let this = &mut *self;
-        let frame = {
-            let _inside = this.call.span.enter();
-            std::task::ready!(Pin::new(&mut this.body).poll_frame(cx))
-        };
+        let Self { body, call } = &mut *self;
+        let polled = call.place.within(|| Pin::new(body).poll_frame(cx));
+        let frame = std::task::ready!(polled);
+        call.sent(data_bytes(&frame));
         match &frame {
             Some(Ok(frame)) => {
                 if let Some(trailers) = frame.trailers_ref() {
-                    this.call.ended_by(trailers);
+                    call.ended_by(trailers);
                 }
             }
-            Some(Err(status)) => this.call.code = Some(status.code()),
+            Some(Err(status)) => call.broken_by(status),
             None => {}
         }
         Poll::Ready(frame)
@@ -262,4 +269,9 @@ impl http_body::Body for Traced {
     fn size_hint(&self) -> SizeHint {
         self.body.size_hint()
     }
+}
+
+fn data_bytes(frame: &Option<Result<Frame<Bytes>, Status>>) -> u64 {
+    let data = frame.as_ref().and_then(|frame| frame.as_ref().ok()?.data_ref());
+    data.map_or(0, |data| data.len() as u64)
 }

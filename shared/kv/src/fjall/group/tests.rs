@@ -3,6 +3,7 @@
 use super::*;
 use crate::Keyspace;
 use crate::fjall::committer::{Committer, HEARTBEAT_KEY};
+use crate::fjall::guard::Passage;
 use crate::fjall::open::open;
 use crate::fjall::options::FjallOptions;
 
@@ -151,8 +152,10 @@ fn a_heartbeat_goes_with_the_next_group_to_every_keyspace_and_once_a_tick() {
 fn changes_that_do_not_pass_the_gate_are_turned_away_together_and_write_nothing() {
     let directory = tempfile::tempdir().unwrap();
     let shared = Arc::new(shared(&directory));
-    let closed = |_: &[crate::fjall::shared::Tree]| -> Result<(), CommitError> {
-        Err(CommitError::Unavailable { reason: "busy".into() })
+    let waited = std::time::Duration::from_secs(2);
+    let closed = |_: &[crate::fjall::shared::Tree]| Passage {
+        waited: std::time::Duration::from_secs(2),
+        outcome: Err(CommitError::Unavailable { reason: "busy".into() }),
     };
     let (queue, jobs) = tokio::sync::mpsc::channel(8);
     let mut waiters = Vec::new();
@@ -169,7 +172,8 @@ fn changes_that_do_not_pass_the_gate_are_turned_away_together_and_write_nothing(
         let outcome = waiter.blocking_recv().unwrap();
         assert!(matches!(outcome, Err(CommitError::Unavailable { .. })), "{outcome:?}");
     }
-    assert_eq!(shared.counters.read(0).shed, 3);
+    let counted = shared.counters.read();
+    assert_eq!((counted.shed, counted.stalls, counted.stall_time), (3, 1, waited));
     assert_eq!(shared.newest(&key("a")).unwrap(), None);
 }
 
@@ -177,7 +181,7 @@ fn changes_that_do_not_pass_the_gate_are_turned_away_together_and_write_nothing(
 fn a_commit_thread_that_panics_stops_the_engine() {
     let directory = tempfile::tempdir().unwrap();
     let shared = Arc::new(shared(&directory));
-    let broken = |_: &[crate::fjall::shared::Tree]| -> Result<(), CommitError> {
+    let broken = |_: &[crate::fjall::shared::Tree]| -> Passage {
         unreachable!("this panic is part of the test")
     };
     let (queue, jobs) = tokio::sync::mpsc::channel(8);

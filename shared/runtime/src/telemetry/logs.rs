@@ -1,0 +1,180 @@
+//! Log lines: where they go, and how they name the trace that they belong to.
+
+use std::{
+    fmt,
+    fs::OpenOptions,
+    io::{self, BufWriter, IsTerminal as _, Write},
+    path::Path,
+};
+
+use opentelemetry::trace::{SpanContext, TraceContextExt as _};
+use tracing::{Event, Subscriber};
+use tracing_appender::non_blocking::{ErrorCounter, NonBlocking, NonBlockingBuilder, WorkerGuard};
+use tracing_subscriber::{
+    EnvFilter, Layer, Registry,
+    filter::Targets,
+    fmt::{
+        FmtContext, FormatEvent, FormatFields,
+        format::{DefaultFields, Format, JsonFields, Writer},
+        layer,
+    },
+    registry::LookupSpan,
+};
+use trestle_service::semconv;
+
+use super::settings::{AccessOutput, LogFormat, TelemetrySettings};
+
+/// Lines of the access log that may wait for their output; more are lost, and counted.
+const ACCESS_LINES_MAX: usize = 16 * 1024;
+
+/// Something that takes what happens in the process.
+pub(super) type Receiver = Box<dyn Layer<Registry> + Send + Sync>;
+
+/// The log on standard error. The access log is no part of it.
+pub(super) fn lines(settings: &TelemetrySettings, filter: EnvFilter) -> Receiver {
+    match settings.log_format {
+        LogFormat::Text => {
+            let form = Format::default().with_ansi(io::stderr().is_terminal());
+            let lines = layer().with_writer(io::stderr);
+            lines.event_format(InTrace { form, splice: after_text }).with_filter(filter).boxed()
+        }
+        LogFormat::Json => {
+            let form = Format::default().json();
+            let lines = layer().fmt_fields(JsonFields::new()).with_writer(io::stderr);
+            lines.event_format(InTrace { form, splice: into_json }).with_filter(filter).boxed()
+        }
+    }
+}
+
+/// The access log, and what has to live as long as it: dropping it writes the last lines.
+pub(super) struct Access {
+    pub(super) receiver: Receiver,
+    pub(super) lost: ErrorCounter,
+    pub(super) guard: WorkerGuard,
+}
+
+/// Opens the access log, if there is to be one.
+///
+/// # Errors
+/// A file that cannot be opened.
+pub(super) fn access(settings: &TelemetrySettings) -> io::Result<Option<Access>> {
+    let (writer, guard) = match &settings.access_log {
+        AccessOutput::Off => return Ok(None),
+        AccessOutput::Stderr => in_background(io::stderr()),
+        AccessOutput::File(path) => in_background(append(path)?),
+    };
+    let lost = writer.error_counter();
+    let filter = Targets::new().with_target(semconv::ACCESS_TARGET, tracing::Level::INFO);
+    let receiver = match settings.log_format {
+        LogFormat::Text => {
+            let form = Format::default().with_ansi(false).with_level(false);
+            let lines = layer().fmt_fields(DefaultFields::new()).with_writer(writer);
+            lines.event_format(InTrace { form, splice: after_text }).with_filter(filter).boxed()
+        }
+        LogFormat::Json => {
+            let form = Format::default().json().flatten_event(true).with_level(false);
+            let form = form.with_span_list(false).with_current_span(false);
+            let lines = layer().fmt_fields(JsonFields::new()).with_writer(writer);
+            lines.event_format(InTrace { form, splice: into_json }).with_filter(filter).boxed()
+        }
+    };
+    Ok(Some(Access { receiver, lost, guard }))
+}
+
+fn append(path: &Path) -> io::Result<std::fs::File> {
+    let opened = OpenOptions::new().create(true).append(true).open(path);
+    opened.map_err(|error| {
+        let path = path.display();
+        io::Error::new(error.kind(), format!("telemetry.access_log: path=`{path}`, {error}"))
+    })
+}
+
+/// A thread writes, so that a slow output never holds up a call, and as many lines at a time as
+/// there are.
+fn in_background(output: impl Write + Send + 'static) -> (NonBlocking, WorkerGuard) {
+    let builder = NonBlockingBuilder::default().buffered_lines_limit(ACCESS_LINES_MAX).lossy(true);
+    builder.thread_name("access-log").finish(BufWriter::new(output))
+}
+
+/// Lines that name the trace in which they were written, if they were written in one.
+struct InTrace<F> {
+    form: F,
+    splice: fn(&mut String, &SpanContext),
+}
+
+impl<S, N, F> FormatEvent<S, N> for InTrace<F>
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+    N: for<'a> FormatFields<'a> + 'static,
+    F: FormatEvent<S, N>,
+{
+    fn format_event(
+        &self,
+        ctx: &FmtContext<'_, S, N>,
+        mut writer: Writer<'_>,
+        event: &Event<'_>,
+    ) -> fmt::Result {
+        let place = opentelemetry::Context::map_current(|context| {
+            let span = context.span();
+            let place = span.span_context();
+            place.is_valid().then(|| place.clone())
+        });
+        let Some(place) = place else {
+            return self.form.format_event(ctx, writer, event);
+        };
+        let mut line = String::new();
+        self.form.format_event(ctx, Writer::new(&mut line), event)?;
+        (self.splice)(&mut line, &place);
+        writer.write_str(&line)
+    }
+}
+
+fn after_text(line: &mut String, place: &SpanContext) {
+    let end = line.trim_end_matches('\n').len();
+    let (trace, span) = (place.trace_id(), place.span_id());
+    line.insert_str(end, &format!(" {}={trace} {}={span}", semconv::TRACE_ID, semconv::SPAN_ID));
+}
+
+fn into_json(line: &mut String, place: &SpanContext) {
+    let (trace, span) = (place.trace_id(), place.span_id());
+    let names = (semconv::TRACE_ID, semconv::SPAN_ID);
+    let ids = format!("{:?}:\"{trace}\",{:?}:\"{span}\",", names.0, names.1);
+    // Every line is an object with members, so these may go first.
+    line.insert_str(usize::from(line.starts_with('{')), &ids);
+}
+
+#[cfg(test)]
+mod tests {
+    use opentelemetry::trace::{SpanId, TraceFlags, TraceId, TraceState};
+
+    use super::*;
+
+    fn place() -> SpanContext {
+        let (trace, span) = (TraceId::from_bytes([0xAB; 16]), SpanId::from_bytes([0xCD; 8]));
+        SpanContext::new(trace, span, TraceFlags::SAMPLED, false, TraceState::default())
+    }
+
+    #[test]
+    fn a_line_of_text_ends_with_its_trace() {
+        let mut line = "INFO something happened what=`1`\n".to_owned();
+
+        after_text(&mut line, &place());
+
+        let (trace, span) = ("ab".repeat(16), "cd".repeat(8));
+        let expected =
+            format!("INFO something happened what=`1` trace_id={trace} span_id={span}\n");
+        assert_eq!(line, expected);
+    }
+
+    #[test]
+    fn a_line_of_json_has_its_trace_as_members() {
+        let mut line = "{\"level\":\"INFO\"}\n".to_owned();
+
+        into_json(&mut line, &place());
+
+        let (trace, span) = ("ab".repeat(16), "cd".repeat(8));
+        let expected =
+            format!("{{\"trace_id\":\"{trace}\",\"span_id\":\"{span}\",\"level\":\"INFO\"}}\n");
+        assert_eq!(line, expected);
+    }
+}

@@ -1,0 +1,147 @@
+//! What an operator chooses about logs, traces and metrics.
+
+use std::{path::PathBuf, str::FromStr};
+
+use serde::{Deserialize, Serialize};
+use tracing_subscriber::EnvFilter;
+
+/// The section `telemetry`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TelemetrySettings {
+    /// What is logged, as `level` or `target=level`, separated by commas. Default: `info`.
+    pub log_filter: String,
+    /// Form of the log on standard error, and of the access log: `text` or `json`. Default: `text`.
+    pub log_format: LogFormat,
+    /// Where a line about each call goes: `off`, `stderr`, or the path of a file that is appended
+    /// to. A gateway writes it. Default: `off`, since a line costs about as much as a tenth of a
+    /// cached read.
+    pub access_log: AccessOutput,
+    /// How the access log shows keys of entities: `hashed` or `clear`. Default: `hashed`.
+    pub access_log_keys: AccessKeys,
+    /// A file whose content salts the hashes, so that they are the same after a restart and in all
+    /// processes; at least 16 bytes. Default: a random salt for each start.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub access_log_salt_file: Option<PathBuf>,
+    /// Whether metrics are kept. Default: yes.
+    pub metrics: bool,
+    /// Where traces, metrics and logs are sent by OTLP over gRPC, such as `http://collector:4317`.
+    /// Default: the variable `OTEL_EXPORTER_OTLP_ENDPOINT`; without it they are not sent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub otlp_endpoint: Option<String>,
+    /// Share of the traces that begin here and are sent, 0 to 1; others follow their caller.
+    /// Default: 1.
+    pub trace_sample_ratio: f64,
+    /// How often metrics are sent, in seconds, at least 1. Default: 60.
+    pub metrics_every_seconds: u64,
+    /// Name of the process in telemetry. Default: the variable `OTEL_SERVICE_NAME`, or `trestle`.
+    pub service_name: String,
+}
+
+/// The form of log lines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LogFormat {
+    /// For people.
+    Text,
+    /// One object a line, for programs.
+    Json,
+}
+
+/// Where the access log goes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub enum AccessOutput {
+    /// Nowhere.
+    Off,
+    /// To standard error.
+    Stderr,
+    /// To the end of a file.
+    File(PathBuf),
+}
+
+/// How the access log shows keys of entities.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum AccessKeys {
+    /// As keyed hashes.
+    Hashed,
+    /// As they are.
+    Clear,
+}
+
+impl FromStr for AccessOutput {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "off" => Ok(Self::Off),
+            "stderr" => Ok(Self::Stderr),
+            // A word alone is more likely a misspelt `off` than the name of a file.
+            path if path.contains('/') => Ok(Self::File(path.into())),
+            other => Err(format!(
+                "telemetry.access_log must be `off`, `stderr`, or a path with a `/`: \
+                 value=`{other}`"
+            )),
+        }
+    }
+}
+
+impl TryFrom<String> for AccessOutput {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        text.parse()
+    }
+}
+
+impl From<AccessOutput> for String {
+    fn from(output: AccessOutput) -> Self {
+        match output {
+            AccessOutput::Off => "off".to_owned(),
+            AccessOutput::Stderr => "stderr".to_owned(),
+            AccessOutput::File(path) => path.to_string_lossy().into_owned(),
+        }
+    }
+}
+
+impl Default for TelemetrySettings {
+    fn default() -> Self {
+        Self {
+            log_filter: "info".to_owned(),
+            log_format: LogFormat::Text,
+            access_log: AccessOutput::Off,
+            access_log_keys: AccessKeys::Hashed,
+            access_log_salt_file: None,
+            metrics: true,
+            otlp_endpoint: None,
+            trace_sample_ratio: 1.0,
+            metrics_every_seconds: 60,
+            service_name: "trestle".to_owned(),
+        }
+    }
+}
+
+impl TelemetrySettings {
+    /// What is wrong with the section, each with its key.
+    #[must_use]
+    pub fn problems(&self) -> Vec<String> {
+        let mut problems = Vec::new();
+        if let Err(error) = EnvFilter::try_new(&self.log_filter) {
+            problems.push(format!("telemetry.log_filter: {error}"));
+        }
+        if !(0.0..=1.0).contains(&self.trace_sample_ratio) {
+            let ratio = self.trace_sample_ratio;
+            problems.push(format!("telemetry.trace_sample_ratio: must be 0 to 1: value=`{ratio}`"));
+        }
+        if self.metrics_every_seconds == 0 {
+            problems.push("telemetry.metrics_every_seconds: must be at least 1".to_owned());
+        }
+        if let Some(endpoint) = &self.otlp_endpoint
+            && !endpoint.starts_with("http://")
+        {
+            let rule = "must begin with http://";
+            problems.push(format!("telemetry.otlp_endpoint: {rule}: value=`{endpoint}`"));
+        }
+        problems
+    }
+}

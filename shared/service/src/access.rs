@@ -1,0 +1,186 @@
+//! The access log: one line for each call, on a target of its own.
+//!
+//! Keys of entities are data. Unless they are allowed in clear, a line carries a keyed hash of
+//! them: equal keys can be found, and nobody without the salt can try keys until one fits. No line
+//! carries a credential, only its kind.
+
+use std::{net::SocketAddr, time::Duration};
+
+use http::HeaderValue;
+use ring::hmac;
+use tonic::Status;
+use tonic_types::StatusExt as _;
+use tracing::info;
+
+use crate::{
+    caller::Authority,
+    facts::{Noted, Work},
+    semconv,
+};
+
+/// Bytes of a hash that a line shows: enough to tell keys apart, and short.
+const HASH_BYTES: usize = 8;
+
+/// Writes a line for each call, or none.
+#[derive(Debug, Clone, Default)]
+pub struct AccessLog {
+    keys: Option<Keys>,
+}
+
+/// How lines show keys.
+#[derive(Debug, Clone)]
+enum Keys {
+    Clear,
+    Hashed(hmac::Key),
+}
+
+impl AccessLog {
+    /// No lines.
+    #[must_use]
+    pub fn off() -> Self {
+        Self { keys: None }
+    }
+
+    /// Lines with keys as they are.
+    #[must_use]
+    pub fn clear() -> Self {
+        Self { keys: Some(Keys::Clear) }
+    }
+
+    /// Lines with keys as hashes under a salt. Processes with the same salt write the same hashes.
+    #[must_use]
+    pub fn hashed(salt: &[u8]) -> Self {
+        Self { keys: Some(Keys::Hashed(hmac::Key::new(hmac::HMAC_SHA256, salt))) }
+    }
+
+    /// Whether there are no lines.
+    #[must_use]
+    pub fn is_off(&self) -> bool {
+        self.keys.is_none()
+    }
+
+    /// Writes the line of a call.
+    pub(crate) fn write(&self, line: &Line<'_>) {
+        let Some(keys) = &self.keys else { return };
+        let caller = line.facts.caller.as_deref();
+        let (credential, policy) = match caller.map(|caller| &caller.authority) {
+            None => (None, None),
+            Some(Authority::Owner) => (Some("owner"), None),
+            Some(Authority::Account(_)) => (Some("account_sas"), None),
+            Some(Authority::Table(grant)) => {
+                (Some("table_sas"), grant.policy.as_ref().map(|policy| policy.id.as_str()))
+            }
+        };
+        let work = &line.facts.work;
+        let [partition_key, row_key] = keys.clear(work);
+        let [partition_key_hash, row_key_hash] = keys.hashed(work);
+        info!(
+            target: semconv::ACCESS_TARGET,
+            request_id = line.request_id,
+            account = caller.map(|caller| caller.account.as_str()),
+            credential,
+            policy,
+            peer = line.peer.map(tracing::field::display),
+            method = line.method,
+            table = work.table,
+            partition_key,
+            row_key,
+            partition_key_hash,
+            row_key_hash,
+            status = line.status,
+            reason = line.reason(),
+            written = work.written,
+            scanned = work.scanned,
+            returned = work.returned,
+            bytes = work.bytes,
+            response_bytes = line.response_bytes,
+            duration_us = u64::try_from(line.took.as_micros()).unwrap_or(u64::MAX),
+        );
+    }
+}
+
+impl Keys {
+    fn clear<'a>(&self, work: &'a Work) -> [Option<&'a str>; 2] {
+        match self {
+            Self::Clear => [work.partition_key.as_deref(), work.row_key.as_deref()],
+            Self::Hashed(_) => [None, None],
+        }
+    }
+
+    fn hashed(&self, work: &Work) -> [Option<String>; 2] {
+        match self {
+            Self::Clear => [None, None],
+            Self::Hashed(salt) => [&work.partition_key, &work.row_key]
+                .map(|key| key.as_ref().map(|key| hash(salt, key))),
+        }
+    }
+}
+
+fn hash(salt: &hmac::Key, key: &str) -> String {
+    let tag = hmac::sign(salt, key.as_bytes());
+    tag.as_ref().iter().take(HASH_BYTES).map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// What a line tells.
+pub(crate) struct Line<'a> {
+    pub(crate) request_id: &'a str,
+    /// The method as a label.
+    pub(crate) method: &'a str,
+    /// The gRPC code.
+    pub(crate) status: &'static str,
+    /// The details of a failure, as the answer carries them.
+    pub(crate) details: Option<&'a HeaderValue>,
+    pub(crate) took: Duration,
+    pub(crate) response_bytes: u64,
+    pub(crate) peer: Option<SocketAddr>,
+    pub(crate) facts: Noted,
+}
+
+impl Line<'_> {
+    /// Why the call failed, if it did and says why.
+    fn reason(&self) -> Option<String> {
+        let mut headers = http::HeaderMap::new();
+        headers.insert(Status::GRPC_STATUS, HeaderValue::from_static("2"));
+        headers.insert(Status::GRPC_STATUS_DETAILS, self.details?.clone());
+        let details = Status::from_header_map(&headers)?.get_error_details();
+        details.error_info().map(|info| info.reason.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn work() -> Work {
+        let mut work = Work::default();
+        work.key("customer-4711", "r");
+        work
+    }
+
+    #[test]
+    fn keys_are_hashed_under_a_salt_unless_they_are_allowed_in_clear() {
+        let shown = |log: &AccessLog| {
+            let keys = log.keys.clone().expect("lines");
+            (keys.clear(&work()).map(|key| key.map(str::to_owned)), keys.hashed(&work()))
+        };
+
+        let (clear, hashed) = shown(&AccessLog::hashed(b"salt"));
+        assert_eq!(clear, [None, None]);
+        let [Some(partition), Some(row)] = &hashed else { panic!("{hashed:?}") };
+        assert_eq!((partition.len(), row.len()), (16, 16));
+        assert_ne!(partition, row);
+        assert_eq!(shown(&AccessLog::hashed(b"salt")).1, hashed);
+        assert_ne!(shown(&AccessLog::hashed(b"pepper")).1, hashed);
+
+        let (clear, hashed) = shown(&AccessLog::clear());
+        assert_eq!(clear, [Some("customer-4711".to_owned()), Some("r".to_owned())]);
+        assert_eq!(hashed, [None, None]);
+    }
+
+    #[test]
+    fn nothing_shows_the_salt() {
+        let shown = format!("{:?}", AccessLog::hashed(b"very secret salt"));
+
+        assert!(!shown.contains("secret"), "{shown}");
+    }
+}

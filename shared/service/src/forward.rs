@@ -1,0 +1,76 @@
+//! One attempt to have another process answer a call: its span, from the sending to the end of the
+//! answer, and the facts that come back with it.
+
+use http::HeaderMap;
+use tonic::Code;
+use tracing::{Span, debug_span, field::Empty};
+
+use crate::{
+    facts::Facts,
+    layer::{Request, code_name, code_of, methods::Method},
+    propagation, semconv,
+};
+
+/// See the module. Ends when it is dropped; without a code by then, the caller went away.
+pub(crate) struct Forward {
+    /// The span of the attempt.
+    pub(crate) span: Span,
+    facts: Facts,
+    code: Option<Code>,
+}
+
+impl Forward {
+    /// Readies a request for another process: names the parent of what happens there, and asks for
+    /// facts if they are wanted here.
+    pub(crate) fn start(request: &mut Request, host: &str, port: Option<u16>) -> Self {
+        let facts = Facts::of(request.extensions());
+        facts.ask(request.headers_mut());
+        let span = span(request, host, port);
+        if !span.is_disabled() {
+            propagation::inject(&span, request.headers_mut());
+        }
+        Self { span, facts, code: None }
+    }
+
+    /// Notes what the headers or trailers of the answer say, and removes what is not for clients.
+    pub(crate) fn answered(&mut self, headers: &mut HeaderMap) {
+        self.facts.take(headers);
+        if let Some(code) = code_of(headers) {
+            self.code = Some(code);
+        }
+    }
+}
+
+impl Drop for Forward {
+    fn drop(&mut self) {
+        if self.span.is_disabled() {
+            return;
+        }
+        let code = self.code.unwrap_or(Code::Cancelled);
+        let name = code_name(code);
+        self.span.record(semconv::RPC_STATUS, name);
+        // To a client of a call, every code but OK is an error.
+        if code != Code::Ok {
+            self.span.record(semconv::ERROR_TYPE, name);
+            self.span.record("otel.status_code", "ERROR");
+        }
+    }
+}
+
+fn span(request: &Request, host: &str, port: Option<u16>) -> Span {
+    let method = request.extensions().get::<Method>();
+    let label = method.map_or("", |method| &*method.label);
+    debug_span!(
+        target: semconv::SPAN_TARGET,
+        "forward",
+        otel.name = label,
+        otel.kind = "client",
+        otel.status_code = Empty,
+        { semconv::RPC_SYSTEM } = semconv::GRPC,
+        { semconv::RPC_METHOD } = label,
+        { semconv::RPC_STATUS } = Empty,
+        { semconv::ERROR_TYPE } = Empty,
+        { semconv::SERVER_ADDRESS } = host,
+        { semconv::SERVER_PORT } = port,
+    )
+}

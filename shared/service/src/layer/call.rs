@@ -1,0 +1,169 @@
+//! One call from its start to its end, which is recorded when it is dropped: that covers answers
+//! that end, answers that break, and clients that go away.
+
+use std::{net::SocketAddr, sync::Arc, time::Instant};
+
+use http::{HeaderMap, HeaderValue};
+use opentelemetry::Context;
+use tonic::{Code, Status};
+use tracing::{Span, warn};
+
+use super::{
+    Request, code_of,
+    instruments::{code_name, is_error, needs_somebody},
+    methods::Method,
+    trace::Shared,
+};
+use crate::{
+    access::{AccessLog, Line},
+    facts::Facts,
+    fault::Reason,
+    peer::Peer,
+    semconv,
+};
+
+/// Where in which trace the work on a call happens.
+#[derive(Debug, Clone)]
+pub(super) enum Place {
+    /// In a span.
+    Span(Span),
+    /// In a trace that is not kept here, and which logs name.
+    Named(Context),
+    /// In no trace.
+    Nowhere,
+}
+
+impl Place {
+    /// Works there.
+    pub(super) fn within<T>(&self, work: impl FnOnce() -> T) -> T {
+        match self {
+            Self::Span(span) => span.in_scope(work),
+            Self::Named(context) => {
+                let _inside = context.clone().attach();
+                work()
+            }
+            Self::Nowhere => work(),
+        }
+    }
+}
+
+/// What the access log needs of a request; nothing where it is off.
+#[derive(Debug, Default)]
+pub(super) struct Trail {
+    facts: Facts,
+    peer: Option<SocketAddr>,
+}
+
+impl Trail {
+    /// Starts to keep facts about a request if there will be a line about it.
+    pub(super) fn of(request: &mut Request, access: &AccessLog) -> Self {
+        if access.is_off() {
+            return Self::default();
+        }
+        let facts = Facts::kept();
+        request.extensions_mut().insert(facts.clone());
+        let peer = request.extensions().get::<Peer>();
+        Self { facts, peer: peer.map(|peer| SocketAddr::new(peer.ip(), peer.address.port())) }
+    }
+}
+
+/// See the module.
+pub(super) struct Call {
+    pub(super) id: HeaderValue,
+    pub(super) place: Place,
+    shared: Arc<Shared>,
+    method: Method,
+    trail: Trail,
+    started: Instant,
+    /// Bytes of the answer so far.
+    bytes: u64,
+    /// The code that ended it; none means that the client went away.
+    code: Option<Code>,
+    /// The text of the failure, for the log.
+    message: Option<HeaderValue>,
+    /// Why it failed, for the access log.
+    details: Option<HeaderValue>,
+}
+
+impl Call {
+    pub(super) fn start(
+        shared: Arc<Shared>,
+        method: Method,
+        id: HeaderValue,
+        place: Place,
+        trail: Trail,
+    ) -> Self {
+        shared.instruments.started();
+        let started = Instant::now();
+        let (code, message, details) = (None, None, None);
+        Self { id, place, shared, method, trail, started, bytes: 0, code, message, details }
+    }
+
+    /// Notes how the call ended, where these headers or trailers say so.
+    pub(super) fn ended_by(&mut self, headers: &HeaderMap) {
+        if let Some(code) = code_of(headers) {
+            self.code = Some(code);
+            if code != Code::Ok {
+                self.message = headers.get(Status::GRPC_MESSAGE).cloned();
+                self.details = headers.get(Status::GRPC_STATUS_DETAILS).cloned();
+            }
+        }
+    }
+
+    /// Notes that the answer broke off.
+    pub(super) fn broken_by(&mut self, status: &Status) {
+        self.code = Some(status.code());
+    }
+
+    /// Notes that a layer refused the call.
+    pub(super) fn refused(&self, reason: Reason) {
+        self.shared.instruments.refused(reason);
+    }
+
+    /// Notes bytes of the answer.
+    pub(super) fn sent(&mut self, bytes: u64) {
+        self.bytes += bytes;
+    }
+
+    fn record(&self) {
+        let code = self.code.unwrap_or(Code::Cancelled);
+        let name = code_name(code);
+        let took = self.started.elapsed();
+        let none = Span::none();
+        let span = if let Place::Span(span) = &self.place { span } else { &none };
+        let instruments = &self.shared.instruments;
+        instruments.answered(&self.method, self.bytes);
+        instruments.ended(&self.method, code, took.as_secs_f64(), span);
+        span.record(semconv::RPC_STATUS, name);
+        if is_error(code) {
+            span.record(semconv::ERROR_TYPE, name);
+            span.record("otel.status_code", "ERROR");
+        }
+        let method = &*self.method.label;
+        if needs_somebody(code) {
+            let message = self.message.as_ref().map(HeaderValue::as_bytes);
+            let message = String::from_utf8_lossy(message.unwrap_or_default());
+            let id = self.id.to_str().unwrap_or_default();
+            let took_us = took.as_micros();
+            warn!(request_id = id, method, code = name, took_us, %message, "call failed");
+        }
+        if !self.shared.access.is_off() {
+            self.shared.access.write(&Line {
+                request_id: self.id.to_str().unwrap_or_default(),
+                method,
+                status: name,
+                details: self.details.as_ref(),
+                took,
+                response_bytes: self.bytes,
+                peer: self.trail.peer,
+                facts: self.trail.facts.noted(),
+            });
+        }
+    }
+}
+
+impl Drop for Call {
+    fn drop(&mut self) {
+        self.place.within(|| self.record());
+    }
+}

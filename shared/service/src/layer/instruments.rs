@@ -1,0 +1,150 @@
+//! The metrics of calls. The labels of each method and code are resolved once, when they are first
+//! seen, so that a call costs no look-up by text.
+
+use std::sync::{Arc, OnceLock};
+
+use opentelemetry::{
+    KeyValue,
+    metrics::{BoundHistogram, BoundUpDownCounter, Counter, Histogram, Meter, UpDownCounter},
+};
+use tonic::Code;
+use tracing::Span;
+
+use super::methods::{Method, Methods};
+use crate::{
+    exemplar::{Exemplars, Series},
+    fault::Reason,
+    semconv,
+};
+
+/// How many codes gRPC has.
+const CODES: usize = 17;
+
+/// The metrics of calls, for the methods that are known.
+#[derive(Debug)]
+pub(super) struct Instruments {
+    duration: Histogram<f64>,
+    exemplars: Exemplars,
+    active: BoundUpDownCounter<i64>,
+    refused: Counter<u64>,
+    methods: Box<[OfMethod]>,
+}
+
+/// The metrics of one method.
+#[derive(Debug)]
+struct OfMethod {
+    request_size: BoundHistogram<u64>,
+    response_size: BoundHistogram<u64>,
+    by_code: [OnceLock<OfCode>; CODES],
+}
+
+/// The metrics of one method that ended with one code.
+#[derive(Debug)]
+struct OfCode {
+    duration: BoundHistogram<f64>,
+    exemplars: Arc<Series>,
+}
+
+impl Instruments {
+    pub(super) fn new(meter: &Meter, methods: &Methods, exemplars: Exemplars) -> Self {
+        let active: UpDownCounter<i64> = semconv::active_calls(meter);
+        let request_size = semconv::REQUEST_SIZE.of_counts(meter);
+        let response_size = semconv::RESPONSE_SIZE.of_counts(meter);
+        let of_method = |label: &Arc<str>| {
+            let labels = [KeyValue::new(semconv::RPC_METHOD, Arc::clone(label))];
+            OfMethod {
+                request_size: request_size.bind(&labels),
+                response_size: response_size.bind(&labels),
+                by_code: Default::default(),
+            }
+        };
+        Self {
+            duration: semconv::CALL_DURATION.of_fractions(meter),
+            exemplars,
+            active: active.bind(&[]),
+            refused: semconv::refused_calls(meter),
+            methods: methods.labels().map(of_method).collect(),
+        }
+    }
+
+    pub(super) fn started(&self) {
+        self.active.add(1);
+    }
+
+    /// What records the bytes of a request.
+    pub(super) fn request_size(&self, method: &Method) -> Option<BoundHistogram<u64>> {
+        self.methods.get(method.index).map(|of_method| of_method.request_size.clone())
+    }
+
+    /// Notes the bytes of an answer that has ended.
+    pub(super) fn answered(&self, method: &Method, bytes: u64) {
+        if let Some(of_method) = self.methods.get(method.index) {
+            of_method.response_size.record(bytes);
+        }
+    }
+
+    /// Notes the end of a call: its code, and its time in seconds.
+    pub(super) fn ended(&self, method: &Method, code: Code, seconds: f64, span: &Span) {
+        self.active.add(-1);
+        let of_method = self.methods.get(method.index);
+        if let Some(place) = of_method.and_then(|of_method| of_method.by_code.get(code as usize)) {
+            let of_code = place.get_or_init(|| self.of_code(method, code));
+            of_code.duration.record(seconds);
+            of_code.exemplars.offer(seconds, span);
+        }
+    }
+
+    /// Counts a call that a layer refused.
+    pub(super) fn refused(&self, reason: Reason) {
+        let reason = KeyValue::new(semconv::REFUSAL_REASON, reason.as_str_name());
+        self.refused.add(1, &[reason]);
+    }
+
+    fn of_code(&self, method: &Method, code: Code) -> OfCode {
+        let name = code_name(code);
+        let mut labels = vec![
+            KeyValue::new(semconv::RPC_SYSTEM, semconv::GRPC),
+            KeyValue::new(semconv::RPC_METHOD, Arc::clone(&method.label)),
+            KeyValue::new(semconv::RPC_STATUS, name),
+        ];
+        if is_error(code) {
+            labels.push(KeyValue::new(semconv::ERROR_TYPE, name));
+        }
+        let exemplars = self.exemplars.series(&semconv::CALL_DURATION, &labels);
+        OfCode { duration: self.duration.bind(&labels), exemplars }
+    }
+}
+
+/// Whether a code is an error of a server, as the conventions of OpenTelemetry for gRPC have it.
+pub(super) fn is_error(code: Code) -> bool {
+    let of_server = [Code::Unknown, Code::DeadlineExceeded, Code::Unimplemented];
+    of_server.contains(&code) || needs_somebody(code)
+}
+
+/// Whether a code says that the server, not the client, has to do something about it.
+pub(super) fn needs_somebody(code: Code) -> bool {
+    matches!(code, Code::Unknown | Code::Internal | Code::Unavailable | Code::DataLoss)
+}
+
+/// The name of a code as telemetry writes it.
+pub(crate) fn code_name(code: Code) -> &'static str {
+    match code {
+        Code::Ok => "OK",
+        Code::Cancelled => "CANCELLED",
+        Code::Unknown => "UNKNOWN",
+        Code::InvalidArgument => "INVALID_ARGUMENT",
+        Code::DeadlineExceeded => "DEADLINE_EXCEEDED",
+        Code::NotFound => "NOT_FOUND",
+        Code::AlreadyExists => "ALREADY_EXISTS",
+        Code::PermissionDenied => "PERMISSION_DENIED",
+        Code::ResourceExhausted => "RESOURCE_EXHAUSTED",
+        Code::FailedPrecondition => "FAILED_PRECONDITION",
+        Code::Aborted => "ABORTED",
+        Code::OutOfRange => "OUT_OF_RANGE",
+        Code::Unimplemented => "UNIMPLEMENTED",
+        Code::Internal => "INTERNAL",
+        Code::Unavailable => "UNAVAILABLE",
+        Code::DataLoss => "DATA_LOSS",
+        Code::Unauthenticated => "UNAUTHENTICATED",
+    }
+}

@@ -1,0 +1,230 @@
+//! The metrics: how they are called, what they count, and in which steps.
+
+use opentelemetry::metrics::{Counter, Histogram, Meter, UpDownCounter};
+
+/// Bounds of histograms of calls, in seconds: from a cached read to a long page.
+const CALL_SECONDS: [f64; 16] = [
+    0.000_05, 0.000_1, 0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5,
+    1.0, 2.5, 10.0,
+];
+/// Bounds of histograms of storage operations, in seconds: from a read in memory to a stalled disk.
+const DB_SECONDS: [f64; 14] = [
+    0.000_002, 0.000_005, 0.000_01, 0.000_025, 0.000_1, 0.000_25, 0.001, 0.002_5, 0.01, 0.025, 0.1,
+    0.25, 1.0, 5.0,
+];
+/// Bounds of histograms of messages, in bytes: from a key to the largest import.
+const MESSAGE_BYTES: [f64; 9] =
+    [64.0, 256.0, 1024.0, 4096.0, 16384.0, 65536.0, 262_144.0, 1_048_576.0, 4_194_304.0];
+/// Bounds of the histogram of group sizes, in changes; 1024 is the most.
+const GROUP_CHANGES: [f64; 9] = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 256.0, 1024.0];
+/// Bounds of the histogram of group writes, in seconds: from a page cache to a stalled disk.
+const GROUP_SECONDS: [f64; 12] =
+    [0.000_05, 0.000_1, 0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.1, 0.5, 2.5];
+
+/// How long calls took, by method and code, from the arrival of the headers to the end of the
+/// answer. In seconds.
+pub const CALL_DURATION: Distribution = Distribution {
+    name: "rpc.server.call.duration",
+    unit: "s",
+    help: "Time from the arrival of a call to the end of its answer",
+    bounds: &CALL_SECONDS,
+};
+/// Bytes of the messages of a request, by method.
+pub const REQUEST_SIZE: Distribution = Distribution {
+    name: "trestle.rpc.server.request.size",
+    unit: "By",
+    help: "Bytes of the messages that a call brought",
+    bounds: &MESSAGE_BYTES,
+};
+/// Bytes of the messages of an answer, by method.
+pub const RESPONSE_SIZE: Distribution = Distribution {
+    name: "trestle.rpc.server.response.size",
+    unit: "By",
+    help: "Bytes of the messages that answered a call",
+    bounds: &MESSAGE_BYTES,
+};
+/// How long storage operations took, by operation. In seconds.
+pub const DB_DURATION: Distribution = Distribution {
+    name: "db.client.operation.duration",
+    unit: "s",
+    help: "Time of a storage operation, waiting for the sync of a commit included",
+    bounds: &DB_SECONDS,
+};
+/// How many changes one sync made durable.
+pub const GROUP_SIZE: Distribution = Distribution {
+    name: "trestle.storage.group.changes",
+    unit: "{change}",
+    help: "Changes that were written together, with one sync",
+    bounds: &GROUP_CHANGES,
+};
+/// How long the write and the sync of a group took. In seconds.
+pub const GROUP_DURATION: Distribution = Distribution {
+    name: "trestle.storage.group.duration",
+    unit: "s",
+    help: "Time of writing and syncing a group of changes",
+    bounds: &GROUP_SECONDS,
+};
+
+/// How many calls are being worked on.
+#[must_use]
+pub fn active_calls(meter: &Meter) -> UpDownCounter<i64> {
+    meter
+        .i64_up_down_counter("trestle.rpc.server.active_calls")
+        .with_unit("{call}")
+        .with_description("Calls whose answer has not ended")
+        .build()
+}
+
+/// Calls that were refused before they reached a service, by [`super::REFUSAL_REASON`]: load that
+/// was shed, credentials that were not taken.
+#[must_use]
+pub fn refused_calls(meter: &Meter) -> Counter<u64> {
+    meter
+        .u64_counter("trestle.rpc.server.refusals")
+        .with_unit("{call}")
+        .with_description("Calls that were refused before they reached a service")
+        .build()
+}
+
+/// Operations that went over a quota, by [`super::THROTTLE_SCOPE`].
+#[must_use]
+pub fn throttled(meter: &Meter) -> Counter<u64> {
+    meter
+        .u64_counter("trestle.throttle.operations")
+        .with_unit("{operation}")
+        .with_description("Operations that went over a quota: refused, or ended early")
+        .build()
+}
+
+/// Says what runs.
+pub const BUILD_INFO: Described =
+    Described::new("trestle.build.info", "", "Always 1; the labels say what was built");
+/// Lines of the access log that were not written because the output was too slow.
+pub const ACCESS_LOST: Described = Described::new(
+    "trestle.access_log.lost",
+    "{line}",
+    "Lines of the access log that were lost because its output could not keep up",
+);
+/// Bytes of the store on disk.
+pub const STORAGE_BYTES: Described =
+    Described::new("trestle.storage.used", "By", "Bytes of the store on disk");
+/// Bytes free on the disk of the store.
+pub const FREE_BYTES: Described =
+    Described::new("trestle.storage.free", "By", "Bytes free on the disk of the store");
+/// Whether the store takes no more writes.
+pub const STORAGE_STOPPED: Described = Described::new(
+    "trestle.storage.stopped",
+    "{flag}",
+    "1 when the store takes no more writes until a restart",
+);
+/// Changes that wait for the commit thread.
+pub const COMMIT_QUEUE: Described = Described::new(
+    "trestle.storage.commit.queue",
+    "{change}",
+    "Changes that wait for the commit thread",
+);
+/// Bytes that were committed.
+pub const COMMIT_BYTES: Described = Described::new(
+    "trestle.storage.commit.size",
+    "By",
+    "Bytes of keys and values that were written",
+);
+/// Changes that were turned away.
+pub const COMMIT_SHED: Described = Described::new(
+    "trestle.storage.commit.shed",
+    "{change}",
+    "Changes turned away because too many waited",
+);
+/// How often the commit thread waited for compaction.
+pub const STALLS: Described = Described::new(
+    "trestle.storage.stalls",
+    "{stall}",
+    "Times that writes waited for compaction to catch up",
+);
+/// How long it waited.
+pub const STALL_SECONDS: Described = Described::new(
+    "trestle.storage.stall.time",
+    "s",
+    "Time that writes waited for compaction to catch up",
+);
+/// Bytes in the cache of blocks.
+pub const CACHE_BYTES: Described =
+    Described::new("trestle.storage.cache.used", "By", "Bytes of blocks in the cache");
+/// Blocks that were asked for, by [`super::CACHE_RESULT`].
+pub const CACHE_BLOCKS: Described = Described::new(
+    "trestle.storage.cache.blocks",
+    "{block}",
+    "Blocks that reads asked for, in the cache or not",
+);
+/// Memtables that wait to be written as files.
+pub const FLUSHES: Described = Described::new(
+    "trestle.storage.flushes.waiting",
+    "{memtable}",
+    "Memtables that wait to be written as files",
+);
+/// Compactions under way.
+pub const COMPACTIONS: Described =
+    Described::new("trestle.storage.compactions.active", "{compaction}", "Compactions under way");
+/// Time spent compacting.
+pub const COMPACTION_SECONDS: Described =
+    Described::new("trestle.storage.compaction.time", "s", "Time spent compacting");
+/// Journal files.
+pub const JOURNALS: Described = Described::new(
+    "trestle.storage.journals",
+    "{file}",
+    "Journal files, which a start after a crash reads",
+);
+
+/// A metric that is read when it is asked for.
+#[derive(Debug, Clone, Copy)]
+pub struct Described {
+    /// Its name.
+    pub name: &'static str,
+    /// Its unit, as UCUM writes it.
+    pub unit: &'static str,
+    /// What it counts.
+    pub help: &'static str,
+}
+
+impl Described {
+    const fn new(name: &'static str, unit: &'static str, help: &'static str) -> Self {
+        Self { name, unit, help }
+    }
+}
+
+/// A metric that counts values in buckets.
+#[derive(Debug)]
+pub struct Distribution {
+    /// Its name.
+    pub name: &'static str,
+    /// Its unit, as UCUM writes it.
+    pub unit: &'static str,
+    /// What it measures.
+    pub help: &'static str,
+    /// The upper bounds of its buckets, ascending; a last bucket has none.
+    pub bounds: &'static [f64],
+}
+
+impl Distribution {
+    /// The metric, for values with fractions.
+    #[must_use]
+    pub fn of_fractions(&self, meter: &Meter) -> Histogram<f64> {
+        meter
+            .f64_histogram(self.name)
+            .with_unit(self.unit)
+            .with_description(self.help)
+            .with_boundaries(self.bounds.to_vec())
+            .build()
+    }
+
+    /// The metric, for counts.
+    #[must_use]
+    pub fn of_counts(&self, meter: &Meter) -> Histogram<u64> {
+        meter
+            .u64_histogram(self.name)
+            .with_unit(self.unit)
+            .with_description(self.help)
+            .with_boundaries(self.bounds.to_vec())
+            .build()
+    }
+}
