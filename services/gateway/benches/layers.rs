@@ -3,7 +3,7 @@
 
 #![allow(missing_docs, reason = "criterion makes the functions")]
 
-use std::{convert::Infallible, hint::black_box, time::Duration};
+use std::{convert::Infallible, hint::black_box, sync::Arc, time::Duration};
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use opentelemetry::metrics::MeterProvider as _;
@@ -13,7 +13,9 @@ use tower::{Service as _, service_fn};
 use trestle_gateway::{Limits, Observe, Routes, gateway};
 use trestle_service::{
     access::AccessLog,
-    layer::{CallService, Request, Response, methods::Methods},
+    account::{Account, Accounts},
+    clock::SystemClock,
+    layer::{CallService, Request, Response, credentials::Identity, methods::Methods},
     propagation::Traces,
     upstream::Upstream,
 };
@@ -45,10 +47,12 @@ fn measure(criterion: &mut Criterion) {
         access: AccessLog::off(),
     };
     let limits = Limits { calls_max: 16, answer_within_max: Duration::from_secs(60) };
+    let accounts = Accounts::new([Account::development()]);
+    let identity = Identity { accounts, clock: Arc::new(SystemClock), is_open: true };
     let routes = Routes::default().with(SERVICE, Upstream::local(inner));
     for (name, service) in [
         ("service alone", CallService::new(inner)),
-        ("behind the layers", gateway(routes, limits, observe)),
+        ("behind the layers", gateway(routes, limits, identity, observe)),
     ] {
         criterion.bench_function(name, |bencher| {
             bencher.iter(|| {

@@ -12,13 +12,13 @@ mod web;
 use std::time::Duration;
 
 use tower::ServiceBuilder;
-use trestle_service::{
-    caller::Caller,
-    layer::{
-        CallService, admission::AdmissionLayer, caller::CallerLayer, deadline::DeadlineLayer,
-        panic::PanicLayer, trace::TraceLayer,
-    },
-    name::AccountName,
+use trestle_service::layer::{
+    CallService,
+    admission::AdmissionLayer,
+    credentials::{CredentialsLayer, Identity},
+    deadline::DeadlineLayer,
+    panic::PanicLayer,
+    trace::TraceLayer,
 };
 
 use crate::cors::PageAccountLayer;
@@ -38,7 +38,12 @@ pub struct Limits {
 
 /// The gateway before `routes`: calls from outside come in here.
 #[must_use]
-pub fn gateway(routes: Routes, limits: Limits, observe: Observe) -> CallService {
+pub fn gateway(
+    routes: Routes,
+    limits: Limits,
+    identity: Identity,
+    observe: Observe,
+) -> CallService {
     let stack = ServiceBuilder::new()
         // First, so that it sees every call and the very answer that the client gets.
         .layer(TraceLayer::new(observe))
@@ -48,8 +53,8 @@ pub fn gateway(routes: Routes, limits: Limits, observe: Observe) -> CallService 
         .layer(DeadlineLayer::new(limits.answer_within_max))
         // Before credentials: shedding has to be the cheapest thing a server does under load.
         .layer(AdmissionLayer::new(limits.calls_max))
-        // The place of credentials; until they are read, everybody is the development account.
-        .layer(CallerLayer::new(Caller::owner(AccountName::development())))
+        // Says who calls; nothing below sees credentials.
+        .layer(CredentialsLayer::new(identity))
         // Right after credentials: a page may see what the rules of this account allow.
         .layer(PageAccountLayer)
         // Last: the service answers from here.

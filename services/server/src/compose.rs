@@ -13,19 +13,26 @@ use trestle_kv::Engine;
 use trestle_runtime::{config::ConfigError, edge::Edge, health::Health, task::Task};
 use trestle_service::{
     access::AccessLog,
+    account::Accounts,
     clock::Clock,
     layer::{
-        CallService, admission::AdmissionLayer, deadline::DeadlineLayer, facts::FactsLayer,
-        message_size::MessageSizeLayer, methods::Methods, panic::PanicLayer, trace::TraceLayer,
+        CallService, admission::AdmissionLayer, credentials::Identity, deadline::DeadlineLayer,
+        facts::FactsLayer, message_size::MessageSizeLayer, methods::Methods, panic::PanicLayer,
+        trace::TraceLayer,
     },
     limits::MESSAGE_BYTES_MAX,
-    name::AccountName,
     propagation::Traces,
     upstream::{Remote, Upstream},
 };
 use trestle_table::TableRole;
 
-use crate::{failure::Failure, reload::Reload, roles::Role, settings::Settings};
+use crate::{
+    failure::Failure,
+    identity,
+    reload::Reload,
+    roles::Role,
+    settings::{DevelopmentAccount, Settings},
+};
 
 /// Full name of the table service.
 pub const TABLE_SERVICE: &str = "trestle.table.v1.TableService";
@@ -63,6 +70,8 @@ pub struct Node {
     pub tasks: Vec<Task>,
     /// Makes those of them that watch files look at once.
     pub reload: Reload,
+    /// Who may call; nobody where there is no gateway.
+    pub accounts: Accounts,
     /// What it says about itself.
     pub health: Health,
 }
@@ -86,7 +95,7 @@ pub async fn compose(settings: &Settings, deps: Deps) -> Result<Node, Failure> {
     let table = if roles.has(Role::Table) {
         let engine = deps.engine.ok_or_else(|| missing("storage: the role table needs a store"))?;
         tasks.push(watch_storage(&engine, &health));
-        let clock = deps.clock;
+        let clock = Arc::clone(&deps.clock);
         let table = TableRole::new(trestle_table::Deps { engine, clock });
         tasks.push(sweep(&table));
         Upstream::local(MessageSizeLayer::new(MESSAGE_BYTES_MAX).layer(table.server()))
@@ -108,18 +117,27 @@ pub async fn compose(settings: &Settings, deps: Deps) -> Result<Node, Failure> {
         calls_max: settings.limits.calls_max,
         answer_within_max: Duration::from_secs(settings.limits.answer_within_seconds),
     };
+    let accounts = Accounts::default();
+    accounts.replace(identity::read(settings)?);
     let calls = if roles.has(Role::Gateway) {
-        gateway(routes, limits, observe)
+        let is_open = settings.gateway.development_account != DevelopmentAccount::Off;
+        let identity = Identity { accounts: accounts.clone(), clock: deps.clock, is_open };
+        gateway(routes, limits, identity, observe)
     } else {
         direct(routes, limits, observe)
     };
     let edge = CallService::new(Edge::new(&health, descriptors, calls)?);
     let routes = if roles.has(Role::Gateway) {
-        browsers(edge, table, Arc::new(|| vec![AccountName::development()]))
+        browsers(edge, table, names(accounts.clone()))
     } else {
         edge
     };
-    Ok(Node { routes, tasks, reload: Reload::default(), health })
+    Ok(Node { routes, tasks, reload: Reload::default(), accounts, health })
+}
+
+/// The names of the accounts as they are whenever it is asked.
+fn names(accounts: Accounts) -> trestle_gateway::Accounts {
+    Arc::new(move || accounts.now().iter().map(|account| account.name.clone()).collect())
 }
 
 /// The layers before a role that only gateways call. No credentials: the gateway vouches for the

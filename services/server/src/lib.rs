@@ -9,6 +9,7 @@ pub mod compose;
 pub mod encryption;
 pub mod failure;
 pub mod healthcheck;
+pub mod identity;
 pub mod reload;
 pub mod roles;
 pub mod running;

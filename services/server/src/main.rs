@@ -14,7 +14,7 @@ use trestle::{
     args::{Cli, Command, ConfigCommand, HealthcheckArgs, ServeArgs},
     compose::{Deps, compose},
     failure::Failure,
-    healthcheck,
+    healthcheck, identity,
     roles::Role,
     running::{Listeners, Running, Signals},
     settings::Settings,
@@ -53,11 +53,16 @@ fn serve(args: &ServeArgs) -> Result<ExitCode, Failure> {
     let settings = load(args.config.as_deref(), args.flags())?;
     raise_file_limit();
     let threads = settings.server.worker_threads;
-    run(threads, Box::pin(serve_until_signal(settings)))?.map(|()| ExitCode::SUCCESS)
+    let (file, flags) = (args.config.clone(), args.flags());
+    let reread = move || load(file.as_deref(), flags.clone());
+    run(threads, Box::pin(serve_until_signal(settings, reread)))?.map(|()| ExitCode::SUCCESS)
 }
 
-/// The whole life of a server.
-async fn serve_until_signal(settings: Settings) -> Result<(), Failure> {
+/// The whole life of a server. `reread` gives the settings as they are now.
+async fn serve_until_signal(
+    settings: Settings,
+    reread: impl Fn() -> Result<Settings, Failure> + Send + 'static,
+) -> Result<(), Failure> {
     let telemetry = Telemetry::start(&settings.telemetry, rand::random)?;
     telemetry.install()?;
     let mut signals = Signals::take()?;
@@ -80,6 +85,10 @@ async fn serve_until_signal(settings: Settings) -> Result<(), Failure> {
         random: rand::random,
     };
     let mut node = compose(&settings, deps).await?;
+    if settings.server.roles.has(Role::Gateway) {
+        let accounts = identity::watch(&node.accounts, reread);
+        node.watch(accounts);
+    }
     listeners.watches().for_each(|task| node.watch(task));
     let ready = format!("ready grpc={} admin={}\n", listeners.grpc()?, listeners.admin()?);
     let reload = node.reload.clone();

@@ -76,7 +76,8 @@ pub fn load<T>(defaults: &T, sources: Sources<'_>) -> Result<T, ConfigError>
 where
     T: Serialize + DeserializeOwned,
 {
-    let malformed = |error: config::ConfigError| ConfigError::Malformed(error.to_string());
+    let malformed =
+        |error: config::ConfigError| ConfigError::Malformed(without_text(&error.to_string()));
     let mut builder = Config::builder().add_source(Config::try_from(defaults).map_err(malformed)?);
     let mut foreign = Config::builder();
     for (variable, key) in sources.foreign {
@@ -104,12 +105,28 @@ where
     if keys.is_empty() { Ok(settings) } else { Err(ConfigError::UnknownKeys { keys }) }
 }
 
+/// An error without the text that stands where something else should: it may be a secret in the
+/// wrong place.
+fn without_text(error: &str) -> String {
+    let (start, end) = ("string \"", "\", expected");
+    match (error.find(start), error.rfind(end)) {
+        (Some(from), Some(to)) if from < to => {
+            let (before, after) = (error.get(..from), error.get(to + 1..));
+            format!("{}text{}", before.unwrap_or_default(), after.unwrap_or_default())
+        }
+        _ => error.to_owned(),
+    }
+}
+
 /// The file, read here so that a file that is not there differs from one that is malformed.
 fn file(path: &Path) -> Result<File<config::FileSourceString, FileFormat>, ConfigError> {
     let text = std::fs::read_to_string(path)
         .map_err(|source| ConfigError::File { path: path.to_owned(), source: source.into() })?;
     if let Err(error) = toml::from_str::<toml::Table>(&text) {
-        let message = format!("{}: {}", path.display(), error.to_string().trim_end());
+        // Not the whole error: it repeats the line, which may hold a key.
+        let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
+        let line = before.matches('\n').count() + 1;
+        let message = format!("{}: line {line}: {}", path.display(), error.message());
         return Err(ConfigError::Malformed(message));
     }
     Ok(File::from_str(&text, FileFormat::Toml))

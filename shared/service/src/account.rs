@@ -19,8 +19,6 @@ use crate::name::AccountName;
 pub const KEY_BYTES_MIN: usize = 32;
 /// Longest key that is taken, in bytes.
 pub const KEY_BYTES_MAX: usize = 512;
-/// Most accounts of a process.
-pub const ACCOUNTS_MAX: usize = 1024;
 /// Bytes of a signature.
 pub const SIGNATURE_BYTES: usize = 32;
 
@@ -158,7 +156,7 @@ fn matches_any(account: Option<&Account>, check: impl Fn(&AccountKey) -> bool) -
 }
 
 /// Accounts by name, as they were at one moment.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AccountSet(BTreeMap<String, Account>);
 
 impl AccountSet {
@@ -231,8 +229,8 @@ impl Accounts {
     }
 
     /// Puts these accounts in the place of all that were there; calls under way keep theirs.
-    pub fn replace(&self, accounts: impl IntoIterator<Item = Account>) {
-        let accounts = Arc::new(accounts.into_iter().collect());
+    pub fn replace(&self, accounts: AccountSet) {
+        let accounts = Arc::new(accounts);
         *self.current.write().unwrap_or_else(PoisonError::into_inner) = accounts;
     }
 
@@ -311,7 +309,7 @@ mod tests {
         let accounts = Accounts::new([account("acme", &[1])]);
         let before = accounts.now();
 
-        accounts.clone().replace([account("acme", &[2])]);
+        accounts.clone().replace([account("acme", &[2])].into_iter().collect());
 
         assert!(before.with_key("acme", &[1; 64]).is_some());
         assert!(accounts.now().with_key("acme", &[1; 64]).is_none());

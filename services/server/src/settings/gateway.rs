@@ -13,14 +13,30 @@ pub struct GatewaySettings {
     /// default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub table_endpoint: Option<String>,
+    /// Where the development account is there, whose key everybody knows: `loopback`, `off` or
+    /// `anywhere`. Default: `loopback`, which is `off` where others can reach the listener.
+    pub development_account: DevelopmentAccount,
     /// Connections to each such role, at least 1; about as many as either side has cores. Default:
     /// 4.
     pub connections: usize,
 }
 
+/// Where the development account is there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum DevelopmentAccount {
+    /// On a listener that only this machine reaches.
+    Loopback,
+    /// Nowhere.
+    Off,
+    /// On every listener. Calls without credentials are still taken from this machine only.
+    Anywhere,
+}
+
 impl Default for GatewaySettings {
     fn default() -> Self {
-        Self { table_endpoint: None, connections: 4 }
+        let development_account = DevelopmentAccount::Loopback;
+        Self { table_endpoint: None, development_account, connections: 4 }
     }
 }
 

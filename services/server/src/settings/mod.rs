@@ -1,6 +1,7 @@
 //! What an operator chooses: one file for each section. Everything here is plain data: live things
 //! are passed beside it.
 
+mod accounts;
 mod gateway;
 mod limits;
 mod server;
@@ -14,12 +15,15 @@ use trestle_runtime::{
 };
 
 pub use self::{
-    gateway::GatewaySettings,
+    accounts::{AccountSettings, AccountsSettings, Secret},
+    gateway::{DevelopmentAccount, GatewaySettings},
     limits::LimitSettings,
     server::ServerSettings,
     storage::{Durability, StorageSettings},
     tls::{AskClients, TlsSettings},
 };
+
+pub(crate) use self::accounts::has_development;
 
 /// Variables of the OpenTelemetry standard that set a key of ours.
 const FOREIGN: &[(&str, &str)] = &[
@@ -36,6 +40,9 @@ pub struct Settings {
     pub tls: TlsSettings,
     /// The store.
     pub storage: StorageSettings,
+    /// Who may call.
+    #[serde(default)]
+    pub accounts: AccountsSettings,
     /// Where the gateway finds what is not in this process.
     pub gateway: GatewaySettings,
     /// The bounds of load.
@@ -67,6 +74,7 @@ impl Settings {
             self.tls.problems(),
             self.storage.problems(),
             self.gateway.problems(&self.server.roles),
+            self.accounts.problems(&self.server, self.gateway.development_account),
             self.limits.problems(),
             self.telemetry.problems(),
         ];

@@ -121,6 +121,24 @@ fn a_file_that_is_absent_or_malformed_is_named() {
 }
 
 #[test]
+fn errors_do_not_repeat_text_which_may_be_a_secret_in_the_wrong_place() {
+    for text in [
+        "[server]\nlisten = \"x\"\nthreads = \"hunter2\"\n",
+        "[limits]\nstrict = \"hunter2\\\", expected hunter2\"\n",
+        "server = \"hunter2\"\n",
+        "[server]\nlisten = \"hunter2\n",
+        "[server]\nlisten = hunter2\n",
+        "[server]\nlisten = \"x\" \"hunter2\"\n",
+    ] {
+        let error = from(Some(write(text).path()), &[], &[]).unwrap_err().to_string();
+        assert!(!error.contains("hunter2"), "{error}");
+        assert!(error.contains("server") || error.contains("limits") || error.contains("line 2"));
+    }
+    let error = from(None, &[("TRESTLE__SERVER", "hunter2")], &[]).unwrap_err().to_string();
+    assert!(!error.contains("hunter2") && error.contains("server"), "{error}");
+}
+
+#[test]
 fn what_is_printed_reads_back_as_the_same_settings() {
     let settings = from(None, &[("TRESTLE__SERVER__THREADS", "2")], &[]).unwrap();
 

@@ -6,7 +6,7 @@
 
 pub mod admission;
 mod call;
-pub mod caller;
+pub mod credentials;
 pub mod deadline;
 pub mod facts;
 mod instruments;

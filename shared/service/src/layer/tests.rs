@@ -9,6 +9,7 @@ use std::{
     time::Duration,
 };
 
+use base64::{Engine as _, engine::general_purpose::STANDARD};
 use bytes::Bytes;
 use futures::{StreamExt as _, stream};
 use http::HeaderValue;
@@ -24,14 +25,21 @@ use tower::{Layer, Service, ServiceExt as _, service_fn};
 use super::{
     CallService, Request, Response,
     admission::AdmissionLayer,
-    caller::CallerLayer,
+    credentials::{CredentialsLayer, Identity},
     deadline::DeadlineLayer,
     message_size::MessageSizeLayer,
     methods::Methods,
     panic::PanicLayer,
     trace::{Observe, TraceLayer},
 };
-use crate::{access::AccessLog, caller::Caller, name::AccountName, propagation::Traces};
+use crate::{
+    access::AccessLog,
+    account::{Account, AccountKey, Accounts},
+    caller::Caller,
+    clock::SystemClock,
+    name::AccountName,
+    propagation::Traces,
+};
 
 type Frames = Result<Frame<Bytes>, Status>;
 
@@ -264,8 +272,13 @@ async fn other_answers_pass_the_message_size_layer_as_they_are() {
 
 #[tokio::test]
 async fn what_a_client_claims_to_be_is_replaced() {
-    let owner = Caller::owner(AccountName::development());
-    let service = before(CallerLayer::new(owner.clone()), |request: Request| {
+    let name = AccountName::parse("acme").expect("a name");
+    let key = STANDARD.encode([7; 64]);
+    let keys = vec![AccountKey::decode(&key).expect("a key")];
+    let account = Account { name: name.clone(), keys, is_disabled: false };
+    let accounts = Accounts::new([account]);
+    let identity = Identity { accounts, clock: Arc::new(SystemClock), is_open: false };
+    let service = before(CredentialsLayer::new(identity), |request: Request| {
         let request = request.map(|_body| ());
         let headers = request.headers().clone();
         let seen = Caller::of(&tonic::Request::from_http(request)).expect("a caller");
@@ -275,10 +288,16 @@ async fn what_a_client_claims_to_be_is_replaced() {
         ready(answer)
     });
 
-    let claims = [("trestle-account", "somebody"), ("trestle-grant-bin", "AAAA")];
+    let credentials = format!("Basic {}", STANDARD.encode(format!("acme:{key}")));
+    let grant = ("trestle-grant-bin", "AAAA");
+    let claims = [("trestle-account", "acme"), grant, ("authorization", credentials.as_str())];
     let seen = ask(&service, &claims).await;
+    let nobody = status(ask(&service, &[grant]).await).await;
 
-    assert_eq!(seen.extensions().get::<Arc<Caller>>().map(|caller| &**caller), Some(&owner));
+    let caller = seen.extensions().get::<Arc<Caller>>().map(|caller| &**caller);
+    assert_eq!(caller, Some(&Caller::owner(name)));
+    assert_eq!(nobody.code(), Code::Unauthenticated);
+    assert_eq!(reason(&nobody), "NO_AUTHENTICATION_INFORMATION");
     assert!(claims.iter().all(|(name, _)| !seen.headers().contains_key(*name)));
 }
 

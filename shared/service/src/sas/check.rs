@@ -75,7 +75,7 @@ pub struct Denial {
 }
 
 impl Denial {
-    pub(super) fn new(check: Check, reason: Reason, message: impl Into<String>) -> Self {
+    pub(crate) fn new(check: Check, reason: Reason, message: impl Into<String>) -> Self {
         Self { check, reason, message: message.into() }
     }
 

@@ -1,0 +1,84 @@
+//! The accounts of a process: out of its settings and key files, again and again.
+
+use std::{fs, io::Read as _, path::Path};
+
+use trestle_runtime::{config::ConfigError, task::Task};
+use trestle_service::{
+    account::{Account, AccountKey, AccountSet, Accounts},
+    name::AccountName,
+};
+
+use crate::{
+    failure::Failure,
+    reload,
+    roles::Role,
+    settings::{AccountSettings, Settings, has_development},
+};
+
+/// Longest key file that is read, in bytes; a key of the greatest length has less than 700.
+const KEY_FILE_BYTES_MAX: u64 = 4096;
+
+/// The accounts of the settings, and the development account where it is there. None for a process
+/// without the role gateway. Blocks while key files are read.
+///
+/// # Errors
+/// Every key that cannot be read, without a word of what it holds.
+pub fn read(settings: &Settings) -> Result<AccountSet, ConfigError> {
+    if !settings.server.roles.has(Role::Gateway) {
+        return Ok(AccountSet::default());
+    }
+    let mut problems = Vec::new();
+    let mut accounts = Vec::new();
+    if has_development(&settings.server, settings.gateway.development_account) {
+        accounts.push(Account::development());
+    }
+    for (name, section) in &settings.accounts.0 {
+        let account = account(name, section, &mut problems);
+        accounts.extend(account);
+    }
+    if problems.is_empty() {
+        Ok(accounts.into_iter().collect())
+    } else {
+        Err(ConfigError::Invalid { problems })
+    }
+}
+
+fn account(name: &str, section: &AccountSettings, problems: &mut Vec<String>) -> Option<Account> {
+    let mut keys = Vec::new();
+    for (key, text, file) in section.keys() {
+        let decoded = match (text, file) {
+            (Some(text), _) => AccountKey::decode(&text.0).map_err(|error| error.to_string()),
+            (None, Some(file)) => key_of(file),
+            (None, None) => continue,
+        };
+        match decoded {
+            Ok(key) => keys.push(key),
+            Err(problem) => problems.push(format!("accounts.{name}.{key}: {problem}")),
+        }
+    }
+    let name = AccountName::parse(name)?;
+    Some(Account { name, keys, is_disabled: section.disabled })
+}
+
+fn key_of(path: &Path) -> Result<AccountKey, String> {
+    let fails = |problem: &dyn std::fmt::Display| format!("{problem}: file=`{}`", path.display());
+    let mut text = String::new();
+    let file = fs::File::open(path).map_err(|error| fails(&error))?;
+    file.take(KEY_FILE_BYTES_MAX).read_to_string(&mut text).map_err(|error| fails(&error))?;
+    AccountKey::decode(&text).map_err(|error| fails(&error))
+}
+
+/// A task that keeps `accounts` up to date with the settings that `load` reads, and with the key
+/// files that they name.
+pub fn watch(
+    accounts: &Accounts,
+    load: impl Fn() -> Result<Settings, Failure> + Send + 'static,
+) -> Task {
+    let accounts = accounts.clone();
+    let current = AccountSet::clone(&accounts.now());
+    let reread = move || {
+        let settings = load().map_err(|failure| failure.chain())?;
+        read(&settings).map_err(|error| error.to_string())
+    };
+    reload::task("accounts", current, reread, move |new| accounts.replace(new.clone()))
+}

@@ -1,0 +1,138 @@
+//! Who may call.
+
+use std::{collections::BTreeMap, fmt, path::PathBuf};
+
+use serde::{Deserialize, Serialize, Serializer};
+use trestle_service::{account::AccountKey, name::AccountName};
+
+use super::{DevelopmentAccount, ServerSettings};
+use crate::roles::Role;
+
+/// Most accounts of a process.
+const ACCOUNTS_MAX: usize = 1024;
+
+/// The sections `accounts.NAME`. Default: none. Processes without the role gateway leave them
+/// alone: credentials end at the gateway.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct AccountsSettings(pub BTreeMap<String, AccountSettings>);
+
+/// A section `accounts.NAME`: one key or two, each given here or in a file.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct AccountSettings {
+    /// A key, in base64. No default.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub key1: Option<Secret>,
+    /// A file with a key, in base64. No default.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub key1_file: Option<PathBuf>,
+    /// A second key, as good as the first. No default.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub key2: Option<Secret>,
+    /// A file with a second key. No default.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub key2_file: Option<PathBuf>,
+    /// Whether the account is switched off: its credentials are refused. Default: no.
+    pub disabled: bool,
+}
+
+/// A text that never shows: not in logs, and not when settings are printed.
+#[derive(Clone, PartialEq, Eq, Deserialize)]
+#[serde(transparent)]
+pub struct Secret(pub String);
+
+/// What stands in the place of a secret. No base64, so that it is never taken for a key.
+const REDACTED: &str = "(redacted)";
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(REDACTED)
+    }
+}
+
+impl Serialize for Secret {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(REDACTED)
+    }
+}
+
+impl AccountSettings {
+    /// The keys: their names, and where they are.
+    pub fn keys(&self) -> impl Iterator<Item = (&'static str, Option<&Secret>, Option<&PathBuf>)> {
+        let keys = [
+            ("key1", self.key1.as_ref(), self.key1_file.as_ref()),
+            ("key2", self.key2.as_ref(), self.key2_file.as_ref()),
+        ];
+        keys.into_iter().filter(|(_, text, file)| text.is_some() || file.is_some())
+    }
+
+    fn problems(&self, account: &str) -> Vec<String> {
+        let mut problems = Vec::new();
+        let mut problem = |key: &str, rule: &str| {
+            problems.push(format!("accounts.{account}.{key}: {rule}"));
+        };
+        if self.keys().next().is_none() {
+            problem("key1", "required, or key1_file");
+        }
+        for (key, text, file) in self.keys() {
+            if text.is_some() && file.is_some() {
+                problem(key, &format!("must not be there beside {key}_file"));
+            }
+            if let Some(Err(error)) = text.map(|text| AccountKey::decode(&text.0)) {
+                problem(key, &error.to_string());
+            }
+        }
+        problems
+    }
+}
+
+impl AccountsSettings {
+    /// What is wrong with the sections, each with its key; never with a value.
+    pub(super) fn problems(
+        &self,
+        server: &ServerSettings,
+        development: DevelopmentAccount,
+    ) -> Vec<String> {
+        if !server.roles.has(Role::Gateway) {
+            return Vec::new();
+        }
+        let mut problems = Vec::new();
+        if self.0.len() > ACCOUNTS_MAX {
+            problems.push(format!("accounts: must be at most {ACCOUNTS_MAX}"));
+        }
+        let own_name = AccountName::development();
+        for (name, account) in &self.0 {
+            if AccountName::parse(name).is_none() {
+                let rule = "the name must be 3 to 24 lower-case letters and digits";
+                problems.push(format!("accounts.{name}: {rule}"));
+            }
+            if name == own_name.as_str() && development != DevelopmentAccount::Off {
+                problems.push(format!(
+                    "accounts.{name}: is the development account, which has its key already; to \
+                     give it another one set gateway.development_account = \"off\""
+                ));
+            }
+            problems.extend(account.problems(name));
+        }
+        if self.0.is_empty() && !has_development(server, development) {
+            problems.push(format!(
+                "accounts: there is none, so nobody could call, since the development account, \
+                 whose key everybody knows, is only there on loopback; add accounts.NAME with \
+                 key1_file, or allow the development account to everybody with \
+                 gateway.development_account = \"anywhere\": server.listen=`{}`",
+                server.listen
+            ));
+        }
+        problems
+    }
+}
+
+/// Whether the development account is there.
+pub(crate) fn has_development(server: &ServerSettings, development: DevelopmentAccount) -> bool {
+    match development {
+        DevelopmentAccount::Loopback => server.listen.ip().to_canonical().is_loopback(),
+        DevelopmentAccount::Off => false,
+        DevelopmentAccount::Anywhere => true,
+    }
+}

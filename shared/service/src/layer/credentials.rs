@@ -1,0 +1,213 @@
+//! Says who calls: reads the credentials of a call, and vouches for the caller they make.
+//!
+//! `authorization` holds `SharedAccessSignature` and a token, or `Basic` and base64 of account and
+//! key. What a client claims to be is removed, and so are its credentials: nothing behind this
+//! layer sees them. The name of an account in `trestle-account` is taken as a hint whose credentials
+//! they are, never as more.
+
+#[cfg(test)]
+mod tests;
+
+use std::{
+    convert::Infallible,
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use http::{HeaderMap, header::AUTHORIZATION};
+use tower::{Layer, Service};
+
+use super::{Answer, Request, Response, refusal};
+use crate::{
+    account::{AccountSet, Accounts},
+    caller::{ACCOUNT_HEADER, Caller},
+    clock::{Clock, Ticks},
+    fault::Reason,
+    name::AccountName,
+    peer::Peer,
+    sas::{self, Check, Denial, TOKEN_BYTES_MAX},
+};
+
+/// Longest value of `authorization` that is looked at, in bytes: the longest token and its scheme.
+const AUTHORIZATION_BYTES_MAX: usize = TOKEN_BYTES_MAX + 64;
+
+/// What credentials are checked with. Clones share the accounts.
+#[derive(Clone)]
+pub struct Identity {
+    /// The accounts.
+    pub accounts: Accounts,
+    /// The time.
+    pub clock: Arc<dyn Clock>,
+    /// Whether callers without credentials, from loopback or from this process, are the owner of
+    /// the development account.
+    pub is_open: bool,
+}
+
+/// Puts a caller on every request, or refuses it.
+#[derive(Clone)]
+pub struct CredentialsLayer {
+    identity: Identity,
+}
+
+impl CredentialsLayer {
+    /// Checks credentials with `identity`.
+    #[must_use]
+    pub fn new(identity: Identity) -> Self {
+        Self { identity }
+    }
+}
+
+impl<S> Layer<S> for CredentialsLayer {
+    type Service = Credentials<S>;
+
+    fn layer(&self, inner: S) -> Credentials<S> {
+        Credentials { inner, identity: self.identity.clone() }
+    }
+}
+
+/// See the module.
+#[derive(Clone)]
+pub struct Credentials<S> {
+    inner: S,
+    identity: Identity,
+}
+
+impl<S> Service<Request> for Credentials<S>
+where
+    S: Service<Request, Response = Response, Error = Infallible>,
+    S::Future: Send + 'static,
+{
+    type Response = Response;
+    type Error = Infallible;
+    type Future = Answer;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        self.inner.poll_ready(cx)
+    }
+
+    fn call(&mut self, mut request: Request) -> Answer {
+        let Identity { accounts, clock, is_open } = &self.identity;
+        let peer = Peer::of(request.extensions());
+        let call = Call { headers: request.headers(), peer: &peer, is_open: *is_open };
+        match call.caller(&accounts.now(), clock.now()) {
+            Ok(caller) => {
+                request.headers_mut().remove(AUTHORIZATION);
+                Arc::new(caller).insert(&mut request);
+                Box::pin(self.inner.call(request))
+            }
+            Err(denial) => Box::pin(async move { Ok(refusal(denial.into())) }),
+        }
+    }
+}
+
+/// What of a call tells who makes it.
+#[derive(Debug, Clone, Copy)]
+pub struct Call<'a> {
+    /// Its headers.
+    pub headers: &'a HeaderMap,
+    /// The other end of its connection.
+    pub peer: &'a Peer,
+    /// Whether local callers need no credentials.
+    pub is_open: bool,
+}
+
+impl Call<'_> {
+    /// The caller that the credentials make.
+    ///
+    /// # Errors
+    /// Why they make none; the same for an account that is not there as for one whose key or
+    /// signature is wrong.
+    pub fn caller(&self, accounts: &AccountSet, now: Ticks) -> Result<Caller, Denial> {
+        let named = self.named_account()?;
+        match self.authorization()? {
+            None => self.without_credentials(named, accounts),
+            Some(("basic", value)) => basic(value, named, accounts),
+            Some((_, token)) => sas::verify(token, named, accounts, now, self.peer),
+        }
+    }
+
+    /// The account that the call names, checked for its form only.
+    fn named_account(&self) -> Result<Option<&str>, Denial> {
+        let mut values = self.headers.get_all(ACCOUNT_HEADER).iter();
+        let Some(value) = values.next() else {
+            return Ok(None);
+        };
+        let name = value.to_str().ok().filter(|name| AccountName::parse(name).is_some());
+        match name {
+            Some(name) if values.next().is_none() => Ok(Some(name)),
+            _ => {
+                let rule = "must be one name of 3 to 24 lower-case letters and digits";
+                Err(malformed(ACCOUNT_HEADER, rule))
+            }
+        }
+    }
+
+    /// The scheme, `basic` or `sharedaccesssignature`, and what follows it.
+    fn authorization(&self) -> Result<Option<(&'static str, &str)>, Denial> {
+        let fails = |rule: &str| Err(malformed("authorization", rule));
+        let mut values = self.headers.get_all(AUTHORIZATION).iter();
+        let Some(value) = values.next() else {
+            return Ok(None);
+        };
+        if values.next().is_some() {
+            return fails("must not be there more than once");
+        }
+        if value.len() > AUTHORIZATION_BYTES_MAX {
+            return fails(&format!("must have at most {AUTHORIZATION_BYTES_MAX} bytes"));
+        }
+        let Ok(text) = value.to_str() else {
+            return fails("must be visible ASCII");
+        };
+        // The scheme is not repeated: a token without one would stand in its place.
+        let known =
+            "must be `SharedAccessSignature` and a token, or `Basic` and base64 of account:key";
+        let Some((scheme, rest)) = text.split_once(' ') else {
+            return fails(known);
+        };
+        let schemes = ["basic", "sharedaccesssignature"];
+        match schemes.into_iter().find(|known| scheme.eq_ignore_ascii_case(known)) {
+            Some(scheme) => Ok(Some((scheme, rest))),
+            None => fails(known),
+        }
+    }
+
+    fn without_credentials(
+        &self,
+        named: Option<&str>,
+        accounts: &AccountSet,
+    ) -> Result<Caller, Denial> {
+        let account = AccountName::development();
+        let is_meant = named.is_none_or(|named| named == account.as_str());
+        let is_there = accounts.get(account.as_str()).is_some_and(|account| !account.is_disabled);
+        if self.is_open && self.peer.ip().is_loopback() && is_meant && is_there {
+            return Ok(Caller::owner(account));
+        }
+        let message = "the call has no credentials: `authorization` is required";
+        Err(Denial::new(Check::Form, Reason::NoAuthenticationInformation, message))
+    }
+}
+
+fn malformed(header: &str, rule: &str) -> Denial {
+    let message = format!("{header}: {rule}");
+    Denial::new(Check::Form, Reason::InvalidAuthenticationInfo, message)
+}
+
+fn basic(value: &str, named: Option<&str>, accounts: &AccountSet) -> Result<Caller, Denial> {
+    let read = || {
+        let text = String::from_utf8(STANDARD.decode(value.trim()).ok()?).ok()?;
+        let (name, key) = text.split_once(':')?;
+        Some((name.to_owned(), STANDARD.decode(key).ok()?))
+    };
+    let Some((name, key)) = read() else {
+        let rule = "`Basic` must be followed by base64 of account:key, the key in base64 itself";
+        return Err(malformed("authorization", rule));
+    };
+    let account = accounts.with_key(&name, &key);
+    let is_meant = named.is_none_or(|named| named == name);
+    let account = account.filter(|_| is_meant).ok_or_else(Denial::unknown)?;
+    if account.is_disabled {
+        return Err(Denial::disabled(account));
+    }
+    Ok(Caller::owner(account.name.clone()))
+}
