@@ -21,8 +21,8 @@ use crate::caller::Caller;
 const ASK_HEADER: HeaderName = HeaderName::from_static("trestle-facts");
 /// The header, or trailer, that brings them.
 const ANSWER_HEADER: HeaderName = HeaderName::from_static("trestle-facts-bin");
-/// Longest key that is told, in bytes; longer ones are cut. Headers are bounded.
-const KEY_BYTES_MAX: usize = 2048;
+/// Longest name that is told, in bytes; longer ones are cut. Headers are bounded.
+const NAME_BYTES_MAX: usize = 2048;
 
 /// What a service did for a call. Fields keep their numbers for ever: processes of different
 /// versions talk to each other.
@@ -52,15 +52,25 @@ pub struct Work {
 }
 
 impl Work {
+    /// Notes the table that the call is about.
+    pub fn names(&mut self, table: &str) {
+        self.table = Some(cut(table).to_owned());
+    }
+
+    /// Notes the partition that the call is about.
+    pub fn partition(&mut self, partition_key: &str) {
+        self.partition_key = Some(cut(partition_key).to_owned());
+    }
+
     /// Notes the key of the one entity that the call is about.
     pub fn key(&mut self, partition_key: &str, row_key: &str) {
-        self.partition_key = Some(cut(partition_key).to_owned());
+        self.partition(partition_key);
         self.row_key = Some(cut(row_key).to_owned());
     }
 }
 
-fn cut(key: &str) -> &str {
-    key.get(..key.floor_char_boundary(KEY_BYTES_MAX)).unwrap_or_default()
+fn cut(name: &str) -> &str {
+    name.get(..name.floor_char_boundary(NAME_BYTES_MAX)).unwrap_or_default()
 }
 
 /// The facts about one call; empty handles take notes and forget them. Clones share the facts.
@@ -205,9 +215,9 @@ mod tests {
     fn long_keys_are_cut_between_characters() {
         let mut work = Work::default();
 
-        work.key(&"é".repeat(KEY_BYTES_MAX), "r");
+        work.key(&"é".repeat(NAME_BYTES_MAX), "r");
 
-        assert_eq!(work.partition_key.expect("a key").len(), KEY_BYTES_MAX);
+        assert_eq!(work.partition_key.expect("a key").len(), NAME_BYTES_MAX);
     }
 
     #[test]

@@ -3,11 +3,12 @@
 use http::{HeaderMap, HeaderName, HeaderValue};
 use opentelemetry::{
     Context,
+    context::FutureExt as _,
     propagation::{Extractor, Injector, TextMapPropagator as _},
     trace::{SpanContext, SpanId, TraceContextExt as _, TraceFlags, TraceId, TraceState},
 };
 use opentelemetry_sdk::propagation::TraceContextPropagator;
-use tracing::Span;
+use tracing::{Instrument as _, Span};
 use tracing_opentelemetry::OpenTelemetrySpanExt as _;
 
 use crate::exemplar::Exemplars;
@@ -83,6 +84,11 @@ fn extract(headers: &HeaderMap) -> Option<Context> {
     let context =
         TraceContextPropagator::new().extract_with_context(&Context::new(), &Reader(headers));
     context.span().span_context().is_valid().then_some(context)
+}
+
+/// Work that stays in the trace of this moment wherever it is run.
+pub fn carry<F: Future>(work: F) -> impl Future<Output = F::Output> {
+    work.in_current_span().with_current_context()
 }
 
 /// Names `span` in the headers as the parent of what the next process does.

@@ -4,6 +4,7 @@
 use tonic::{Status, Streaming};
 use trestle_proto::table::v1::{self as proto, import_entities_request::Message};
 use trestle_service::{
+    facts::Facts,
     fault::{Fault, Reason, Violations},
     limits::{BATCH_BYTES_MAX, IMPORT_CHUNK_ENTITIES_MAX, STREAM_IDLE_MAX},
     name::TableName,
@@ -40,11 +41,12 @@ pub(super) struct Import {
     access: Access,
     /// Position of the next entity in the stream.
     next_index: u64,
+    facts: Facts,
 }
 
 impl Import {
-    pub(super) fn new(tables: Tables, writer: Writer, access: Access) -> Self {
-        Self { tables, writer, access, next_index: 0 }
+    pub(super) fn new(tables: Tables, writer: Writer, access: Access, facts: Facts) -> Self {
+        Self { tables, writer, access, next_index: 0, facts }
     }
 
     /// Takes the messages and answers each chunk; ends with the stream, or at the first failure of the whole.
@@ -54,6 +56,7 @@ impl Import {
     ) -> Responses<proto::ImportEntitiesResponse> {
         outbox::responses(|outbox| async move {
             let spec = first_message(&mut messages).await?;
+            self.facts.note(|work| work.names(spec.table.as_str()));
             // A caller who may not import at all learns it before the entities are sent.
             let target = self.tables.target(&self.access, &spec.table).await;
             target.and_then(|target| target.permit(spec.action())).map_err(Fault::from)?;
@@ -74,6 +77,7 @@ impl Import {
         };
         let first_index = self.next_index;
         self.next_index += chunk.entities.len() as u64;
+        self.facts.note(|work| work.written = self.next_index);
         let (operations, mut results) = parse_chunk(spec, chunk, first_index)?;
         // Looked up for each chunk: a table deleted or a policy revoked meanwhile ends the import.
         let target = self.tables.target(&self.access, &spec.table).await?;

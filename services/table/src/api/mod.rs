@@ -1,5 +1,6 @@
 //! The gRPC face of the service: parse the request, call the domain, render the response. Decides nothing itself.
 
+mod facts;
 mod import;
 mod outbox;
 mod parse;
@@ -15,10 +16,12 @@ use trestle_proto::table::v1::{self as proto, table_service_server::TableService
 use trestle_service::{
     caller::Caller,
     clock::{Clock, Ticks, WriteClock},
+    facts::Facts,
     fault::{Fault, Violations},
     name::{AccountName, TableName},
 };
 
+use self::facts::{Names, tell_cost};
 use crate::{
     authorize::{self, Access, Need},
     error::TableError,
@@ -81,7 +84,8 @@ impl Api {
 /// The account that a request works in, and the message, for a caller who may do what it needs.
 ///
 /// There is no other way to the message than this one and [`enter`].
-fn open<T>(request: Request<T>, need: Need) -> Result<(AccountName, T), Fault> {
+fn open<T: Names>(request: Request<T>, need: Need) -> Result<(AccountName, T), Fault> {
+    Facts::of(request.extensions()).note(|work| request.get_ref().tell(work));
     let caller = Caller::of(&request)?;
     authorize::check(&caller, need)?;
     Ok((caller.account.clone(), request.into_inner()))
@@ -89,7 +93,8 @@ fn open<T>(request: Request<T>, need: Need) -> Result<(AccountName, T), Fault> {
 
 /// The access of a caller to entities, and the message. Reader and writer ask the access what they
 /// may do.
-fn enter<T>(request: Request<T>) -> Result<(Access, T), Fault> {
+fn enter<T: Names>(request: Request<T>) -> Result<(Access, T), Fault> {
+    Facts::of(request.extensions()).note(|work| request.get_ref().tell(work));
     let access = Access::new(Caller::of(&request)?)?;
     Ok((access, request.into_inner()))
 }
@@ -187,8 +192,11 @@ impl TableService for Api {
         &self,
         request: Request<proto::GetEntityRequest>,
     ) -> Result<Response<proto::GetEntityResponse>, Status> {
+        let facts = Facts::of(request.extensions());
         let (access, message) = enter(request)?;
-        Ok(Response::new(query::get(&self.reader, &access, message).await?))
+        let response = query::get(&self.reader, &access, message).await?;
+        tell_cost(&facts, response.cost.as_ref());
+        Ok(Response::new(response))
     }
 
     async fn update_entity(
@@ -240,16 +248,20 @@ impl TableService for Api {
         &self,
         request: Request<proto::QueryEntitiesRequest>,
     ) -> Result<Response<proto::QueryEntitiesResponse>, Status> {
+        let facts = Facts::of(request.extensions());
         let (access, message) = enter(request)?;
-        Ok(Response::new(query::page(&self.reader, access, message).await?))
+        let response = query::page(&self.reader, access, message).await?;
+        tell_cost(&facts, response.cost.as_ref());
+        Ok(Response::new(response))
     }
 
     async fn stream_entities(
         &self,
         request: Request<proto::StreamEntitiesRequest>,
     ) -> Result<Response<Self::StreamEntitiesStream>, Status> {
+        let facts = Facts::of(request.extensions());
         let (access, message) = enter(request)?;
-        let stream = query::stream(&self.reader, access, message).await?;
+        let stream = query::stream(&self.reader, access, message, facts).await?;
         Ok(Response::new(stream))
     }
 
@@ -257,8 +269,9 @@ impl TableService for Api {
         &self,
         request: Request<Streaming<proto::ImportEntitiesRequest>>,
     ) -> Result<Response<Self::ImportEntitiesStream>, Status> {
+        let facts = Facts::of(request.extensions());
         let (access, messages) = enter(request)?;
-        let import = import::Import::new(self.tables.clone(), self.writer.clone(), access);
+        let import = import::Import::new(self.tables.clone(), self.writer.clone(), access, facts);
         Ok(Response::new(import.run(messages)))
     }
 
@@ -266,8 +279,11 @@ impl TableService for Api {
         &self,
         request: Request<proto::ExplainQueryRequest>,
     ) -> Result<Response<proto::ExplainQueryResponse>, Status> {
+        let facts = Facts::of(request.extensions());
         let (access, message) = enter(request)?;
-        Ok(Response::new(query::explain(&self.reader, access, message).await?))
+        let response = query::explain(&self.reader, access, message).await?;
+        tell_cost(&facts, response.cost.as_ref());
+        Ok(Response::new(response))
     }
 
     async fn get_service_properties(

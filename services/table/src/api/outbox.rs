@@ -10,6 +10,7 @@ use tonic::Status;
 use trestle_service::{
     fault::{Fault, Reason},
     limits::STREAM_IDLE_MAX,
+    propagation,
 };
 
 use super::Responses;
@@ -55,7 +56,7 @@ where
 {
     let (sender, receiver) = mpsc::channel(WAITING_MAX);
     let work = produce(Outbox { sender, idle_max });
-    let task = tokio::spawn(tracing::Instrument::in_current_span(work));
+    let task = tokio::spawn(propagation::carry(work));
     // The task ends before or with the last message, so waiting for it takes no time.
     let end = stream::once(failure(task)).filter_map(|failure| async { failure.map(Err) });
     Box::pin(ReceiverStream::new(receiver).map(Ok).chain(end))

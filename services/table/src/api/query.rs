@@ -2,12 +2,13 @@
 
 use trestle_proto::table::v1 as proto;
 use trestle_service::{
+    facts::Facts,
     fault::{Fault, Reason, Violations},
     limits::{PAGE_BYTES_MAX, PAGE_ENTITIES_MAX},
     name::TableName,
 };
 
-use super::{Responses, outbox, parse};
+use super::{Responses, facts::tell_cost, outbox, parse};
 use crate::{
     authorize::Access,
     entity::EntityKey,
@@ -59,6 +60,7 @@ pub(super) async fn stream(
     reader: &Reader,
     access: Access,
     request: proto::StreamEntitiesRequest,
+    facts: Facts,
 ) -> Result<Responses<proto::StreamEntitiesResponse>, Fault> {
     let mut violations = Violations::default();
     let ask = parse_query(request.table, request.filter, request.select, &mut violations);
@@ -69,6 +71,7 @@ pub(super) async fn stream(
         query: Query::new(access, ask),
         left: limit,
         token: request.resume_token,
+        facts,
     };
     // The first message is read here, so that what is wrong with the request fails the call itself.
     let first = streaming.next().await?;
@@ -92,6 +95,7 @@ struct Streaming {
     /// Entities that may still be sent.
     left: u64,
     token: String,
+    facts: Facts,
 }
 
 impl Streaming {
@@ -102,11 +106,9 @@ impl Streaming {
             self.reader.page(&self.query, &self.token, limit).await?;
         self.left = self.left.saturating_sub(cost.returned);
         self.token = next.filter(|_| self.left > 0).unwrap_or_default();
-        Ok(proto::StreamEntitiesResponse {
-            entities,
-            resume_token: self.token.clone(),
-            cost: Some(render_cost(self.query.plan().scope, cost)),
-        })
+        let cost = Some(render_cost(self.query.plan().scope, cost));
+        tell_cost(&self.facts, cost.as_ref());
+        Ok(proto::StreamEntitiesResponse { entities, resume_token: self.token.clone(), cost })
     }
 }
 

@@ -1,0 +1,287 @@
+//! The access log: one line for each call, whatever became of it and wherever the table role is.
+
+use serde_json::Value;
+use tonic::{Code, Request, transport::Channel};
+use trestle_proto::table::v1::{self as proto, table_service_client::TableServiceClient};
+
+use crate::process::Serving;
+
+/// The key of the development account, which everybody knows, and `Basic` with it.
+const KEY: &str =
+    "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==";
+const CREDENTIAL: &str = "ZGV2c3RvcmVhY2NvdW50MTpFYnk4dmRNMDJ4Tk9jcUZscVV3SlBMbG1FdGxDRFhKMU9Ve\
+    kZUNTB1U1JaNklGc3VGcTJVVkVyQ3o0STZ0cS9LMVNaRlBUT3RyL0tCSEJla3NvR01Hdz09";
+const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
+const SERVICE: &str = "trestle.table.v1.TableService";
+const PARTITION: &str = "customer-4711";
+
+/// A gateway, and the table role in the same process or in one of its own.
+struct World {
+    gateway: Serving,
+    table: Option<Serving>,
+}
+
+impl World {
+    fn in_one_process(variables: &[(&str, &str)]) -> Self {
+        Self { gateway: Serving::start(&["--ephemeral"], variables), table: None }
+    }
+
+    fn in_two_processes(variables: &[(&str, &str)]) -> Self {
+        let table = Serving::start(&["--ephemeral", "--roles", "table"], &[]);
+        let endpoint = table.endpoint();
+        let reached = [("TRESTLE__GATEWAY__TABLE_ENDPOINT", endpoint.as_str())];
+        let gateway = Serving::start(&["--roles", "gateway"], &[variables, &reached].concat());
+        Self { gateway, table: Some(table) }
+    }
+
+    async fn client(&self) -> TableServiceClient<Channel> {
+        let endpoint = tonic::transport::Endpoint::new(self.gateway.endpoint()).unwrap();
+        TableServiceClient::new(endpoint.connect().await.unwrap())
+    }
+
+    /// Ends it; what the gateway logged, and what the other process logged.
+    async fn end(self) -> (String, String) {
+        let mut logs = Vec::new();
+        for process in [Some(self.gateway), self.table].into_iter().flatten() {
+            process.terminate();
+            let ended = tokio::task::spawn_blocking(|| process.wait()).await.unwrap();
+            assert_eq!(ended.0.code(), Some(0), "{}", ended.1);
+            logs.push(ended.1);
+        }
+        logs.resize(2, String::new());
+        let [gateway, table] = logs.try_into().unwrap();
+        (gateway, table)
+    }
+}
+
+/// A request with an id, in a trace, by the owner of the account.
+fn request<T>(id: &str, message: T) -> Request<T> {
+    let mut request = Request::new(message);
+    let metadata = request.metadata_mut();
+    metadata.insert("x-request-id", id.parse().unwrap());
+    metadata.insert("traceparent", format!("00-{TRACE}-b7ad6b7169203331-00").parse().unwrap());
+    metadata.insert("authorization", format!("Basic {CREDENTIAL}").parse().unwrap());
+    request
+}
+
+fn entity(row: &str) -> proto::Entity {
+    let (partition_key, row_key) = (PARTITION.to_owned(), row.to_owned());
+    proto::Entity { partition_key, row_key, ..proto::Entity::default() }
+}
+
+fn get(row: &str) -> proto::GetEntityRequest {
+    let (partition_key, row_key) = (PARTITION.to_owned(), row.to_owned());
+    proto::GetEntityRequest { table: "Orders".into(), partition_key, row_key, select: None }
+}
+
+fn batch(rows: &[&str]) -> proto::ExecuteBatchRequest {
+    use proto::batch_operation::{Insert, Operation};
+    let operations = rows.iter().map(|row| proto::BatchOperation {
+        operation: Some(Operation::Insert(Insert { entity: Some(entity(row)) })),
+    });
+    proto::ExecuteBatchRequest { table: "Orders".into(), operations: operations.collect() }
+}
+
+/// One call of every kind, each with its own id.
+async fn call_everything(client: &mut TableServiceClient<Channel>) {
+    let table = proto::CreateTableRequest { table: "Orders".into() };
+    client.create_table(request("create", table)).await.unwrap();
+    let insert = proto::InsertEntityRequest { table: "Orders".into(), entity: Some(entity("1")) };
+    client.insert_entity(request("insert", insert)).await.unwrap();
+    client.execute_batch(request("batch", batch(&["2", "3"]))).await.unwrap();
+    client.get_entity(request("get", get("1"))).await.unwrap();
+    let filter = "RowKey eq '2' or RowKey eq '3'".to_owned();
+    let query =
+        proto::QueryEntitiesRequest { table: "Orders".into(), filter, ..Default::default() };
+    client.query_entities(request("query", query)).await.unwrap();
+    let stream = proto::StreamEntitiesRequest { table: "Orders".into(), ..Default::default() };
+    let mut stream = client.stream_entities(request("stream", stream)).await.unwrap().into_inner();
+    while stream.message().await.unwrap().is_some() {}
+    let absent = client.get_entity(request("absent", get("9"))).await.unwrap_err();
+    assert_eq!(absent.code(), Code::NotFound);
+    let refused = client.execute_batch(request("refused", batch(&[]))).await.unwrap_err();
+    assert_eq!(refused.code(), Code::InvalidArgument);
+}
+
+async fn call_what_nobody_knows(world: &World) {
+    let endpoint = tonic::transport::Endpoint::new(world.gateway.endpoint()).unwrap();
+    let mut grpc = tonic::client::Grpc::new(endpoint.connect().await.unwrap());
+    grpc.ready().await.unwrap();
+    let path = http::uri::PathAndQuery::from_static("/some.v1.Service/Method");
+    let unknown = request("unknown", bytes::Bytes::new());
+    let unknown = grpc.unary(unknown, path, trestle_proto::RawCodec).await.unwrap_err();
+    assert_eq!(unknown.code(), Code::Unimplemented);
+}
+
+/// The lines of the access log in a log, as objects.
+fn lines(log: &str) -> Vec<Value> {
+    let objects = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    objects.filter(|line| line["target"] == "trestle::access").collect()
+}
+
+/// The only line about the request `id`.
+fn line<'a>(lines: &'a [Value], id: &str) -> &'a Value {
+    let mut found = lines.iter().filter(|line| line["request_id"] == id);
+    let line = found.next().unwrap_or_else(|| panic!("no line about {id}: {lines:#?}"));
+    assert!(found.next().is_none(), "two lines about {id}: {lines:#?}");
+    line
+}
+
+/// Compares members of a line; null stands for one that is not there.
+fn assert_line(lines: &[Value], id: &str, expected: &Value) {
+    let line = line(lines, id);
+    for (name, value) in expected.as_object().unwrap() {
+        assert_eq!(&line[name], value, "{name} in {line:#}");
+    }
+    assert_eq!(line["trace_id"], TRACE, "{line:#}");
+    assert!(line["duration_us"].is_u64() && line["timestamp"].is_string(), "{line:#}");
+}
+
+const JSON: [(&str, &str); 2] =
+    [("TRESTLE__TELEMETRY__ACCESS_LOG", "stderr"), ("TRESTLE__TELEMETRY__LOG_FORMAT", "json")];
+
+async fn each_call_has_one_line(world: World) {
+    let mut client = world.client().await;
+    call_everything(&mut client).await;
+    call_what_nobody_knows(&world).await;
+    drop(client);
+    let (log, of_table) = world.end().await;
+
+    let lines = lines(&log);
+    let method = |name: &str| format!("{SERVICE}/{name}");
+    let account = "devstoreaccount1";
+    assert_eq!(lines.len(), 9, "{lines:#?}");
+    for (id, expected) in [
+        (
+            "create",
+            serde_json::json!({ "method": method("CreateTable"), "status": "OK",
+            "account": account, "credential": "owner", "table": "Orders", "reason": null,
+            "partition_key_hash": null, "written": 0 }),
+        ),
+        (
+            "insert",
+            serde_json::json!({ "method": method("InsertEntity"), "written": 1,
+            "table": "Orders", "status": "OK" }),
+        ),
+        (
+            "batch",
+            serde_json::json!({ "method": method("ExecuteBatch"), "written": 2,
+            "row_key_hash": null }),
+        ),
+        (
+            "get",
+            serde_json::json!({ "method": method("GetEntity"), "status": "OK",
+            "scanned": 1, "returned": 1, "written": 0, "account": account }),
+        ),
+        (
+            "query",
+            serde_json::json!({ "method": method("QueryEntities"), "scanned": 3,
+            "returned": 2, "table": "Orders" }),
+        ),
+        (
+            "stream",
+            serde_json::json!({ "method": method("StreamEntities"), "scanned": 3,
+            "returned": 3, "status": "OK" }),
+        ),
+        (
+            "absent",
+            serde_json::json!({ "status": "NOT_FOUND", "table": "Orders",
+            "reason": "RESOURCE_NOT_FOUND", "returned": 0 }),
+        ),
+        (
+            "refused",
+            serde_json::json!({ "status": "INVALID_ARGUMENT", "table": "Orders",
+            "account": account }),
+        ),
+        (
+            "unknown",
+            serde_json::json!({ "method": "_OTHER", "status": "UNIMPLEMENTED",
+            "reason": "NOT_IMPLEMENTED", "table": null }),
+        ),
+    ] {
+        assert_line(&lines, id, &expected);
+    }
+    let key = |id: &str| line(&lines, id)["partition_key_hash"].as_str().unwrap().to_owned();
+    assert_eq!(key("get").len(), 16);
+    assert_eq!([key("insert"), key("batch"), key("absent")], [key("get"), key("get"), key("get")]);
+    assert!(line(&lines, "get")["peer"].as_str().unwrap().starts_with("127.0.0.1:"));
+    for log in [&log, &of_table] {
+        for secret in [KEY, CREDENTIAL, PARTITION] {
+            assert!(!log.contains(secret), "{secret} is in {log}");
+        }
+    }
+    assert!(!of_table.contains("trestle::access"), "{of_table}");
+}
+
+#[tokio::test]
+async fn each_call_of_one_process_has_one_line_with_names_cost_and_trace() {
+    each_call_has_one_line(World::in_one_process(&JSON)).await;
+}
+
+#[tokio::test]
+async fn each_call_through_a_gateway_has_one_line_with_what_the_service_knows() {
+    each_call_has_one_line(World::in_two_processes(&JSON)).await;
+}
+
+#[tokio::test]
+async fn keys_are_in_clear_only_where_that_is_allowed() {
+    let clear = [&JSON[..], &[("TRESTLE__TELEMETRY__ACCESS_LOG_KEYS", "clear")]].concat();
+    let world = World::in_two_processes(&clear);
+    let mut client = world.client().await;
+    client.get_entity(request("get", get("row-1"))).await.unwrap_err();
+    drop(client);
+    let (log, _) = world.end().await;
+
+    let expected = serde_json::json!({ "partition_key": PARTITION, "row_key": "row-1",
+        "partition_key_hash": null });
+    assert_line(&lines(&log), "get", &expected);
+}
+
+#[tokio::test]
+async fn a_salt_from_a_file_gives_the_same_hashes_after_a_restart_in_a_file_of_its_own() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
+    let (salt, output) = (path("salt"), path("access.log"));
+    std::fs::write(&salt, "sixteen bytes and more").unwrap();
+    let variables = [
+        JSON[1],
+        ("TRESTLE__TELEMETRY__ACCESS_LOG", output.as_str()),
+        ("TRESTLE__TELEMETRY__ACCESS_LOG_SALT_FILE", salt.as_str()),
+    ];
+    for id in ["first", "second"] {
+        let world = World::in_one_process(&variables);
+        let mut client = world.client().await;
+        client.get_entity(request(id, get("1"))).await.unwrap_err();
+        drop(client);
+        let (log, _) = world.end().await;
+        assert!(!log.contains("trestle::access"), "{log}");
+    }
+
+    let lines = lines(&std::fs::read_to_string(output).unwrap());
+    let hash = |id: &str| line(&lines, id)["partition_key_hash"].as_str().unwrap();
+    assert_eq!(hash("first"), hash("second"));
+}
+
+#[tokio::test]
+async fn without_the_setting_there_is_no_line() {
+    let world = World::in_two_processes(&JSON[1..]);
+    let mut client = world.client().await;
+    call_everything(&mut client).await;
+    drop(client);
+    let (log, of_table) = world.end().await;
+
+    assert!(!log.contains("trestle::access") && !of_table.contains("trestle::access"), "{log}");
+}
+
+#[tokio::test]
+async fn a_client_of_the_gateway_sees_no_facts() {
+    let world = World::in_two_processes(&JSON);
+    let mut client = world.client().await;
+    let mut asking = request("asking", get("1"));
+    asking.metadata_mut().insert("trestle-facts", "1".parse().unwrap());
+    let refused = client.get_entity(asking).await.unwrap_err();
+    drop(client);
+    world.end().await;
+
+    assert!(refused.metadata().get_bin("trestle-facts-bin").is_none(), "{refused:?}");
+}
