@@ -20,6 +20,7 @@ mod raw;
 mod refusal;
 mod remote;
 mod service;
+mod signed;
 mod table;
 mod tables;
 mod world;
@@ -31,6 +32,7 @@ pub use crate::{
     process::{Server, server_binary},
     refusal::Refusal,
     service::Service,
+    signed::{terms, terms_by_policy, token},
     table::{Imported, Table, Version},
     world::{Transport, World},
 };

@@ -1,14 +1,16 @@
 //! Stored access policies: what a signature that names one leaves to the table.
 //!
 //! Start, expiry and permissions must each be stated exactly once, in the signature or in the
-//! policy. The times of the signature were checked by the gateway. A policy is read for every use,
-//! so that changing or deleting it takes effect with the next one.
+//! policy. The times of the signature were checked by the gateway; those of the policy are checked
+//! here, in the same way. A policy is read for every use, so that changing or deleting it takes
+//! effect with the next one.
 
 use trestle_proto::table::v1::AccessPolicy;
 use trestle_service::{
     caller::{Letters, TableGrant},
     clock::Ticks,
     fault::{Fault, Reason, quoted},
+    sas::START_SKEW,
 };
 
 /// The permissions of a grant on a table with these policies, now.
@@ -50,8 +52,10 @@ pub(super) fn permissions(
             _ => {}
         }
     }
+    let skew = i64::try_from(START_SKEW.as_secs()).unwrap_or(i64::MAX);
     let now = now.to_unix();
-    if policy.start_time.is_some_and(|start| now < (start.seconds, start.nanos)) {
+    let early = (now.0.saturating_add(skew), now.1);
+    if policy.start_time.is_some_and(|start| early < (start.seconds, start.nanos)) {
         return Err(failed("the stored access policy is not valid yet"));
     }
     if policy.expiry_time.is_some_and(|expiry| now >= (expiry.seconds, expiry.nanos)) {

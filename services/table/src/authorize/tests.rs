@@ -11,6 +11,7 @@ use trestle_service::{
     clock::Ticks,
     fault::{Fault, Reason, Violations},
     name::{AccountName, TableName},
+    sas::START_SKEW,
 };
 
 use super::{Access, Action, Need, check};
@@ -274,14 +275,16 @@ fn a_policy_is_found_by_its_id_and_states_the_permissions() {
 }
 
 #[test]
-fn a_policy_holds_from_its_start_until_before_its_expiry() {
+fn a_policy_holds_from_a_little_before_its_start_until_before_its_expiry() {
     let failed = Some(Reason::AuthenticationFailed);
+    let skew = i64::try_from(START_SKEW.as_secs()).expect("minutes");
     for (start, expiry, expected) in [
         (NOW, NOW + 1, None),
-        (NOW + 1, NOW + 2, failed),
+        (NOW + skew, NOW + skew + 1, None),
+        (NOW + skew + 1, NOW + skew + 2, failed),
         (NOW - 2, NOW, failed),
         (NOW - 2, NOW - 1, failed),
-        (NOW + 1, NOW - 1, failed),
+        (NOW + skew + 1, NOW - 1, failed),
     ] {
         let stored = [AccessPolicy { start_time: at(start), expiry_time: at(expiry), ..policy() }];
         let caller = caller(Authority::Table(by_policy("p")));

@@ -1,0 +1,57 @@
+//! Worlds as the holder of a shared access signature sees them.
+
+use http::{HeaderName, HeaderValue, Request, header::AUTHORIZATION};
+use tonic::body::Body;
+use tower::{ServiceExt, util::BoxCloneSyncService};
+use trestle_service::{
+    account::AccountKey,
+    name::AccountName,
+    sas::{Scope, Terms, Time, Version, mint},
+};
+
+use crate::World;
+
+impl World {
+    /// The same world for whoever sends a token with each call.
+    pub fn signed(&self, token: &str) -> Self {
+        self.with_header(AUTHORIZATION, &format!("SharedAccessSignature {token}"))
+    }
+
+    /// The same world for whoever sends a header with each call.
+    pub fn with_header(&self, name: HeaderName, value: &str) -> Self {
+        let value = HeaderValue::from_str(value).expect("a header");
+        let add = move |mut request: Request<Body>| {
+            request.headers_mut().insert(name.clone(), value.clone());
+            request
+        };
+        let transport = ServiceExt::<Request<Body>>::map_request(self.transport(), add);
+        Self::over(BoxCloneSyncService::new(transport))
+    }
+}
+
+/// What a token without a policy states: it holds for years around now.
+pub fn terms(scope: Scope, permissions: &str) -> Terms {
+    let time = |field, text: &str| Some(Time::parse(field, text.to_owned()).expect("a time"));
+    Terms {
+        version: Version::parse("2019-02-02".to_owned()).expect("a version"),
+        permissions: permissions.to_owned(),
+        start: time("st", "2020-01-01T00:00:00Z"),
+        expiry: time("se", "2090-01-01T00:00:00Z"),
+        policy: None,
+        addresses: None,
+        protocol: None,
+        scope,
+    }
+}
+
+/// What a token states that leaves everything to a stored access policy.
+pub fn terms_by_policy(scope: Scope, id: &str) -> Terms {
+    Terms { start: None, expiry: None, policy: Some(id.to_owned()), ..terms(scope, "") }
+}
+
+/// A token with these terms, of the development account.
+pub fn token(terms: Terms) -> String {
+    let account = AccountName::development();
+    let token = mint(terms, account.as_str(), &AccountKey::development());
+    token.expect("terms that a token can have").to_query()
+}
