@@ -25,5 +25,6 @@ mod model;
 mod paging;
 mod queries;
 mod settings;
+mod signatures;
 mod streams;
 mod tables;
