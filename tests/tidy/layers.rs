@@ -12,7 +12,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("trestle-runtime", &["trestle-kv", "trestle-proto", "trestle-service"]),
     ("trestle-table", &["trestle-kv", "trestle-proto", "trestle-service"]),
     ("trestle-gateway", &["trestle-kv", "trestle-proto", "trestle-service"]),
-    ("trestle-cli", &["trestle-proto"]),
+    ("trestle-cli", &["trestle-kv", "trestle-proto", "trestle-service"]),
     (
         "trestle",
         &[
@@ -115,7 +115,7 @@ mod tests {
             ("trestle-table", "trestle-gateway"),
             ("trestle-gateway", "trestle-table"),
             ("trestle-table", "trestle-runtime"),
-            ("trestle-cli", "trestle-service"),
+            ("trestle-cli", "trestle-table"),
             ("trestle-runtime", "trestle"),
         ] {
             for section in ["", "[dev-dependencies]\n", "[target.'cfg(unix)'.dependencies]\n"] {

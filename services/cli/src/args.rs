@@ -4,7 +4,7 @@ use std::{path::PathBuf, time::Duration};
 
 use clap::{Args, Subcommand, ValueEnum};
 
-use crate::{edm::EdmType, errors::EXIT_CODES, rows::Format};
+use crate::{credentials::CredentialArgs, edm::EdmType, errors::EXIT_CODES, rows::Format};
 
 /// Where the server is and how answers are shown; taken by every client command.
 #[derive(Debug, Clone, Args)]
@@ -24,6 +24,9 @@ pub struct ClientArgs {
     /// Longest wait for a single call, such as 500ms, 10s or 2m; streams have no limit
     #[arg(long, global = true, default_value = "30s", value_parser = duration, value_name = "TIME")]
     pub timeout: Duration,
+    /// Who calls
+    #[command(flatten)]
+    pub credentials: CredentialArgs,
 }
 
 /// Commands on tables and entities.

@@ -162,11 +162,11 @@ async fn measure(
 ) -> Result<Tally, CliError> {
     let load = Load::new(args, table);
     if load.needs_entities() {
-        load.fill(&mut RawClient::new(session.channel())).await?;
+        load.fill(&mut RawClient::new(session.link())).await?;
     }
     let mut channels = Vec::new();
     for _ in 0..args.connections {
-        channels.push(client::connect(&client.endpoint).await?);
+        channels.push(client::link(client).await?);
     }
     let begin = Instant::now();
     let measured_from = begin.checked_add(args.warmup).unwrap_or(begin);

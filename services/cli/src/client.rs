@@ -7,12 +7,13 @@ use std::{
 
 use tonic::{
     Code, Request, Status,
+    service::interceptor::InterceptedService,
     transport::{Channel, Endpoint},
 };
 use tonic_types::StatusExt as _;
 use trestle_proto::table::v1::table_service_client::TableServiceClient;
 
-use crate::{args::ClientArgs, errors, errors::CliError};
+use crate::{args::ClientArgs, credentials::Credentials, errors, errors::CliError};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 const KEEP_ALIVE: Duration = Duration::from_secs(20);
@@ -21,31 +22,34 @@ const CONNECTION_WINDOW_BYTES: u32 = 4 * 1024 * 1024;
 /// Largest answer that is taken: the server's pages end before 4 MiB.
 const ANSWER_BYTES_MAX: usize = 16 * 1024 * 1024;
 
+/// A connection whose calls carry credentials.
+pub(crate) type Link = InterceptedService<Channel, Credentials>;
+
 /// A generated client over one connection.
-pub(crate) type TableClient = TableServiceClient<Channel>;
+pub(crate) type TableClient = TableServiceClient<Link>;
 
 /// A connection and how long a call over it may take.
 #[derive(Clone)]
 pub(crate) struct Session {
-    channel: Channel,
+    link: Link,
     timeout: Duration,
 }
 
 impl Session {
     /// Connects. The connection is made again by itself when it breaks.
     pub(crate) async fn connect(args: &ClientArgs) -> Result<Self, CliError> {
-        let channel = connect(&args.endpoint).await?;
-        Ok(Self { channel, timeout: args.timeout })
+        let link = link(args).await?;
+        Ok(Self { link, timeout: args.timeout })
     }
 
     /// A client of the table service.
     pub(crate) fn table(&self) -> TableClient {
-        TableServiceClient::new(self.channel.clone()).max_decoding_message_size(ANSWER_BYTES_MAX)
+        TableServiceClient::new(self.link.clone()).max_decoding_message_size(ANSWER_BYTES_MAX)
     }
 
     /// The connection itself, for calls on encoded messages.
-    pub(crate) fn channel(&self) -> Channel {
-        self.channel.clone()
+    pub(crate) fn link(&self) -> Link {
+        self.link.clone()
     }
 
     /// A request with the deadline of a single call. Streams have none.
@@ -56,8 +60,13 @@ impl Session {
     }
 }
 
-/// Opens one connection.
-pub(crate) async fn connect(endpoint: &str) -> Result<Channel, CliError> {
+/// Opens one connection whose calls carry the credentials.
+pub(crate) async fn link(args: &ClientArgs) -> Result<Link, CliError> {
+    let credentials = args.credentials.credentials()?;
+    Ok(InterceptedService::new(connect(&args.endpoint).await?, credentials))
+}
+
+async fn connect(endpoint: &str) -> Result<Channel, CliError> {
     let usage = |_| {
         CliError::Usage(format!(
             "endpoint is not an address such as http://127.0.0.1:50051: endpoint=`{endpoint}`"

@@ -47,6 +47,9 @@ pub(crate) enum CliError {
     /// Rows of an import were not written; details were shown before.
     #[error("{0}")]
     Rows(String),
+    /// A signature that was explained is refused.
+    #[error("the signature is refused")]
+    Refused,
     /// The server broke the contract.
     #[error("unexpected answer from the server: {0}")]
     Protocol(String),
@@ -87,7 +90,7 @@ impl CliError {
             },
             Self::Connect { .. } => 5,
             Self::Usage(_) => 2,
-            Self::File { .. } | Self::Rows(_) | Self::Protocol(_) => 1,
+            Self::File { .. } | Self::Rows(_) | Self::Refused | Self::Protocol(_) => 1,
         }
     }
 

@@ -7,6 +7,7 @@
 mod args;
 mod bench;
 mod client;
+mod credentials;
 mod datetime;
 mod edm;
 mod entity_json;
@@ -14,6 +15,7 @@ mod errors;
 mod output;
 mod raw;
 mod rows;
+mod sas;
 mod table;
 
 use std::process::ExitCode;
@@ -23,7 +25,9 @@ pub use args::{
     TableCommand, UpsertMode,
 };
 pub use bench::{BenchCommand, BenchOp, TableBenchArgs};
+pub use credentials::{CredentialArgs, Secret};
 pub use rows::Format;
+pub use sas::{ExplainArgs, GrantArgs, RangeArgs, SasArgs, SasCommand, ServiceGrantArgs};
 
 use crate::errors::CliError;
 
@@ -33,6 +37,13 @@ use crate::errors::CliError;
 pub async fn run_table(command: TableCommand, client: ClientArgs) -> ExitCode {
     let json = client.json;
     finish(Box::pin(table::run(command, &client)).await, json)
+}
+
+/// Makes or explains a shared access signature; errors go to standard error. Nothing is sent.
+#[must_use]
+pub fn run_sas(args: SasArgs) -> ExitCode {
+    let json = args.json;
+    finish(sas::run(args), json)
 }
 
 /// Puts load on a server and prints what it bore; errors go to standard error.
@@ -47,6 +58,8 @@ fn finish(result: Result<(), CliError>, json: bool) -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) if error.is_broken_pipe() => ExitCode::SUCCESS,
+        // Said already, on standard output.
+        Err(CliError::Refused) => ExitCode::FAILURE,
         Err(error) => {
             eprintln!("{}", error.render(json));
             error.exit_code()

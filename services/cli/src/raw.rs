@@ -3,8 +3,10 @@
 
 use bytes::Bytes;
 use futures::Stream;
-use tonic::{Request, Status, Streaming, client::Grpc, transport::Channel};
+use tonic::{Request, Status, Streaming, client::Grpc};
 use trestle_proto::RawCodec;
+
+use crate::client::Link;
 
 /// Largest answer that is taken.
 const ANSWER_BYTES_MAX: usize = 16 * 1024 * 1024;
@@ -25,11 +27,11 @@ impl Method {
 
 /// A client of encoded messages over one connection.
 #[derive(Debug, Clone)]
-pub(crate) struct RawClient(Grpc<Channel>);
+pub(crate) struct RawClient(Grpc<Link>);
 
 impl RawClient {
-    pub(crate) fn new(channel: Channel) -> Self {
-        Self(Grpc::new(channel).max_decoding_message_size(ANSWER_BYTES_MAX))
+    pub(crate) fn new(link: Link) -> Self {
+        Self(Grpc::new(link).max_decoding_message_size(ANSWER_BYTES_MAX))
     }
 
     /// One request, one answer.

@@ -3,7 +3,7 @@
 use std::{net::SocketAddr, path::PathBuf};
 
 use clap::{Args, Parser, Subcommand};
-use trestle_cli::{BenchCommand, ClientArgs, TableCommand};
+use trestle_cli::{BenchCommand, ClientArgs, SasArgs, TableCommand};
 
 use crate::roles::Roles;
 
@@ -41,6 +41,8 @@ pub enum Command {
         #[command(flatten)]
         client: ClientArgs,
     },
+    /// Make shared access signatures, and explain them; needs no server
+    Sas(SasArgs),
     /// Measure what a server bears
     Bench {
         /// What to measure

@@ -39,6 +39,7 @@ fn main() -> ExitCode {
         Command::Table { command, client } => {
             run(None, Box::pin(trestle_cli::run_table(command, client)))
         }
+        Command::Sas(args) => Ok(trestle_cli::run_sas(args)),
         Command::Bench { command, client } => {
             run(None, Box::pin(trestle_cli::run_bench(command, client)))
         }

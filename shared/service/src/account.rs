@@ -26,7 +26,7 @@ pub const SIGNATURE_BYTES: usize = 32;
 const KEYS_MAX: usize = 2;
 
 /// The key of the development account, which every storage emulator and its clients know.
-const DEVELOPMENT_KEY: &str =
+pub const DEVELOPMENT_KEY: &str =
     "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==";
 
 /// A signature: HMAC-SHA256.

@@ -101,7 +101,7 @@ impl Import {
         for chunk in self.waiting.iter().filter(|chunk| !chunk.lines.is_empty()) {
             send(&sender, chunk.message.clone());
         }
-        let mut client = RawClient::new(self.session.channel());
+        let mut client = RawClient::new(self.session.link());
         let requests = ReceiverStream::new(requests);
         let mut answers = client.both_stream(Method::IMPORT_ENTITIES, requests).await?;
         loop {

@@ -1,0 +1,278 @@
+//! The credentials of a command: where they come from, and how a call carries them. They are never
+//! printed.
+
+use std::{fmt, fs, path::PathBuf, str::FromStr};
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use clap::Args;
+use tonic::{
+    Request, Status,
+    metadata::{Ascii, MetadataValue},
+    service::Interceptor,
+};
+use trestle_service::{
+    account::{AccountKey, DEVELOPMENT_KEY},
+    caller::ACCOUNT_HEADER,
+    name::AccountName,
+};
+
+use crate::errors::CliError;
+
+/// Who the command acts as. Without any of it calls have no credentials, which a server on this
+/// machine takes for its development account.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Credentials")]
+pub struct CredentialArgs {
+    /// The account; devstoreaccount1 needs no key
+    #[arg(long, global = true, env = "TRESTLE_ACCOUNT", value_name = "NAME")]
+    pub(crate) account: Option<String>,
+    /// File with a key of the account, in base64
+    #[arg(long, global = true, env = "TRESTLE_ACCOUNT_KEY_FILE", value_name = "FILE")]
+    pub(crate) account_key_file: Option<PathBuf>,
+    /// A key of the account; for the variable, since others can see a command line
+    #[arg(
+        long,
+        global = true,
+        env = "TRESTLE_ACCOUNT_KEY",
+        hide_env_values = true,
+        hide_short_help = true,
+        value_name = "KEY"
+    )]
+    pub(crate) account_key: Option<Secret>,
+    /// File with a shared access signature
+    #[arg(long, global = true, env = "TRESTLE_SAS_FILE", value_name = "FILE")]
+    pub(crate) sas_file: Option<PathBuf>,
+    /// A shared access signature
+    #[arg(long, global = true, env = "TRESTLE_SAS", hide_env_values = true, value_name = "TOKEN")]
+    pub(crate) sas: Option<Secret>,
+    /// AccountName=…;AccountKey=… or AccountName=…;SharedAccessSignature=…, as Azure gives it out
+    #[arg(
+        long,
+        global = true,
+        env = "TRESTLE_CONNECTION_STRING",
+        hide_env_values = true,
+        hide_short_help = true,
+        value_name = "TEXT"
+    )]
+    pub(crate) connection_string: Option<Secret>,
+}
+
+/// A text that is never printed.
+#[derive(Clone)]
+pub struct Secret(String);
+
+impl FromStr for Secret {
+    type Err = std::convert::Infallible;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Ok(Self(text.trim().to_owned()))
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("(redacted)")
+    }
+}
+
+/// What was given, in one place.
+#[derive(Debug, Default)]
+struct Given {
+    account: Option<String>,
+    key: Option<Secret>,
+    sas: Option<Secret>,
+}
+
+impl CredentialArgs {
+    /// The account, if it is known, and a key of it, if that is.
+    pub(crate) fn account(&self) -> Result<Option<(AccountName, Option<AccountKey>)>, CliError> {
+        let given = self.given()?;
+        let Some(name) = given.account()? else {
+            return match given.key {
+                Some(_) => Err(usage("--account: required with a key")),
+                None => Ok(None),
+            };
+        };
+        let key = given.key.map(|key| AccountKey::decode(&key.0)).transpose();
+        let key = key.map_err(|error| usage(&format!("key of the account: {error}")))?;
+        Ok(Some((name, key)))
+    }
+
+    /// What each call carries.
+    pub(crate) fn credentials(&self) -> Result<Credentials, CliError> {
+        let given = self.given()?;
+        let account = given.account()?;
+        let value = match (&account, &given.key, &given.sas) {
+            (_, Some(_), Some(_)) => return Err(usage("give a key or a signature, not both")),
+            (Some(account), Some(key), None) => {
+                if AccountKey::decode(&key.0).is_err() {
+                    return Err(usage("key of the account: must be base64 of 32 bytes or more"));
+                }
+                Some(format!("Basic {}", STANDARD.encode(format!("{account}:{}", key.0))))
+            }
+            (None, Some(_), None) => return Err(usage("--account: required with a key")),
+            (_, None, Some(sas)) => Some(format!("SharedAccessSignature {}", sas.0)),
+            (Some(_), None, None) => {
+                let rule = "--account: needs a key or a signature too: --account-key-file, --sas";
+                return Err(usage(rule));
+            }
+            (None, None, None) => None,
+        };
+        let header = |text: &str| {
+            text.parse::<MetadataValue<Ascii>>()
+                .map_err(|_| usage("credentials must be visible ASCII on one line"))
+        };
+        let mut authorization = value.as_deref().map(header).transpose()?;
+        if let Some(authorization) = &mut authorization {
+            authorization.set_sensitive(true);
+        }
+        let account = account.map(|account| header(account.as_str())).transpose()?;
+        Ok(Credentials { authorization, account })
+    }
+
+    fn given(&self) -> Result<Given, CliError> {
+        let mut given = Given {
+            account: self.account.clone(),
+            key: from_either("key", self.account_key.clone(), self.account_key_file.as_ref())?,
+            sas: from_either("signature", self.sas.clone(), self.sas_file.as_ref())?,
+        };
+        if let Some(text) = &self.connection_string {
+            let mut fields = text.0.split(';').filter_map(|field| field.split_once('='));
+            let field = |wanted: &str| {
+                let mut fields = fields.clone();
+                let found = fields.find(|(name, _)| name.eq_ignore_ascii_case(wanted));
+                found.map(|(_, value)| value.to_owned())
+            };
+            given.account = given.account.or_else(|| field("AccountName"));
+            given.key = given.key.or_else(|| field("AccountKey").map(Secret));
+            given.sas = given.sas.or_else(|| field("SharedAccessSignature").map(Secret));
+            if fields.next().is_none() {
+                return Err(usage("--connection-string: must be name=value, separated by ;"));
+            }
+        }
+        let development = AccountName::development();
+        if given.account.as_deref() == Some(development.as_str())
+            && given.key.is_none()
+            && given.sas.is_none()
+        {
+            given.key = Some(Secret(DEVELOPMENT_KEY.to_owned()));
+        }
+        Ok(given)
+    }
+}
+
+impl Given {
+    fn account(&self) -> Result<Option<AccountName>, CliError> {
+        let parse = |name: &String| {
+            let rule = "--account: must be 3 to 24 lower-case letters and digits";
+            AccountName::parse(name).ok_or_else(|| usage(&format!("{rule}: value=`{name}`")))
+        };
+        self.account.as_ref().map(parse).transpose()
+    }
+}
+
+fn usage(text: &str) -> CliError {
+    CliError::Usage(text.to_owned())
+}
+
+/// A secret given as text, or in a file.
+fn from_either(
+    what: &str,
+    text: Option<Secret>,
+    file: Option<&PathBuf>,
+) -> Result<Option<Secret>, CliError> {
+    match (text, file) {
+        (Some(_), Some(_)) => {
+            Err(usage(&format!("give the {what} in one place: as text or in a file")))
+        }
+        (Some(text), None) => Ok(Some(text)),
+        (None, Some(file)) => {
+            let what = format!("cannot read the {what}: file=`{}`", file.display());
+            let text = fs::read_to_string(file).map_err(CliError::file(what))?;
+            Ok(Some(Secret(text.trim().to_owned())))
+        }
+        (None, None) => Ok(None),
+    }
+}
+
+/// Puts credentials on calls.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Credentials {
+    /// Marked as sensitive, so that nothing below shows it.
+    authorization: Option<MetadataValue<Ascii>>,
+    account: Option<MetadataValue<Ascii>>,
+}
+
+impl Interceptor for Credentials {
+    fn call(&mut self, mut request: Request<()>) -> Result<Request<()>, Status> {
+        let metadata = request.metadata_mut();
+        if let Some(value) = &self.authorization {
+            metadata.insert("authorization", value.clone());
+        }
+        if let Some(value) = &self.account {
+            metadata.insert(ACCOUNT_HEADER, value.clone());
+        }
+        Ok(request)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use super::*;
+
+    fn secret(text: &str) -> Option<Secret> {
+        Some(Secret(text.to_owned()))
+    }
+
+    fn acme() -> CredentialArgs {
+        CredentialArgs { account: Some("acme".to_owned()), ..CredentialArgs::default() }
+    }
+
+    fn sent(args: &CredentialArgs) -> Result<(String, String), String> {
+        let mut credentials = args.credentials().map_err(|error| error.to_string())?;
+        let request = credentials.call(Request::new(())).unwrap();
+        let header = |name: &str| {
+            let value = request.metadata().get(name);
+            value.map(|value| value.to_str().unwrap().to_owned()).unwrap_or_default()
+        };
+        Ok((header("authorization"), header("trestle-account")))
+    }
+
+    #[test]
+    fn a_key_is_sent_with_its_account_and_a_signature_as_it_is() {
+        let key = STANDARD.encode([7; 64]);
+        let basic = format!("Basic {}", STANDARD.encode(format!("acme:{key}")));
+        let acme_sends = |authorization: &str| (authorization.to_owned(), "acme".to_owned());
+
+        let args = CredentialArgs { account_key: secret(&key), ..acme() };
+        assert_eq!(sent(&args), Ok(acme_sends(&basic)));
+        let args = CredentialArgs { sas: secret("sv=1&sig=2"), ..acme() };
+        assert_eq!(sent(&args), Ok(acme_sends("SharedAccessSignature sv=1&sig=2")));
+        let text = format!("DefaultEndpointsProtocol=https;AccountName=acme;AccountKey={key}");
+        let args = CredentialArgs { connection_string: secret(&text), ..CredentialArgs::default() };
+        assert_eq!(sent(&args), Ok(acme_sends(&basic)));
+        assert_eq!(sent(&CredentialArgs::default()), Ok((String::new(), String::new())));
+        let account = Some("devstoreaccount1".to_owned());
+        let (authorization, _) = sent(&CredentialArgs { account, ..acme() }).unwrap();
+        assert!(authorization.starts_with("Basic "), "the key that everybody knows");
+    }
+
+    #[test]
+    fn credentials_that_make_no_sense_are_usage_errors_without_the_secret() {
+        let key = STANDARD.encode([7; 64]);
+        let both = CredentialArgs { account_key: secret(&key), sas: secret("sig=2"), ..acme() };
+        let alone = CredentialArgs { account_key: secret(&key), ..CredentialArgs::default() };
+        let short = CredentialArgs { account_key: secret("AAAA"), ..acme() };
+        let lines = CredentialArgs { sas: secret("hun\nter2"), ..acme() };
+        let named = CredentialArgs { account: Some("No Name".to_owned()), ..acme() };
+        for args in [both, alone, short, lines, named, acme()] {
+            let error = sent(&args).unwrap_err();
+            assert!(!error.contains(&key) && !error.contains("AAAA"), "{error}");
+            assert!(!error.contains("ter2") && !format!("{args:?}").contains(&key), "{error}");
+        }
+        let gone = CredentialArgs { sas_file: Some("/nowhere".into()), ..acme() };
+        assert!(sent(&gone).unwrap_err().contains("/nowhere"));
+    }
+}

@@ -1,0 +1,241 @@
+//! `trestle sas`: makes shared access signatures and explains them. Nothing is sent anywhere.
+
+use std::{path::PathBuf, time::Duration};
+
+use clap::{Args, Subcommand};
+use serde_json::json;
+use trestle_service::{
+    account::AccountKey,
+    caller::KeyRange,
+    clock::{Clock as _, SystemClock, Ticks},
+    name::AccountName,
+    sas::{AddressRange, BlobScope, Malformed, Protocol, Scope, Terms, Time, Version, mint},
+};
+
+use crate::{args::duration, credentials::CredentialArgs, errors::CliError, output::Output};
+
+mod explain;
+
+pub use explain::ExplainArgs;
+
+/// Arguments of `sas`.
+#[derive(Debug, Args)]
+pub struct SasArgs {
+    /// What to do
+    #[command(subcommand)]
+    pub(crate) command: SasCommand,
+    /// Print JSON for programs, errors included
+    #[arg(long, global = true)]
+    pub json: bool,
+    /// Who signs
+    #[command(flatten)]
+    pub(crate) credentials: CredentialArgs,
+}
+
+/// Commands on shared access signatures.
+#[derive(Debug, Subcommand)]
+#[command(after_help = HELP)]
+pub enum SasCommand {
+    /// Sign for a whole account
+    #[command(after_help = HELP)]
+    Account {
+        /// Letters of bqtf: blob, queue, table, file
+        #[arg(long, default_value = "t", value_name = "LETTERS")]
+        services: String,
+        /// Letters of sco: service, container (tables), object (entities)
+        #[arg(long, default_value = "sco", value_name = "LETTERS")]
+        resource_types: String,
+        /// The rest
+        #[command(flatten)]
+        grant: GrantArgs,
+    },
+    /// Sign for entities of one table
+    #[command(after_help = HELP)]
+    Table {
+        /// The table
+        name: String,
+        /// The rest
+        #[command(flatten)]
+        grant: ServiceGrantArgs,
+        /// Only these entities
+        #[command(flatten)]
+        range: RangeArgs,
+    },
+    /// Sign for the messages of one queue
+    #[command(after_help = HELP)]
+    Queue {
+        /// The queue
+        name: String,
+        /// The rest
+        #[command(flatten)]
+        grant: ServiceGrantArgs,
+    },
+    /// Sign for a container with all its blobs
+    #[command(after_help = HELP)]
+    Container {
+        /// The container
+        name: String,
+        /// The rest
+        #[command(flatten)]
+        grant: ServiceGrantArgs,
+    },
+    /// Say what a signature grants, and why it is refused
+    ///
+    /// Exit code 1: it is refused.
+    Explain(ExplainArgs),
+}
+
+const HELP: &str = "\
+The signature is made with the key of --account. It can be taken back only by replacing that key, or
+with --policy by changing the stored access policy.";
+
+/// What every signature may say.
+#[derive(Debug, Args)]
+pub struct GrantArgs {
+    /// Letters: r read, a add, u update, d delete, l list, c create, w write, p process
+    #[arg(long, default_value = "", hide_default_value = true, value_name = "LETTERS")]
+    permissions: String,
+    /// When it ends to grant: a time such as 2026-01-31T08:00Z, or from now on 30m, 8h
+    #[arg(long, value_name = "TIME")]
+    expiry: Option<String>,
+    /// When it begins to grant; at once when left out
+    #[arg(long, value_name = "TIME")]
+    start: Option<String>,
+    /// Only from this address, or from a range such as 198.51.100.0-198.51.100.255
+    #[arg(long, value_name = "ADDRESS")]
+    ip: Option<String>,
+    /// Only over encrypted connections
+    #[arg(long)]
+    https_only: bool,
+    /// The version, which decides what is signed and how
+    #[arg(long, value_name = "DATE")]
+    sas_version: Option<String>,
+}
+
+/// What signatures of one service may say.
+#[derive(Debug, Args)]
+pub struct ServiceGrantArgs {
+    /// What every signature may say
+    #[command(flatten)]
+    grant: GrantArgs,
+    /// The stored access policy that states what is left out here
+    #[arg(long, value_name = "ID")]
+    policy: Option<String>,
+}
+
+/// A range of entities, both ends included.
+#[derive(Debug, Args)]
+pub struct RangeArgs {
+    /// Lowest partition key
+    #[arg(long, value_name = "KEY")]
+    start_partition_key: Option<String>,
+    /// Lowest row key in the lowest partition
+    #[arg(long, value_name = "KEY", requires = "start_partition_key")]
+    start_row_key: Option<String>,
+    /// Highest partition key
+    #[arg(long, value_name = "KEY")]
+    end_partition_key: Option<String>,
+    /// Highest row key in the highest partition
+    #[arg(long, value_name = "KEY", requires = "end_partition_key")]
+    end_row_key: Option<String>,
+}
+
+/// Runs a command.
+pub(crate) fn run(args: SasArgs) -> Result<(), CliError> {
+    let mut output = Output::standard(args.json);
+    let (scope, policy, grant) = match args.command {
+        SasCommand::Explain(explain) => {
+            return explain::run(&mut output, explain, &args.credentials);
+        }
+        SasCommand::Account { services, resource_types, grant } => {
+            let encryption_scope = String::new();
+            (Scope::Account { services, resource_types, encryption_scope }, None, grant)
+        }
+        SasCommand::Table { name, grant, range } => {
+            let range = KeyRange {
+                start_partition_key: range.start_partition_key,
+                start_row_key: range.start_row_key,
+                end_partition_key: range.end_partition_key,
+                end_row_key: range.end_row_key,
+            };
+            (Scope::Table { name, range }, grant.policy, grant.grant)
+        }
+        SasCommand::Queue { name, grant } => (Scope::Queue { name }, grant.policy, grant.grant),
+        SasCommand::Container { name, grant } => {
+            let blob = BlobScope { path: name, is_container: true, ..BlobScope::default() };
+            (Scope::Blob(blob), grant.policy, grant.grant)
+        }
+    };
+    let now = SystemClock.now();
+    let terms = grant.terms(scope, policy, now).map_err(|error| usage(&error))?;
+    let (account, key) = signer(&args.credentials)?;
+    let token = mint(terms, account.as_str(), &key).map_err(|error| usage(&error))?;
+    let text = token.to_query();
+    output.either(&text, &json!({ "account": account.as_str(), "sas": text }))?;
+    output.flush()
+}
+
+fn usage(error: &Malformed) -> CliError {
+    CliError::Usage(error.to_string())
+}
+
+fn signer(credentials: &CredentialArgs) -> Result<(AccountName, AccountKey), CliError> {
+    match credentials.account()? {
+        Some((account, Some(key))) => Ok((account, key)),
+        _ => {
+            let rule = "signing needs --account and a key: --account-key-file, or the variable \
+                        TRESTLE_ACCOUNT_KEY";
+            Err(CliError::Usage(rule.to_owned()))
+        }
+    }
+}
+
+impl GrantArgs {
+    fn terms(self, scope: Scope, policy: Option<String>, now: Ticks) -> Result<Terms, Malformed> {
+        Ok(Terms {
+            version: match self.sas_version {
+                Some(version) => Version::parse(version)?,
+                None => Version::current(),
+            },
+            permissions: self.permissions,
+            start: self.start.map(|text| moment("st", text, now)).transpose()?,
+            expiry: self.expiry.map(|text| moment("se", text, now)).transpose()?,
+            policy,
+            addresses: self.ip.map(AddressRange::parse).transpose()?,
+            protocol: self.https_only.then_some(Protocol::Https),
+            scope,
+        })
+    }
+}
+
+/// A time, or one that far from now.
+fn moment(field: &'static str, text: String, now: Ticks) -> Result<Time, Malformed> {
+    let later = |from_now: Duration| {
+        let ticks = u64::try_from(from_now.as_nanos() / 100).ok()?;
+        Time::at(Ticks::new(now.get().checked_add(ticks)?)?)
+    };
+    match duration(&text).ok().and_then(later) {
+        Some(time) => Ok(time),
+        None => Time::parse(field, text),
+    }
+}
+
+/// Reads a token: the text itself, or a file, or `-` for standard input.
+fn token_of(text: &str, file: Option<&PathBuf>) -> Result<String, CliError> {
+    use std::io::Read as _;
+    let mut read = String::new();
+    let text = match (file, text) {
+        (Some(file), _) => {
+            let what = format!("cannot read the signature: file=`{}`", file.display());
+            read = std::fs::read_to_string(file).map_err(CliError::file(what))?;
+            &read
+        }
+        (None, "-") => {
+            let what = "cannot read the signature from standard input";
+            std::io::stdin().read_to_string(&mut read).map_err(CliError::file(what))?;
+            &read
+        }
+        (None, text) => text,
+    };
+    Ok(text.trim().to_owned())
+}
