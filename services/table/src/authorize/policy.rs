@@ -1,9 +1,9 @@
 //! Stored access policies: what a signature that names one leaves to the table.
 //!
-//! Start, expiry and permissions must each be stated exactly once, in the signature or in the
-//! policy. The times of the signature were checked by the gateway; those of the policy are checked
-//! here, in the same way. A policy is read for every use, so that changing or deleting it takes
-//! effect with the next one.
+//! Expiry and permissions must each be stated exactly once, and a start at most once, in the
+//! signature or in the policy. The times of the signature were checked by the gateway; those of the
+//! policy are checked here, in the same way. A policy is read for every use, so that changing or
+//! deleting it takes effect with the next one.
 
 use trestle_proto::table::v1::AccessPolicy;
 use trestle_service::{
@@ -45,7 +45,8 @@ pub(super) fn permissions(
                 let what = "stated by the signature and by the stored access policy";
                 return Err(failed(&format!("{name}: {what}")));
             }
-            (false, false) => {
+            // Without a start it is valid from the first, as a signature on its own is.
+            (false, false) if name != "start" => {
                 let what = "stated neither by the signature nor by the stored access policy";
                 return Err(failed(&format!("{name}: {what}")));
             }
