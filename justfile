@@ -40,6 +40,10 @@ deny:
 clients:
     bash .ci/run clients
 
+# A real receiver of OpenTelemetry beside separate processes
+telemetry *arguments:
+    tests/telemetry/run.sh {{arguments}}
+
 # The Debian package index in and out of a server
 walkthrough:
     bash .ci/run walkthrough

@@ -11,6 +11,7 @@ mod mask;
 mod proto;
 mod rust;
 mod source;
+mod telemetry;
 mod text;
 
 use source::{Finding, Source, all};
@@ -57,6 +58,11 @@ fn no_file_names_the_host_of_a_package_registry() {
 #[test]
 fn no_module_is_named_after_nothing() {
     check(text::empty_names);
+}
+
+#[test]
+fn no_name_of_telemetry_is_outside_of_its_module() {
+    check(telemetry::stray_names);
 }
 
 #[test]

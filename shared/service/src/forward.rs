@@ -52,7 +52,7 @@ impl Drop for Forward {
         // To a client of a call, every code but OK is an error.
         if code != Code::Ok {
             self.span.record(semconv::ERROR_TYPE, name);
-            self.span.record("otel.status_code", "ERROR");
+            self.span.record(semconv::SPAN_STATUS, semconv::SPAN_ERROR);
         }
     }
 }
@@ -71,6 +71,6 @@ fn span(request: &Request, host: &str, port: Option<u16>) -> Span {
         { semconv::RPC_STATUS } = Empty,
         { semconv::ERROR_TYPE } = Empty,
         { semconv::SERVER_ADDRESS } = host,
-        { semconv::SERVER_PORT } = port,
+        { semconv::SERVER_PORT } = port.map(i64::from),
     )
 }

@@ -80,7 +80,8 @@ impl Snapshot for TracedSnapshot {
     async fn scan(&self, span: &Span, limit: ScanLimit) -> Result<Scan, EngineError> {
         let work = self.inner.scan(span, limit);
         let rows = |scan: &Scan, span: &Traced| {
-            span.record(semconv::DB_ROWS, scan.entries.len());
+            // Signed, because unsigned numbers would be exported as text.
+            span.record(semconv::DB_ROWS, scan.entries.len() as i64);
         };
         self.records.record(Operation::Scan, work, rows, read_outcome).await
     }
@@ -166,7 +167,7 @@ impl Records {
             Err(error) => {
                 let kind = outcome(error);
                 span.record(semconv::ERROR_TYPE, kind);
-                span.record("otel.status_code", "ERROR");
+                span.record(semconv::SPAN_STATUS, semconv::SPAN_ERROR);
                 let labels = labels(self.system, operation, Some(kind));
                 self.duration.record(took, &labels);
                 self.exemplars.series(&semconv::DB_DURATION, &labels).offer(took, &span);

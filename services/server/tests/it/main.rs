@@ -3,9 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
 
 mod access;
-mod collector;
 mod commands;
 mod process;
 mod serving;
-mod trace;
 mod upstream;

@@ -137,15 +137,14 @@ impl Call {
         span.record(semconv::RPC_STATUS, name);
         if is_error(code) {
             span.record(semconv::ERROR_TYPE, name);
-            span.record("otel.status_code", "ERROR");
+            span.record(semconv::SPAN_STATUS, semconv::SPAN_ERROR);
         }
         let method = &*self.method.label;
         if needs_somebody(code) {
-            let message = self.message.as_ref().map(HeaderValue::as_bytes);
-            let message = String::from_utf8_lossy(message.unwrap_or_default());
+            let error = self.message.as_ref().map(decoded).unwrap_or_default();
             let id = self.id.to_str().unwrap_or_default();
             let took_us = took.as_micros();
-            warn!(request_id = id, method, code = name, took_us, %message, "call failed");
+            warn!(request_id = id, method, code = name, took_us, error, "call failed");
         }
         if !self.shared.access.is_off() {
             self.shared.access.write(&Line {
@@ -160,6 +159,15 @@ impl Call {
             });
         }
     }
+}
+
+/// The text of a failure, which headers carry percent-encoded.
+fn decoded(message: &HeaderValue) -> String {
+    let mut headers = HeaderMap::new();
+    headers.insert(Status::GRPC_STATUS, HeaderValue::from_static("2"));
+    headers.insert(Status::GRPC_MESSAGE, message.clone());
+    let status = Status::from_header_map(&headers);
+    status.map(|status| status.message().to_owned()).unwrap_or_default()
 }
 
 impl Drop for Call {

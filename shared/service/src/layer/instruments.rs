@@ -25,16 +25,18 @@ const CODES: usize = 17;
 pub(super) struct Instruments {
     duration: Histogram<f64>,
     exemplars: Exemplars,
+    request_size: Histogram<u64>,
+    response_size: Histogram<u64>,
     active: BoundUpDownCounter<i64>,
     refused: Counter<u64>,
     methods: Box<[OfMethod]>,
 }
 
-/// The metrics of one method.
-#[derive(Debug)]
+/// The metrics of one method. Nothing is told of methods that nobody calls.
+#[derive(Debug, Default)]
 struct OfMethod {
-    request_size: BoundHistogram<u64>,
-    response_size: BoundHistogram<u64>,
+    request_size: OnceLock<BoundHistogram<u64>>,
+    response_size: OnceLock<BoundHistogram<u64>>,
     by_code: [OnceLock<OfCode>; CODES],
 }
 
@@ -48,22 +50,14 @@ struct OfCode {
 impl Instruments {
     pub(super) fn new(meter: &Meter, methods: &Methods, exemplars: Exemplars) -> Self {
         let active: UpDownCounter<i64> = semconv::active_calls(meter);
-        let request_size = semconv::REQUEST_SIZE.of_counts(meter);
-        let response_size = semconv::RESPONSE_SIZE.of_counts(meter);
-        let of_method = |label: &Arc<str>| {
-            let labels = [KeyValue::new(semconv::RPC_METHOD, Arc::clone(label))];
-            OfMethod {
-                request_size: request_size.bind(&labels),
-                response_size: response_size.bind(&labels),
-                by_code: Default::default(),
-            }
-        };
         Self {
             duration: semconv::CALL_DURATION.of_fractions(meter),
             exemplars,
+            request_size: semconv::REQUEST_SIZE.of_counts(meter),
+            response_size: semconv::RESPONSE_SIZE.of_counts(meter),
             active: active.bind(&[]),
             refused: semconv::refused_calls(meter),
-            methods: methods.labels().map(of_method).collect(),
+            methods: (0..methods.count()).map(|_| OfMethod::default()).collect(),
         }
     }
 
@@ -73,13 +67,15 @@ impl Instruments {
 
     /// What records the bytes of a request.
     pub(super) fn request_size(&self, method: &Method) -> Option<BoundHistogram<u64>> {
-        self.methods.get(method.index).map(|of_method| of_method.request_size.clone())
+        let of_method = self.methods.get(method.index)?;
+        Some(of_method.request_size.get_or_init(|| sized(&self.request_size, method)).clone())
     }
 
     /// Notes the bytes of an answer that has ended.
     pub(super) fn answered(&self, method: &Method, bytes: u64) {
         if let Some(of_method) = self.methods.get(method.index) {
-            of_method.response_size.record(bytes);
+            let size = of_method.response_size.get_or_init(|| sized(&self.response_size, method));
+            size.record(bytes);
         }
     }
 
@@ -113,6 +109,10 @@ impl Instruments {
         let exemplars = self.exemplars.series(&semconv::CALL_DURATION, &labels);
         OfCode { duration: self.duration.bind(&labels), exemplars }
     }
+}
+
+fn sized(size: &Histogram<u64>, method: &Method) -> BoundHistogram<u64> {
+    size.bind(&[KeyValue::new(semconv::RPC_METHOD, Arc::clone(&method.label))])
 }
 
 /// Whether a code is an error of a server, as the conventions of OpenTelemetry for gRPC have it.

@@ -176,7 +176,8 @@ fn server_span(request: &Request, method: &Method, is_known: bool, id: &HeaderVa
     let label = &*method.label;
     let peer = request.extensions().get::<Peer>();
     let address = peer.map(|peer| tracing::field::display(peer.ip()));
-    let port = peer.map(|peer| peer.address.port());
+    // Signed, because unsigned numbers would be exported as text.
+    let port = peer.map(|peer| i64::from(peer.address.port()));
     let path = request.uri().path().trim_start_matches('/');
     let original = (!is_known).then(|| quoted(path).into_owned());
     debug_span!(

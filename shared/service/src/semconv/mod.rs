@@ -16,6 +16,10 @@ pub const ACCESS_TARGET: &str = "trestle::access";
 /// Name of the span that a call has in the process that serves it. All others are under it.
 pub const SERVER_SPAN: &str = "call";
 
+/// The status of a span, where it is an error.
+pub const SPAN_STATUS: &str = "otel.status_code";
+/// The value of [`SPAN_STATUS`].
+pub const SPAN_ERROR: &str = "ERROR";
 /// The system of a call; always `grpc`.
 pub const RPC_SYSTEM: &str = "rpc.system.name";
 /// The value of [`RPC_SYSTEM`].

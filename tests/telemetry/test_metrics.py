@@ -1,0 +1,114 @@
+"""Metrics arrive at the receiver, and are read at the admin port, with examples that lead to
+traces."""
+
+import grpc
+import pytest
+from prometheus_client.openmetrics.parser import text_string_to_metric_families
+
+from processes import SERVICE, Trace
+from receiver import attributes, eventually
+
+OPENMETRICS = "application/openmetrics-text; version=1.0.0"
+
+
+def points(receiver, process, name):
+    """The newest points of a metric, with their labels."""
+    sent = receiver.metrics(name, process)
+    if not sent:
+        return []
+    data = getattr(sent[-1].item, sent[-1].item.WhichOneof("data"))
+    return [(attributes(point.attributes), point) for point in data.data_points]
+
+
+@pytest.mark.parametrize("process", ["gateway", "table"])
+def test_the_duration_of_a_call_has_an_example_that_names_its_trace(receiver, world, process):
+    table, trace = world.new_table(), Trace()
+    world.call("GetEntity", table, "p", "r", trace=trace)
+
+    def example():
+        for labels, point in points(receiver, process, "rpc.server.call.duration"):
+            if labels["rpc.method"] == f"{SERVICE}/GetEntity":
+                for example in point.exemplars:
+                    if example.trace_id.hex() == trace.id:
+                        return labels, point, example
+        return None
+
+    labels, point, example = eventually(example)
+    assert labels["rpc.system.name"] == "grpc"
+    assert labels["rpc.response.status_code"] == "NOT_FOUND"
+    assert point.count >= 1 and example.as_double > 0
+    assert example.time_unix_nano > 0
+
+    def named():
+        return {s.item.span_id for s in receiver.spans(trace.id) if s.process == process}
+
+    assert eventually(lambda: example.span_id in named())
+
+
+@pytest.mark.parametrize(
+    ("process", "name"),
+    [
+        ("gateway", "trestle.rpc.server.active_calls"),
+        ("gateway", "trestle.rpc.server.request.size"),
+        ("gateway", "trestle.rpc.server.response.size"),
+        ("gateway", "trestle.build.info"),
+        ("table", "db.client.operation.duration"),
+        ("table", "trestle.storage.group.changes"),
+        ("table", "trestle.storage.group.duration"),
+        ("table", "trestle.storage.commit.queue"),
+        ("table", "trestle.storage.stalls"),
+        ("table", "trestle.storage.cache.blocks"),
+        ("table", "trestle.storage.used"),
+        ("table", "trestle.storage.free"),
+    ],
+)
+def test_every_metric_arrives(receiver, world, process, name):
+    world.new_table()
+
+    assert eventually(lambda: points(receiver, process, name))
+
+
+def test_sizes_are_those_of_the_messages(receiver, world):
+    name = world.new_table()
+    # The five bytes before each message count; the request has a table name.
+    world.call("GetTable", name)
+
+    def size(metric):
+        for labels, point in points(receiver, "gateway", f"trestle.rpc.server.{metric}.size"):
+            if labels == {"rpc.method": f"{SERVICE}/GetTable"}:
+                return point.sum / point.count
+        return None
+
+    assert eventually(lambda: size("request")) == 5 + 2 + len(name)
+    assert size("response") > 5 + len(name)
+
+
+def test_the_admin_port_speaks_openmetrics_with_examples(receiver, world):
+    table, trace = world.new_table(), Trace()
+    world.call("GetEntity", table, "p", "r", trace=trace)
+
+    kind, text = eventually(
+        lambda: trace.id in (read := world.table.metrics(OPENMETRICS))[1] and read
+    )
+
+    assert kind.startswith("application/openmetrics-text")
+    families = {family.name: family for family in text_string_to_metric_families(text)}
+    calls = families["rpc_server_call_duration_seconds"]
+    (sample,) = [s for s in calls.samples if s.exemplar and s.exemplar.labels["trace_id"] == trace.id]
+    assert sample.labels["rpc_method"] == f"{SERVICE}/GetEntity"
+    assert sample.exemplar.value <= float(sample.labels["le"])
+    engine = families["db_client_operation_duration_seconds"]
+    assert any(s.exemplar and s.exemplar.labels["trace_id"] == trace.id for s in engine.samples)
+    (build,) = families["trestle_build_info"].samples
+    assert build.value == 1 and build.labels["version"]
+    assert families["target"].samples if "target" in families else families["target_info"].samples
+    names = {label for family in families.values() for s in family.samples for label in s.labels}
+    assert not names & {"trestle_request_id", "network_peer_address", "table", "partition_key"}
+
+
+def test_the_admin_port_speaks_the_older_text_unless_asked(world):
+    kind, text = world.gateway.metrics("text/plain")
+
+    assert kind.startswith("text/plain") and "# EOF" not in text
+    assert "rpc_server_call_duration_seconds_bucket" in text
+    assert world.call("ListTables") == grpc.StatusCode.OK
