@@ -14,6 +14,7 @@ mod batches;
 mod browsers;
 mod conditions;
 mod cross_origin;
+mod encryption;
 mod entities;
 mod explain;
 mod filters;

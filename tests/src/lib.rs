@@ -11,6 +11,7 @@
     reason = "a harness stops the test it serves when its own plumbing breaks"
 )]
 
+mod authority;
 mod browser;
 mod entity;
 mod operation;
@@ -26,6 +27,7 @@ mod tables;
 mod world;
 
 pub use crate::{
+    authority::{Authority, Issued},
     browser::{BINARY, TEXT, WebAnswer, framed, path_of, web_request},
     entity::{double, entity, entity_of, int, key_of, null, prop, string, utf16, value_of},
     operation::{delete_op, insert_op, update_op, upsert_op},

@@ -4,7 +4,9 @@ use std::{path::PathBuf, time::Duration};
 
 use clap::{Args, Subcommand, ValueEnum};
 
-use crate::{credentials::CredentialArgs, edm::EdmType, errors::EXIT_CODES, rows::Format};
+use crate::{
+    credentials::CredentialArgs, edm::EdmType, errors::EXIT_CODES, rows::Format, trust::TlsArgs,
+};
 
 /// Where the server is and how answers are shown; taken by every client command.
 #[derive(Debug, Clone, Args)]
@@ -18,6 +20,9 @@ pub struct ClientArgs {
         value_name = "URL"
     )]
     pub endpoint: String,
+    /// Where it is encrypted
+    #[command(flatten)]
+    pub tls: TlsArgs,
     /// Print JSON for programs, one object a line, errors included
     #[arg(long, global = true)]
     pub json: bool,

@@ -13,7 +13,7 @@ use tonic::{
 use tonic_types::StatusExt as _;
 use trestle_proto::table::v1::table_service_client::TableServiceClient;
 
-use crate::{args::ClientArgs, credentials::Credentials, errors, errors::CliError};
+use crate::{args::ClientArgs, credentials::Credentials, errors, errors::CliError, trust::TlsArgs};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 const KEEP_ALIVE: Duration = Duration::from_secs(20);
@@ -63,18 +63,29 @@ impl Session {
 /// Opens one connection whose calls carry the credentials.
 pub(crate) async fn link(args: &ClientArgs) -> Result<Link, CliError> {
     let credentials = args.credentials.credentials()?;
-    Ok(InterceptedService::new(connect(&args.endpoint).await?, credentials))
+    Ok(InterceptedService::new(connect(&args.endpoint, &args.tls).await?, credentials))
 }
 
-async fn connect(endpoint: &str) -> Result<Channel, CliError> {
+/// Opens one connection, encrypted where the endpoint says so.
+pub(crate) async fn connect(endpoint: &str, tls: &TlsArgs) -> Result<Channel, CliError> {
     let usage = |_| {
         CliError::Usage(format!(
             "endpoint is not an address such as http://127.0.0.1:50051: endpoint=`{endpoint}`"
         ))
     };
-    let target = Endpoint::from_shared(endpoint.to_owned()).map_err(usage)?;
-    if target.uri().scheme_str() != Some("http") {
-        return Err(CliError::Usage(format!("endpoint must begin with http://: `{endpoint}`")));
+    let mut target = Endpoint::from_shared(endpoint.to_owned()).map_err(usage)?;
+    match target.uri().scheme_str() {
+        Some("http") => {}
+        Some("https") => {
+            let refused = |error: tonic::transport::Error| {
+                CliError::Usage(format!("certificates cannot be used: {}", innermost(&error)))
+            };
+            target = target.tls_config(tls.config()?).map_err(refused)?;
+        }
+        _ => {
+            let rule = "endpoint must begin with http:// or https://";
+            return Err(CliError::Usage(format!("{rule}: `{endpoint}`")));
+        }
     }
     target
         .connect_timeout(CONNECT_TIMEOUT)
@@ -205,7 +216,7 @@ mod tests {
     #[tokio::test]
     async fn endpoints_that_are_no_addresses_are_usage_errors() {
         for endpoint in ["", "not an address", "https://localhost:1", "localhost:50051"] {
-            let error = connect(endpoint).await.unwrap_err();
+            let error = connect(endpoint, &TlsArgs::default()).await.unwrap_err();
             assert!(matches!(error, CliError::Usage(_)), "{endpoint}: {error}");
         }
     }

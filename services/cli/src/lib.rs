@@ -17,8 +17,11 @@ mod raw;
 mod rows;
 mod sas;
 mod table;
+mod trust;
 
 use std::process::ExitCode;
+
+use tonic::transport::Channel;
 
 pub use args::{
     ClientArgs, DeleteArgs, EntityArgs, ExportArgs, ImportArgs, ImportMode, QueryArgs,
@@ -28,6 +31,7 @@ pub use bench::{BenchCommand, BenchOp, TableBenchArgs};
 pub use credentials::{CredentialArgs, Secret};
 pub use rows::Format;
 pub use sas::{ExplainArgs, GrantArgs, RangeArgs, SasArgs, SasCommand, ServiceGrantArgs};
+pub use trust::TlsArgs;
 
 use crate::errors::CliError;
 
@@ -52,6 +56,14 @@ pub fn run_sas(args: SasArgs) -> ExitCode {
 pub async fn run_bench(command: BenchCommand, client: ClientArgs) -> ExitCode {
     let json = client.json;
     finish(Box::pin(bench::run(command, &client)).await, json)
+}
+
+/// Opens a connection to `endpoint`, encrypted where it begins with `https://`.
+///
+/// # Errors
+/// Why there is none, as a text.
+pub async fn connect(endpoint: &str, tls: &TlsArgs) -> Result<Channel, String> {
+    client::connect(endpoint, tls).await.map_err(|error| error.to_string())
 }
 
 fn finish(result: Result<(), CliError>, json: bool) -> ExitCode {

@@ -3,7 +3,7 @@
 use std::{net::SocketAddr, path::PathBuf};
 
 use clap::{Args, Parser, Subcommand};
-use trestle_cli::{BenchCommand, ClientArgs, SasArgs, TableCommand};
+use trestle_cli::{BenchCommand, ClientArgs, SasArgs, TableCommand, TlsArgs};
 
 use crate::roles::Roles;
 
@@ -115,6 +115,9 @@ pub struct HealthcheckArgs {
     /// Address of the server [default: where its configuration makes it listen]
     #[arg(long, value_name = "URL")]
     pub endpoint: Option<String>,
+    /// Where it is encrypted
+    #[command(flatten)]
+    pub tls: TlsArgs,
     /// Ask about this service only, such as trestle.table.v1.TableService
     #[arg(long, default_value = "", hide_default_value = true, value_name = "NAME")]
     pub service: String,

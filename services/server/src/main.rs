@@ -112,9 +112,10 @@ async fn serve_until_signal(
 fn healthcheck(args: HealthcheckArgs) -> Result<ExitCode, Failure> {
     let endpoint = match args.endpoint {
         Some(endpoint) => endpoint,
-        None => healthcheck::endpoint(load(args.config.as_deref(), Vec::new())?.server.listen),
+        None => healthcheck::endpoint(&load(args.config.as_deref(), Vec::new())?),
     };
-    let checked = run(Some(1), Box::pin(healthcheck::check(&endpoint, args.service)))?;
+    let check = healthcheck::check(&endpoint, &args.tls, args.service);
+    let checked = run(Some(1), Box::pin(check))?;
     Ok(match checked {
         Ok(()) => ExitCode::SUCCESS,
         Err(reason) => {

@@ -6,6 +6,7 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 use tonic::{Code, Request, Status};
 use tonic_types::StatusExt as _;
+use trestle_cli::TlsArgs;
 use trestle_proto::table::v1::{
     CreateTableRequest, GetTableRequest, table_service_client::TableServiceClient,
 };
@@ -93,7 +94,8 @@ async fn a_gateway_is_ready_when_the_service_behind_it_is() {
     let gateway = Serving::start(&["--roles", "gateway"], &variables);
     let serves = async |wanted: bool| {
         for _ in 0..100 {
-            let asked = trestle::healthcheck::check(&gateway.endpoint(), String::new()).await;
+            let (endpoint, tls) = (gateway.endpoint(), TlsArgs::default());
+            let asked = trestle::healthcheck::check(&endpoint, &tls, String::new()).await;
             if asked.is_ok() == wanted {
                 return true;
             }

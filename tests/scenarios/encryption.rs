@@ -1,0 +1,233 @@
+//! Encrypted listeners: whom a client and a server trust, certificates that change while a server
+//! runs, and what is turned away.
+
+use std::{
+    fs,
+    net::{TcpStream, ToSocketAddrs as _},
+    process::{Command, Output},
+    time::{Duration, Instant},
+};
+
+use rustix::process::{Pid, Signal, kill_process};
+use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint, Identity};
+use trestle_proto::table::v1::{
+    CreateTableRequest, ListTablesRequest, table_service_client::TableServiceClient,
+};
+use trestle_tests::{Authority, Issued, Server, Table, entity, server_binary};
+
+/// The address that servers of tests listen on, as a certificate names it.
+const HERE: &str = "127.0.0.1";
+/// How long a server may take to see that a file has changed.
+const SOON: Duration = Duration::from_secs(30);
+
+/// A server with a certificate, and more settings.
+fn server(issued: &Issued, more: &[(&str, &str)]) -> Server {
+    Server::start(&["--ephemeral"], &[&issued.settings()[..], more].concat())
+}
+
+fn https(server: &Server) -> String {
+    format!("https://{}", server.address("grpc"))
+}
+
+fn trusting(authority: &Authority) -> ClientTlsConfig {
+    let pem = fs::read(authority.file()).unwrap();
+    ClientTlsConfig::new().ca_certificate(Certificate::from_pem(pem))
+}
+
+fn identity(issued: &Issued) -> Identity {
+    Identity::from_pem(fs::read(&issued.certificate).unwrap(), fs::read(&issued.key).unwrap())
+}
+
+/// A connection that was made. A server that wants another certificate says so only later.
+async fn connected(server: &Server, tls: ClientTlsConfig) -> Option<Channel> {
+    let endpoint = Endpoint::from_shared(https(server)).unwrap().tls_config(tls).unwrap();
+    endpoint.connect().await.ok()
+}
+
+/// Whether a call over a connection gets an answer.
+async fn answers(channel: &Channel) -> bool {
+    let mut client = TableServiceClient::new(channel.clone());
+    client.list_tables(ListTablesRequest::default()).await.is_ok()
+}
+
+/// Whether a client gets an answer.
+async fn is_served(server: &Server, tls: ClientTlsConfig) -> bool {
+    match connected(server, tls).await {
+        Some(channel) => answers(&channel).await,
+        None => false,
+    }
+}
+
+/// Whether a client that expects the certificate of `name` finds it before long.
+async fn becomes(server: &Server, authority: &Authority, name: &str) -> bool {
+    let until = Instant::now() + SOON;
+    while Instant::now() < until {
+        if is_served(server, trusting(authority).domain_name(name)).await {
+            return true;
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    false
+}
+
+fn trestle(arguments: &[&str]) -> Output {
+    Command::new(server_binary()).args(arguments).output().unwrap()
+}
+
+fn is_done(output: &Output) -> bool {
+    output.status.success()
+}
+
+#[tokio::test]
+async fn calls_are_encrypted_for_clients_that_know_the_authority_and_for_no_others() {
+    let (ours, another) = (Authority::new("ours"), Authority::new("another"));
+    let server = server(&ours.issue(HERE), &[]);
+
+    let channel = connected(&server, trusting(&ours)).await.unwrap();
+    let table = Table::over(&channel, "Things");
+    let name = CreateTableRequest { table: "Things".to_owned() };
+    table.client().create_table(name).await.unwrap();
+    table.insert(entity("p", "r", [])).await.unwrap();
+
+    assert_eq!(table.get("p", "r").await.unwrap().partition_key, "p");
+    assert!(!is_served(&server, trusting(&another)).await);
+    assert!(!is_served(&server, trusting(&ours).domain_name("other.test")).await);
+    let plain = Endpoint::from_shared(server.endpoint()).unwrap().connect_lazy();
+    assert!(!answers(&plain).await);
+}
+
+#[tokio::test]
+async fn the_client_commands_speak_to_an_encrypted_server() {
+    let (ours, another) = (Authority::new("ours"), Authority::new("another"));
+    let client = ours.issue("client");
+    let authorities = ours.file();
+    let asked = [
+        ("TRESTLE__TLS__CLIENT_CA_FILE", authorities.to_str().unwrap()),
+        ("TRESTLE__TLS__CLIENT_CERTIFICATES", "required"),
+    ];
+    let server = server(&ours.issue("trestle.test"), &asked);
+    let (endpoint, ca, other) = (https(&server), ours.file(), another.file());
+    let with = |command: &[&str], ca: &str| {
+        let place = ["--endpoint", &endpoint, "--server-name", "trestle.test", "--ca-file", ca];
+        let certificate = client.certificate.to_str().unwrap();
+        let shown = ["--cert-file", certificate, "--key-file", client.key.to_str().unwrap()];
+        trestle(&[command, &place, &shown].concat())
+    };
+
+    let created = with(&["table", "create", "Things"], ca.to_str().unwrap());
+    let healthy = with(&["healthcheck"], ca.to_str().unwrap());
+    let distrusted = with(&["table", "list"], other.to_str().unwrap());
+    let blind = trestle(&["table", "list", "--endpoint", &endpoint]);
+
+    assert!(is_done(&created) && is_done(&healthy), "{created:?} {healthy:?}");
+    assert_eq!(distrusted.status.code(), Some(5), "{distrusted:?}");
+    assert!(String::from_utf8_lossy(&distrusted.stderr).contains("UnknownIssuer"));
+    assert_eq!(blind.status.code(), Some(2), "{blind:?}");
+    assert!(String::from_utf8_lossy(&blind.stderr).contains("--ca-file"), "{blind:?}");
+}
+
+#[tokio::test]
+async fn client_certificates_are_ignored_taken_or_demanded() {
+    let (ours, another) = (Authority::new("ours"), Authority::new("another"));
+    let (here, authorities) = (ours.issue(HERE), ours.file());
+    let known = trusting(&ours).identity(identity(&ours.issue("client")));
+    let stranger = trusting(&ours).identity(identity(&another.issue("client")));
+
+    for (asks, none, unknown) in
+        [("off", true, true), ("optional", true, false), ("required", false, false)]
+    {
+        let authorities = ("TRESTLE__TLS__CLIENT_CA_FILE", authorities.to_str().unwrap());
+        let asked = [("TRESTLE__TLS__CLIENT_CERTIFICATES", asks), authorities];
+        let asked = if asks == "off" { &asked[..1] } else { &asked[..] };
+        let server = server(&here, asked);
+
+        assert!(is_served(&server, known.clone()).await, "{asks}");
+        assert_eq!(is_served(&server, trusting(&ours)).await, none, "{asks}");
+        assert_eq!(is_served(&server, stranger.clone()).await, unknown, "{asks}");
+    }
+}
+
+#[tokio::test]
+async fn a_certificate_that_changes_holds_for_new_connections_and_a_broken_one_for_none() {
+    let ours = Authority::new("ours");
+    let issued = ours.issue("first.test");
+    let server = server(&issued, &[]);
+    let open = connected(&server, trusting(&ours).domain_name("first.test")).await.unwrap();
+    let hang_up = || {
+        let pid = Pid::from_raw(i32::try_from(server.pid()).unwrap()).unwrap();
+        kill_process(pid, Signal::HUP).unwrap();
+    };
+
+    ours.replace(&issued, "second.test");
+    assert!(becomes(&server, &ours, "second.test").await, "the change is not seen");
+    assert!(!is_served(&server, trusting(&ours).domain_name("first.test")).await);
+
+    fs::write(&issued.certificate, "broken").unwrap();
+    hang_up();
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    assert!(is_served(&server, trusting(&ours).domain_name("second.test")).await);
+
+    ours.replace(&issued, "third.test");
+    hang_up();
+    assert!(becomes(&server, &ours, "third.test").await, "it does not recover");
+    assert!(answers(&open).await, "a connection that was open is broken");
+}
+
+/// The beginning of a handshake of TLS 1.0, without any later version.
+const TLS_1_0: &[u8] =
+    b"\x16\x03\x01\x00\x2d\x01\x00\x00\x29\x03\x01abcdefghijklmnopqrstuvwxyz012345\
+      \x00\x00\x02\x00\x2f\x01\x00";
+
+#[tokio::test]
+async fn clients_that_speak_something_else_are_closed_and_the_server_goes_on() {
+    use std::io::{Read as _, Write as _};
+    let ours = Authority::new("ours");
+    let server = server(&ours.issue(HERE), &[]);
+    let address = server.address("grpc").to_socket_addrs().unwrap().next().unwrap();
+
+    for garbage in [
+        &b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0"[..],
+        b"GET / HTTP/1.1\r\nhost: a\r\n\r\n",
+        &[0xFF; 4096],
+        &[0; 70_000],
+        TLS_1_0,
+        b"\x16\x03\x01\xff\xff",
+        b"",
+    ] {
+        let mut client = TcpStream::connect(address).unwrap();
+        client.set_read_timeout(Some(SOON)).unwrap();
+        // Fails where the server has closed in the middle of it.
+        let _ = client.write_all(garbage);
+        let mut answer = Vec::new();
+        let closed = client.read_to_end(&mut answer);
+
+        let timed_out = closed.is_err_and(|error| error.kind() == std::io::ErrorKind::WouldBlock);
+        assert!(!timed_out, "still open: {:?}", garbage.first());
+        assert!(!answer.starts_with(b"HTTP"), "answered in plain text");
+    }
+
+    assert!(is_served(&server, trusting(&ours)).await);
+}
+
+#[test]
+fn certificates_that_cannot_be_used_are_named_at_the_start() {
+    let ours = Authority::new("ours");
+    let (one, two) = (ours.issue("one.test"), ours.issue("two.test"));
+    let text = |path: &std::path::Path| path.to_str().unwrap().to_owned();
+    let (key, gone) = (text(&one.key), "/nowhere/cert.pem".to_owned());
+
+    for (certificate, key, named) in [
+        (gone.clone(), key.clone(), &gone),
+        (text(&one.certificate), text(&two.key), &text(&two.key)),
+        (key.clone(), key.clone(), &key),
+        (text(&one.certificate), text(&one.certificate), &text(&one.certificate)),
+    ] {
+        let mut command = Command::new(server_binary());
+        command.args(["serve", "--ephemeral", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"]);
+        command.env("TRESTLE__TLS__CERT_FILE", certificate).env("TRESTLE__TLS__KEY_FILE", key);
+        let output = command.output().unwrap();
+
+        assert_eq!(output.status.code(), Some(2), "{output:?}");
+        assert!(String::from_utf8_lossy(&output.stderr).contains(named), "{output:?}");
+    }
+}
