@@ -46,7 +46,12 @@ fn measure(criterion: &mut Criterion) {
         traces: Traces::default(),
         access: AccessLog::off(),
     };
-    let limits = Limits { calls_max: 16, answer_within_max: Duration::from_secs(60) };
+    let limits = Limits {
+        calls_max: 16,
+        body_bytes_max: 1 << 20,
+        request_within_max: Duration::from_secs(20),
+        answer_within_max: Duration::from_secs(60),
+    };
     let accounts = Accounts::new([Account::development()]);
     let identity = Identity { accounts, clock: Arc::new(SystemClock), is_open: true };
     let routes = Routes::default().with(SERVICE, Upstream::local(inner));

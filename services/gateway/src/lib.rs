@@ -15,6 +15,7 @@ use tower::ServiceBuilder;
 use trestle_service::layer::{
     CallService,
     admission::AdmissionLayer,
+    body_bytes::BodyBytesLayer,
     credentials::{CredentialsLayer, Identity},
     deadline::DeadlineLayer,
     panic::PanicLayer,
@@ -30,8 +31,12 @@ pub use trestle_service::layer::trace::Observe;
 /// The bounds of calls.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// Most calls at a time.
+    /// Most calls at a time; of these, at most half are streams.
     pub calls_max: usize,
+    /// Most bytes that bodies of calls hold at a time.
+    pub body_bytes_max: usize,
+    /// Longest time until a request that is one message is here.
+    pub request_within_max: Duration,
     /// Longest time until an answer begins.
     pub answer_within_max: Duration,
 }
@@ -44,6 +49,7 @@ pub fn gateway(
     identity: Identity,
     observe: Observe,
 ) -> CallService {
+    let (methods, bytes_max) = (observe.methods.clone(), limits.body_bytes_max);
     let stack = ServiceBuilder::new()
         // First, so that it sees every call and the very answer that the client gets.
         .layer(TraceLayer::new(observe))
@@ -52,7 +58,9 @@ pub fn gateway(
         // Before admission: a call that is over must not hold its place.
         .layer(DeadlineLayer::new(limits.answer_within_max))
         // Before credentials: shedding has to be the cheapest thing a server does under load.
-        .layer(AdmissionLayer::new(limits.calls_max))
+        .layer(AdmissionLayer::new(limits.calls_max, methods.clone()))
+        // After the count of calls, which is cheaper still; before anybody reads a body.
+        .layer(BodyBytesLayer::new(bytes_max, limits.request_within_max, methods))
         // Says who calls; nothing below sees credentials.
         .layer(CredentialsLayer::new(identity))
         // Right after credentials: a page may see what the rules of this account allow.

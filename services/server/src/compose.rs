@@ -16,9 +16,9 @@ use trestle_service::{
     account::Accounts,
     clock::Clock,
     layer::{
-        CallService, admission::AdmissionLayer, credentials::Identity, deadline::DeadlineLayer,
-        facts::FactsLayer, message_size::MessageSizeLayer, methods::Methods, panic::PanicLayer,
-        trace::TraceLayer,
+        CallService, admission::AdmissionLayer, body_bytes::BodyBytesLayer, credentials::Identity,
+        deadline::DeadlineLayer, facts::FactsLayer, message_size::MessageSizeLayer,
+        methods::Methods, panic::PanicLayer, trace::TraceLayer,
     },
     limits::MESSAGE_BYTES_MAX,
     propagation::Traces,
@@ -115,6 +115,8 @@ pub async fn compose(settings: &Settings, deps: Deps) -> Result<Node, Failure> {
     let observe = Observe { meter, traces, methods, random, access };
     let limits = Limits {
         calls_max: settings.limits.calls_max,
+        body_bytes_max: settings.limits.body_bytes_max,
+        request_within_max: Duration::from_secs(settings.limits.request_within_seconds),
         answer_within_max: Duration::from_secs(settings.limits.answer_within_seconds),
     };
     let accounts = Accounts::default();
@@ -143,6 +145,7 @@ fn names(accounts: Accounts) -> trestle_gateway::Accounts {
 /// The layers before a role that only gateways call. No credentials: the gateway vouches for the
 /// caller.
 fn direct(routes: Routes, limits: Limits, observe: Observe) -> CallService {
+    let (methods, bytes_max) = (observe.methods.clone(), limits.body_bytes_max);
     let stack = ServiceBuilder::new()
         // First, so that it sees every call; it continues the trace of the gateway.
         .layer(TraceLayer::new(Observe { access: AccessLog::off(), ..observe }))
@@ -153,7 +156,9 @@ fn direct(routes: Routes, limits: Limits, observe: Observe) -> CallService {
         // The gateway hands the deadline of the client on; here it ends the work.
         .layer(DeadlineLayer::new(limits.answer_within_max))
         // Several gateways may call: what one of them admits is not all.
-        .layer(AdmissionLayer::new(limits.calls_max))
+        .layer(AdmissionLayer::new(limits.calls_max, methods.clone()))
+        // So is what they hold.
+        .layer(BodyBytesLayer::new(bytes_max, limits.request_within_max, methods))
         .service(routes);
     CallService::new(stack)
 }

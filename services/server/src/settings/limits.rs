@@ -1,6 +1,7 @@
 //! The bounds of load.
 
 use serde::{Deserialize, Serialize};
+use trestle_service::limits::MESSAGE_BYTES_MAX;
 
 use super::at_least_one;
 
@@ -13,8 +14,12 @@ const CONNECTION_AGE_SECONDS_MAX: u64 = 7 * 24 * 3600;
 /// The section `limits`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LimitSettings {
-    /// Most calls at a time; more are refused at once. Default: 1024.
+    /// Most calls at a time; more are refused at once. Streams may be half of them. Default: 1024.
     pub calls_max: usize,
+    /// Most bytes that bodies of calls hold at a time, requests that are not answered and answers
+    /// that are not taken; calls past it are refused. At least 16 MiB, twice the largest message.
+    /// Default: 256 MiB.
+    pub body_bytes_max: usize,
     /// Most connections at a time; more are closed at once. Default: 4096.
     pub connections_max: usize,
     /// Most calls at a time on one connection; more wait at the client. Default: 256.
@@ -25,6 +30,8 @@ pub struct LimitSettings {
     /// How long calls of such a connection may go on before they are cut off, in seconds. Default:
     /// 300.
     pub connection_grace_seconds: u64,
+    /// Longest time until a request that is one message is here, in seconds. Default: 20.
+    pub request_within_seconds: u64,
     /// How long a client may take nothing of an answer that is there for it, in seconds. Default:
     /// 60.
     pub reader_within_seconds: u64,
@@ -36,10 +43,12 @@ impl Default for LimitSettings {
     fn default() -> Self {
         Self {
             calls_max: 1024,
+            body_bytes_max: 256 * 1024 * 1024,
             connections_max: 4096,
             calls_per_connection_max: 256,
             connection_age_seconds: 30 * 60,
             connection_grace_seconds: 5 * 60,
+            request_within_seconds: 20,
             reader_within_seconds: 60,
             answer_within_seconds: 60,
         }
@@ -53,9 +62,15 @@ impl LimitSettings {
             at_least_one("limits.calls_max", self.calls_max > 0),
             at_least_one("limits.connections_max", self.connections_max > 0),
             at_least_one("limits.calls_per_connection_max", self.calls_per_connection_max > 0),
+            at_least_one("limits.request_within_seconds", self.request_within_seconds > 0),
             at_least_one("limits.reader_within_seconds", self.reader_within_seconds > 0),
         ];
         let mut problems = Vec::from_iter(counts.into_iter().flatten());
+        let (bytes, least) = (self.body_bytes_max, 2 * MESSAGE_BYTES_MAX);
+        if bytes < least {
+            let rule = format!("must be at least {least}: value=`{bytes}`");
+            problems.push(format!("limits.body_bytes_max: {rule}"));
+        }
         let seconds = [
             ("answer_within_seconds", self.answer_within_seconds, ANSWER_WITHIN_SECONDS_MAX),
             ("connection_age_seconds", self.connection_age_seconds, CONNECTION_AGE_SECONDS_MAX),

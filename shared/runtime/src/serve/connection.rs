@@ -7,7 +7,7 @@ use hyper::{
     server::conn::{http1, http2},
 };
 use hyper_util::{
-    rt::{TokioExecutor, TokioIo, TokioTimer},
+    rt::{TokioIo, TokioTimer},
     server::graceful::GracefulConnection,
 };
 use tokio::{
@@ -26,6 +26,7 @@ use super::{
     Bounds,
     opening::{self, Protocol},
     paced::Paced,
+    reader::{Calls, Pieces, Unsent},
 };
 use crate::tls::Tls;
 
@@ -111,15 +112,17 @@ impl Connection {
             return;
         };
         let (service, stream) = (self.service.clone(), TokioIo::new(stream));
-        let age_max = aged(self.bounds.age_max, &peer);
+        let (age_max, unsent) = (aged(self.bounds.age_max, &peer), Unsent::default());
         let calls = hyper::service::service_fn(move |request: http::Request<Incoming>| {
             let mut request = request.map(Body::new);
             request.extensions_mut().insert(peer.clone());
-            service.clone().call(request)
+            let answer = service.clone().call(request);
+            let unsent = unsent.clone();
+            async move { answer.await.map(|answer| answer.map(|body| Pieces::new(body, unsent))) }
         });
         match protocol {
             Protocol::Http2 => {
-                let connection = http2::Builder::new(TokioExecutor::new())
+                let connection = http2::Builder::new(Calls { patience: self.bounds.reader_within })
                     .timer(TokioTimer::new())
                     .initial_stream_window_size(STREAM_WINDOW_BYTES)
                     .initial_connection_window_size(CONNECTION_WINDOW_BYTES)

@@ -7,6 +7,7 @@
 mod connection;
 mod opening;
 mod paced;
+mod reader;
 
 use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 

@@ -5,5 +5,6 @@
 mod admin;
 mod config;
 mod health;
+mod readers;
 mod serve;
 mod task;

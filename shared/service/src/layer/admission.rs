@@ -2,7 +2,9 @@
 //! come back.
 //!
 //! A call counts until the end of its answer, streams included, so that what is counted is what
-//! uses memory. Nothing is queued: a queue would only add its own waiting time to every call.
+//! uses memory. Streams, which may wait for their clients for long, hold at most half of the
+//! places, so that idle ones never shut other calls out. Nothing is queued: a queue would only add
+//! its own waiting time to every call.
 
 use std::{
     convert::Infallible,
@@ -16,78 +18,88 @@ use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tonic::{Status, body::Body};
-use tower::{Layer, Service};
+use tower::Service;
 
-use super::{Answer, Request, Response, refusal};
+use super::{
+    Answer, Request, Response,
+    frame::{Step, StepLayer},
+    methods::Methods,
+    refusal,
+};
 use crate::fault::{Fault, Reason};
 
 /// When a client that was turned away should come back.
 const RETRY_AFTER: Duration = Duration::from_millis(100);
 
 /// Admits a fixed number of calls. Clones share the number.
-#[derive(Debug, Clone)]
-pub struct AdmissionLayer {
-    places: Arc<Semaphore>,
-    calls_max: usize,
-}
-
-impl AdmissionLayer {
-    /// Admits up to `calls_max` calls at a time.
-    #[must_use]
-    pub fn new(calls_max: usize) -> Self {
-        let calls_max = calls_max.min(Semaphore::MAX_PERMITS);
-        Self { places: Arc::new(Semaphore::new(calls_max)), calls_max }
-    }
-}
-
-impl<S> Layer<S> for AdmissionLayer {
-    type Service = Admission<S>;
-
-    fn layer(&self, inner: S) -> Admission<S> {
-        let limit = self.clone();
-        Admission { inner, limit }
-    }
-}
+pub type AdmissionLayer = StepLayer<Admission>;
 
 /// See the module.
 #[derive(Debug, Clone)]
-pub struct Admission<S> {
-    inner: S,
-    limit: AdmissionLayer,
+pub struct Admission {
+    places: Arc<Semaphore>,
+    calls_max: usize,
+    /// Places of a stream, beside its place as a call.
+    stream_places: Arc<Semaphore>,
+    streams_max: usize,
+    methods: Methods,
 }
 
-impl<S> Service<Request> for Admission<S>
-where
-    S: Service<Request, Response = Response, Error = Infallible>,
-    S::Future: Send + 'static,
-{
-    type Response = Response;
-    type Error = Infallible;
-    type Future = Answer;
-
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        self.inner.poll_ready(cx)
+impl AdmissionLayer {
+    /// Admits up to `calls_max` calls at a time, and streams among `methods` to half of that.
+    #[must_use]
+    pub fn new(calls_max: usize, methods: Methods) -> Self {
+        let calls_max = calls_max.min(Semaphore::MAX_PERMITS);
+        let streams_max = (calls_max / 2).max(1);
+        let [places, stream_places] =
+            [calls_max, streams_max].map(|places| Arc::new(Semaphore::new(places)));
+        Self(Admission { places, calls_max, stream_places, streams_max, methods })
     }
+}
 
-    fn call(&mut self, request: Request) -> Answer {
-        let Ok(place) = Arc::clone(&self.limit.places).try_acquire_owned() else {
-            let calls_max = self.limit.calls_max;
-            let message = format!("too many calls at a time: limit=`{calls_max}`");
-            let fault = Fault::new(Reason::ServerBusy, message).retry_after(RETRY_AFTER);
-            return Box::pin(async move { Ok(refusal(fault)) });
+/// The places of a call, given back when it is dropped.
+struct Places {
+    _call: OwnedSemaphorePermit,
+    _stream: Option<OwnedSemaphorePermit>,
+}
+
+impl Admission {
+    fn admit(&self, path: &str) -> Result<Places, Fault> {
+        let taken = |places: &Arc<Semaphore>, what: &str, limit: usize| {
+            Arc::clone(places).try_acquire_owned().map_err(|_| {
+                let message = format!("too many {what} at a time: limit=`{limit}`");
+                Fault::new(Reason::ServerBusy, message).retry_after(RETRY_AFTER)
+            })
         };
-        let answer = self.inner.call(request);
+        let call = taken(&self.places, "calls", self.calls_max)?;
+        let is_stream = self.methods.find(path).streams;
+        let stream = is_stream.then(|| taken(&self.stream_places, "streams", self.streams_max));
+        Ok(Places { _call: call, _stream: stream.transpose()? })
+    }
+}
+
+impl Step for Admission {
+    fn call<S>(&self, request: Request, inner: &mut S) -> Answer
+    where
+        S: Service<Request, Response = Response, Error = Infallible>,
+        S::Future: Send + 'static,
+    {
+        let places = match self.admit(request.uri().path()) {
+            Ok(places) => places,
+            Err(fault) => return Box::pin(async move { Ok(refusal(fault)) }),
+        };
+        let answer = inner.call(request);
         Box::pin(async move {
-            let held = |body| Body::new(Held { body, _place: place });
+            let held = |body| Body::new(Held { body, _places: places });
             Ok(answer.await?.map(held))
         })
     }
 }
 
-/// A body that holds a place until it ends or is dropped.
+/// A body that holds its places until it ends or is dropped.
 struct Held {
     body: Body,
-    _place: OwnedSemaphorePermit,
+    _places: Places,
 }
 
 impl http_body::Body for Held {

@@ -19,9 +19,13 @@ use http::HeaderMap;
 use http_body::{Frame, SizeHint};
 use tokio::time::{Instant, Sleep, sleep_until, timeout_at};
 use tonic::{Status, body::Body};
-use tower::{Layer, Service};
+use tower::Service;
 
-use super::{Answer, Request, Response, refusal, trailers};
+use super::{
+    Answer, Request, Response,
+    frame::{Step, StepLayer},
+    refusal, trailers,
+};
 use crate::fault::{Fault, Reason, quoted};
 
 /// The header of a client's time limit: up to eight digits and a unit.
@@ -30,8 +34,11 @@ const HEADER: &str = "grpc-timeout";
 const DIGITS_MAX: usize = 8;
 
 /// Holds calls to their deadlines.
+pub type DeadlineLayer = StepLayer<Deadline>;
+
+/// See the module.
 #[derive(Debug, Clone, Copy)]
-pub struct DeadlineLayer {
+pub struct Deadline {
     answer_within_max: Duration,
 }
 
@@ -39,48 +46,24 @@ impl DeadlineLayer {
     /// Lets a call take `answer_within_max` until its answer begins, less where the client says so.
     #[must_use]
     pub fn new(answer_within_max: Duration) -> Self {
-        Self { answer_within_max }
+        Self(Deadline { answer_within_max })
     }
 }
 
-impl<S> Layer<S> for DeadlineLayer {
-    type Service = Deadline<S>;
-
-    fn layer(&self, inner: S) -> Deadline<S> {
-        let limit = *self;
-        Deadline { inner, limit }
-    }
-}
-
-/// See the module.
-#[derive(Debug, Clone)]
-pub struct Deadline<S> {
-    inner: S,
-    limit: DeadlineLayer,
-}
-
-impl<S> Service<Request> for Deadline<S>
-where
-    S: Service<Request, Response = Response, Error = Infallible>,
-    S::Future: Send + 'static,
-{
-    type Response = Response;
-    type Error = Infallible;
-    type Future = Answer;
-
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        self.inner.poll_ready(cx)
-    }
-
-    fn call(&mut self, request: Request) -> Answer {
+impl Step for Deadline {
+    fn call<S>(&self, request: Request, inner: &mut S) -> Answer
+    where
+        S: Service<Request, Response = Response, Error = Infallible>,
+        S::Future: Send + 'static,
+    {
         let asked = match client_limit(request.headers()) {
             Ok(asked) => asked,
             Err(fault) => return Box::pin(async move { Ok(refusal(fault)) }),
         };
-        let cap = self.limit.answer_within_max;
+        let cap = self.answer_within_max;
         let within = asked.map_or(cap, |asked| asked.min(cap));
         let started = Instant::now();
-        let answer = self.inner.call(request);
+        let answer = inner.call(request);
         Box::pin(async move {
             let Ok(answer) = timeout_at(started + within, answer).await else {
                 return Ok(refusal(too_late(within)));

@@ -14,9 +14,13 @@ use bytes::Bytes;
 use http::HeaderMap;
 use http_body::{Frame, SizeHint};
 use tonic::{Code, Status, body::Body};
-use tower::{Layer, Service};
+use tower::Service;
 
-use super::{Answer, Request, Response, code_of, refusal, trailers};
+use super::{
+    Answer, Request, Response, code_of,
+    frame::{Step, StepLayer},
+    refusal, trailers,
+};
 use crate::fault::{Fault, Reason};
 
 /// How tonic's text begins, as it travels in a header.
@@ -25,8 +29,11 @@ const TEXT: &[u8] = b"Error, decoded message length too large";
 const TEXT_ENCODED: &[u8] = b"Error,%20decoded%20message%20length%20too%20large";
 
 /// Translates tonic's refusal of large messages.
+pub type MessageSizeLayer = StepLayer<MessageSize>;
+
+/// See the module.
 #[derive(Debug, Clone, Copy)]
-pub struct MessageSizeLayer {
+pub struct MessageSize {
     bytes_max: usize,
 }
 
@@ -34,9 +41,11 @@ impl MessageSizeLayer {
     /// For services that decode messages of up to `bytes_max`.
     #[must_use]
     pub fn new(bytes_max: usize) -> Self {
-        Self { bytes_max }
+        Self(MessageSize { bytes_max })
     }
+}
 
+impl MessageSize {
     fn fault(self) -> Fault {
         let rule = format!("must be at most {} bytes", self.bytes_max);
         Fault::violation(Reason::RequestBodyTooLarge, "message", rule)
@@ -51,38 +60,14 @@ fn is_too_large(headers: &HeaderMap) -> bool {
         })
 }
 
-impl<S> Layer<S> for MessageSizeLayer {
-    type Service = MessageSize<S>;
-
-    fn layer(&self, inner: S) -> MessageSize<S> {
+impl Step for MessageSize {
+    fn call<S>(&self, request: Request, inner: &mut S) -> Answer
+    where
+        S: Service<Request, Response = Response, Error = Infallible>,
+        S::Future: Send + 'static,
+    {
         let limit = *self;
-        MessageSize { inner, limit }
-    }
-}
-
-/// See the module.
-#[derive(Debug, Clone)]
-pub struct MessageSize<S> {
-    inner: S,
-    limit: MessageSizeLayer,
-}
-
-impl<S> Service<Request> for MessageSize<S>
-where
-    S: Service<Request, Response = Response, Error = Infallible>,
-    S::Future: Send + 'static,
-{
-    type Response = Response;
-    type Error = Infallible;
-    type Future = Answer;
-
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        self.inner.poll_ready(cx)
-    }
-
-    fn call(&mut self, request: Request) -> Answer {
-        let limit = self.limit;
-        let answer = self.inner.call(request);
+        let answer = inner.call(request);
         Box::pin(async move {
             let answer = answer.await?;
             if is_too_large(answer.headers()) {
@@ -96,7 +81,7 @@ where
 /// A body whose trailers are translated: a stream of requests is refused after the answer began.
 struct Translated {
     body: Body,
-    limit: MessageSizeLayer,
+    limit: MessageSize,
 }
 
 impl http_body::Body for Translated {

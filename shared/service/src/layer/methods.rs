@@ -1,28 +1,43 @@
-//! The methods that a process knows, as labels: what clients send beyond them never becomes a
-//! label.
+//! The methods that a process knows, as labels, and what their descriptors say of them. What
+//! clients send beyond them never becomes a label.
 
 use std::{collections::HashMap, sync::Arc};
 
 use prost::Message as _;
-use prost_types::FileDescriptorSet;
+use prost_types::{FileDescriptorSet, MethodDescriptorProto, method_options::IdempotencyLevel};
 
 /// The label of a method that is not known.
 const UNKNOWN: &str = "_OTHER";
 
-/// Labels of methods by path. Clones share them.
+/// Methods by path. Clones share them.
 #[derive(Debug, Clone)]
 pub struct Methods {
     by_path: Arc<HashMap<Box<str>, Method>>,
     unknown: Method,
 }
 
-/// A method as a label.
+/// A method, as a label and as its descriptor has it.
 #[derive(Debug, Clone)]
 pub struct Method {
     /// Its place among the methods that are known; those that are not share the last one.
     pub index: usize,
     /// `package.Service/Method`, or `_OTHER`.
     pub label: Arc<str>,
+    /// Whether requests or answers are streams, which may last for long.
+    pub streams: bool,
+    /// Whether the request is a stream: its messages may come at any time.
+    pub streams_in: bool,
+    /// Whether it changes nothing, as its contract says.
+    pub reads: bool,
+}
+
+impl Method {
+    fn new(index: usize, label: &str, method: &MethodDescriptorProto) -> Self {
+        let (streams_in, streams_out) = (method.client_streaming(), method.server_streaming());
+        let level = method.options.as_ref().map(|options| options.idempotency_level());
+        let reads = level == Some(IdempotencyLevel::NoSideEffects);
+        Self { index, label: label.into(), streams: streams_in || streams_out, streams_in, reads }
+    }
 }
 
 impl Methods {
@@ -38,18 +53,22 @@ impl Methods {
                     let (package, service) = (file.package(), service.name());
                     let label = format!("{package}.{service}/{}", method.name());
                     let (path, index) = (format!("/{label}").into(), by_path.len());
-                    by_path.entry(path).or_insert(Method { index, label: label.into() });
+                    by_path.entry(path).or_insert(Method::new(index, &label, method));
                 }
             }
         }
-        let unknown = Method { index: by_path.len(), label: UNKNOWN.into() };
+        let unknown = Method::new(by_path.len(), UNKNOWN, &MethodDescriptorProto::default());
         Ok(Self { by_path: Arc::new(by_path), unknown })
     }
 
     /// The method of a path.
     #[must_use]
     pub fn of(&self, path: &str) -> Method {
-        self.by_path.get(path).unwrap_or(&self.unknown).clone()
+        self.find(path).clone()
+    }
+
+    pub(super) fn find(&self, path: &str) -> &Method {
+        self.by_path.get(path).unwrap_or(&self.unknown)
     }
 
     /// Whether a method is among those that are known.
@@ -81,5 +100,22 @@ mod tests {
         assert!(methods.knows(&known) && !methods.knows(&unknown));
         assert!(known.index < unknown.index && methods.count() == unknown.index + 1);
         assert!(Methods::from_descriptors(&[0xFF]).is_err());
+    }
+
+    #[test]
+    fn descriptors_tell_streams_and_reads() {
+        let methods = Methods::from_descriptors(trestle_proto::FILE_DESCRIPTOR_SET)
+            .expect("the build wrote the descriptors");
+        let seen = |name: &str| {
+            let method = methods.of(&format!("/trestle.table.v1.TableService/{name}"));
+            (method.streams, method.streams_in, method.reads)
+        };
+
+        assert_eq!(seen("GetEntity"), (false, false, true));
+        assert_eq!(seen("QueryEntities"), (false, false, true));
+        assert_eq!(seen("StreamEntities"), (true, false, true));
+        assert_eq!(seen("ImportEntities"), (true, true, false));
+        assert_eq!(seen("InsertEntity"), (false, false, false));
+        assert_eq!(seen("Whatever"), (false, false, false));
     }
 }

@@ -5,10 +5,13 @@
 //! below are ready at any time, so no layer queues.
 
 pub mod admission;
+pub mod body_bytes;
 mod call;
 pub mod credentials;
 pub mod deadline;
 pub mod facts;
+pub mod frame;
+mod framing;
 mod instruments;
 pub mod message_size;
 pub mod methods;

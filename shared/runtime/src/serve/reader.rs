@@ -1,0 +1,227 @@
+//! Ends a call over HTTP/2 whose client does not take its answer, and only that call: others on the
+//! connection, which may belong to other clients behind a gateway, go on.
+//!
+//! A client holds an answer up by giving it no window. Such a call waits in hyper, which offers no
+//! time limit, so two things are done around it. Large answers are handed over in pieces, and once
+//! a connection holds much that its client has not taken, the end of an answer only when all its
+//! pieces have left the process, so that a call lasts as long as it holds memory. And the future of
+//! the call runs inside one that knows whether it waits for its service or for its client, and
+//! drops it when the client takes no piece for too long; the client sees the call reset.
+//!
+//! A client that does not read its socket at all is ended below, with its connection.
+
+use std::{
+    cell::Cell,
+    future::{Future, poll_fn},
+    pin::{Pin, pin},
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    task::{Context, Poll, ready},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use futures::task::AtomicWaker;
+use http_body::{Frame, SizeHint};
+use tokio::time::{Sleep, sleep};
+use tonic::{Status, body::Body};
+use tracing::debug;
+
+/// Largest piece of an answer that is handed over at once.
+const PIECE_BYTES_MAX: usize = 64 * 1024;
+/// Parts of answers under this size are not counted: there are few for each call.
+const PIECE_BYTES_COUNTED: usize = 1024;
+/// How much a connection may hold with the calls already over: what is left when its client takes
+/// no more.
+const UNATTENDED_BYTES_MAX: usize = 1024 * 1024;
+
+/// How far the answer of a call is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Progress {
+    /// Parts that were handed over.
+    parts: u32,
+    /// Whether the client has to take one before there is more to do.
+    is_with_client: bool,
+}
+
+tokio::task_local! {
+    /// The progress of the call that is being polled.
+    static PROGRESS: Cell<Progress>;
+}
+
+impl Progress {
+    /// The client has one part more to take.
+    fn part(&mut self) {
+        self.parts = self.parts.wrapping_add(1);
+        self.is_with_client = true;
+    }
+}
+
+/// Notes progress, where somebody looks at it.
+fn note(change: impl FnOnce(&mut Progress)) {
+    let noted = PROGRESS.try_with(|cell| {
+        let mut progress = cell.get();
+        change(&mut progress);
+        cell.set(progress);
+    });
+    // Over HTTP/1 nobody does: there the socket tells.
+    noted.ok();
+}
+
+/// Runs calls as tasks, and drops those whose client takes nothing for `patience`.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Calls {
+    pub(super) patience: Duration,
+}
+
+impl<F> hyper::rt::Executor<F> for Calls
+where
+    F: Future<Output = ()> + Send + 'static,
+{
+    fn execute(&self, call: F) {
+        tokio::spawn(attend(call, self.patience));
+    }
+}
+
+/// A call that ends with the patience for its client.
+async fn attend(call: impl Future<Output = ()>, patience: Duration) {
+    let mut call = pin!(call);
+    let mut seen = Progress::default();
+    // Runs while the client has to take something.
+    let mut clock: Option<Pin<Box<Sleep>>> = None;
+    poll_fn(|cx| {
+        let (polled, progress) = PROGRESS.sync_scope(Cell::new(seen), || {
+            let polled = call.as_mut().poll(cx);
+            (polled, PROGRESS.with(Cell::get))
+        });
+        if polled.is_ready() {
+            return Poll::Ready(());
+        }
+        if progress != seen || !progress.is_with_client {
+            clock = None;
+        }
+        seen = progress;
+        if !progress.is_with_client {
+            return Poll::Pending;
+        }
+        let clock = clock.get_or_insert_with(|| Box::pin(sleep(patience)));
+        ready!(clock.as_mut().poll(cx));
+        debug!(seconds = patience.as_secs(), "call reset: the client does not take its answer");
+        Poll::Ready(())
+    })
+    .await;
+}
+
+/// What the answers on a connection hold in this process. Clones share it.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Unsent(Arc<AtomicUsize>);
+
+/// The body of an answer, in pieces.
+pub(super) struct Pieces {
+    body: Body,
+    connection: Unsent,
+    /// What is left of a part that is handed over piece by piece.
+    rest: Bytes,
+    /// The pieces that have not left, once there are any.
+    out: Option<Arc<Out>>,
+    /// The end of the answer, once it is known.
+    end: Option<Option<Result<Frame<Bytes>, Status>>>,
+}
+
+impl Pieces {
+    /// Of an answer on a connection.
+    pub(super) fn new(body: Body, connection: Unsent) -> Self {
+        Self { body, connection, rest: Bytes::new(), out: None, end: None }
+    }
+
+    fn piece(&mut self) -> Bytes {
+        let bytes = self.rest.split_to(self.rest.len().min(PIECE_BYTES_MAX));
+        if bytes.len() < PIECE_BYTES_COUNTED {
+            return bytes;
+        }
+        let (out, connection) = (self.out.get_or_insert_default(), self.connection.clone());
+        out.pieces.fetch_add(1, Ordering::AcqRel);
+        connection.0.fetch_add(bytes.len(), Ordering::Relaxed);
+        Bytes::from_owner(Piece { bytes, out: Arc::clone(out), connection })
+    }
+}
+
+impl http_body::Body for Pieces {
+    type Data = Bytes;
+    type Error = Status;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
+        let this = &mut *self;
+        if this.rest.is_empty() && this.end.is_none() {
+            note(|progress| progress.is_with_client = false);
+            match ready!(Pin::new(&mut this.body).poll_frame(cx)) {
+                Some(Ok(frame)) => match frame.into_data() {
+                    Ok(data) => this.rest = data,
+                    Err(trailers) => this.end = Some(Some(Ok(trailers))),
+                },
+                end => this.end = Some(end),
+            }
+        }
+        let Some(end) = &mut this.end else {
+            note(Progress::part);
+            return Poll::Ready(Some(Ok(Frame::data(this.piece()))));
+        };
+        note(|progress| progress.is_with_client = true);
+        let is_much = this.connection.0.load(Ordering::Relaxed) > UNATTENDED_BYTES_MAX;
+        if let Some(out) = this.out.as_ref().filter(|_| is_much) {
+            ready!(out.poll_gone(cx));
+        }
+        Poll::Ready(end.take())
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.rest.is_empty() && self.end.is_none() && self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::default()
+    }
+}
+
+/// The pieces of an answer that have not left the process.
+#[derive(Debug, Default)]
+struct Out {
+    pieces: AtomicUsize,
+    waiting: AtomicWaker,
+}
+
+impl Out {
+    fn poll_gone(&self, cx: &Context<'_>) -> Poll<()> {
+        self.waiting.register(cx.waker());
+        match self.pieces.load(Ordering::Acquire) {
+            0 => Poll::Ready(()),
+            _ => Poll::Pending,
+        }
+    }
+}
+
+struct Piece {
+    bytes: Bytes,
+    out: Arc<Out>,
+    connection: Unsent,
+}
+
+impl AsRef<[u8]> for Piece {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+impl Drop for Piece {
+    fn drop(&mut self) {
+        self.connection.0.fetch_sub(self.bytes.len(), Ordering::Relaxed);
+        if self.out.pieces.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.out.waiting.wake();
+        }
+    }
+}

@@ -1,0 +1,318 @@
+//! Bounds the memory of bodies: what is read of requests and not yet answered, and what is answered
+//! and not yet taken by its client.
+//!
+//! Both count against one budget. A call that arrives while it is used up, and one whose request
+//! does not fit, is turned away with advice to come back, before its message is complete and so
+//! before anything was done. A large answer of a call that changes nothing is turned away too; the
+//! answer of one that may have changed something never is. What a service makes out of a message
+//! is in proportion to it; what it reads to answer is bounded by its own limits.
+//!
+//! A request that is one message must also arrive in time: its sender holds memory and a place.
+
+use std::{
+    convert::Infallible,
+    future::Future as _,
+    pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use http_body::{Frame, SizeHint};
+use tokio::time::{Instant, Sleep, sleep_until};
+use tonic::{Status, body::Body};
+use tower::Service;
+
+use super::{
+    Answer, Request, Response,
+    frame::{Step, StepLayer},
+    framing::Framing,
+    methods::Methods,
+    refusal, trailers,
+};
+use crate::fault::{Fault, Reason};
+
+/// When a client that was turned away should come back.
+const RETRY_AFTER: Duration = Duration::from_millis(200);
+/// Parts of answers under this size are not counted: there are few for each call.
+const ANSWER_BYTES_COUNTED: usize = 1024;
+/// Parts of answers from this size on are turned away when they do not fit.
+const ANSWER_BYTES_LARGE: usize = 64 * 1024;
+
+/// Bounds the bytes of bodies. Clones share the budget.
+pub type BodyBytesLayer = StepLayer<BodyBytes>;
+
+/// See the module.
+#[derive(Debug, Clone)]
+pub struct BodyBytes {
+    budget: Arc<Budget>,
+    arrives_within: Duration,
+    methods: Methods,
+}
+
+impl BodyBytesLayer {
+    /// Lets bodies hold up to `bytes_max` at a time, and a request that is one message take
+    /// `arrives_within` until all of it is here.
+    #[must_use]
+    pub fn new(bytes_max: usize, arrives_within: Duration, methods: Methods) -> Self {
+        let budget = Arc::new(Budget { bytes_max, used: AtomicUsize::new(0) });
+        Self(BodyBytes { budget, arrives_within, methods })
+    }
+}
+
+impl Step for BodyBytes {
+    fn call<S>(&self, request: Request, inner: &mut S) -> Answer
+    where
+        S: Service<Request, Response = Response, Error = Infallible>,
+        S::Future: Send + 'static,
+    {
+        if self.budget.is_used_up() {
+            let fault = self.budget.fault();
+            return Box::pin(async move { Ok(refusal(fault)) });
+        }
+        let method = self.methods.find(request.uri().path());
+        let (is_stream, reads) = (method.streams_in, method.reads);
+        let tally = Arc::new(Tally::new(Arc::clone(&self.budget)));
+        let late = (!is_stream).then(|| Late::new(self.arrives_within));
+        let (budget, arriving) = (Arc::clone(&self.budget), Arc::clone(&tally));
+        let request = request.map(|body| {
+            let framing = Framing::default();
+            Body::new(Arriving { body, framing, tally: arriving, late })
+        });
+        let answer = inner.call(request);
+        Box::pin(async move {
+            let answer = answer.await?;
+            // The message that did not fit never got to the service, whatever is between.
+            if !is_stream && let Some(fault) = tally.refused() {
+                return Ok(refusal(fault));
+            }
+            Ok(answer.map(|body| Body::new(Leaving { body: Some(body), budget, reads })))
+        })
+    }
+}
+
+/// Bytes that bodies may hold.
+#[derive(Debug)]
+struct Budget {
+    bytes_max: usize,
+    used: AtomicUsize,
+}
+
+impl Budget {
+    fn is_used_up(&self) -> bool {
+        self.used.load(Ordering::Relaxed) >= self.bytes_max
+    }
+
+    /// Takes bytes out of the budget if they are there.
+    fn take(&self, bytes: usize) -> bool {
+        let fits = |used: usize| used.checked_add(bytes).filter(|used| *used <= self.bytes_max);
+        self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits).is_ok()
+    }
+
+    /// Takes bytes that cannot be turned away; new calls are, as long as the budget is overdrawn.
+    fn overdraw(&self, bytes: usize) {
+        self.used.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    fn give_back(&self, bytes: usize) {
+        self.used.fetch_sub(bytes, Ordering::Relaxed);
+    }
+
+    fn fault(&self) -> Fault {
+        let limit = self.bytes_max;
+        let message = format!("messages under way hold too many bytes: limit=`{limit}`");
+        Fault::new(Reason::ServerBusy, message).retry_after(RETRY_AFTER)
+    }
+}
+
+/// What one request holds, given back when it and its answer are done with it.
+#[derive(Debug)]
+struct Tally {
+    budget: Arc<Budget>,
+    held: AtomicUsize,
+    /// Why the request was given up: it did not fit, or came too late.
+    is_over: AtomicBool,
+    is_late: AtomicBool,
+}
+
+impl Tally {
+    fn new(budget: Arc<Budget>) -> Self {
+        let [is_over, is_late] = [false; 2].map(AtomicBool::new);
+        Self { budget, held: AtomicUsize::new(0), is_over, is_late }
+    }
+
+    /// Holds so many bytes from now on, if they fit. Only the body of the request calls this.
+    fn hold(&self, bytes: usize) -> bool {
+        let before = self.held.load(Ordering::Relaxed);
+        if bytes > before && !self.budget.take(bytes - before) {
+            self.is_over.store(true, Ordering::Relaxed);
+            return false;
+        }
+        if bytes < before {
+            self.budget.give_back(before - bytes);
+        }
+        self.held.store(bytes, Ordering::Relaxed);
+        true
+    }
+
+    /// Why the request was given up, if it was.
+    fn refused(&self) -> Option<Fault> {
+        if self.is_over.load(Ordering::Relaxed) {
+            return Some(self.budget.fault());
+        }
+        let message = "the request took too long to arrive";
+        let is_late = self.is_late.load(Ordering::Relaxed);
+        is_late.then(|| Fault::new(Reason::OperationTimedOut, message))
+    }
+
+    /// What a reader of the body is told.
+    fn status(&self) -> Status {
+        self.refused().unwrap_or_else(|| self.budget.fault()).into()
+    }
+}
+
+impl Drop for Tally {
+    fn drop(&mut self) {
+        self.budget.give_back(self.held.load(Ordering::Relaxed));
+    }
+}
+
+/// A time by which a request must be here. The timer is armed only to wait.
+struct Late {
+    at: Instant,
+    clock: Option<Pin<Box<Sleep>>>,
+}
+
+impl Late {
+    fn new(within: Duration) -> Self {
+        Self { at: Instant::now() + within, clock: None }
+    }
+
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let at = self.at;
+        self.clock.get_or_insert_with(|| Box::pin(sleep_until(at))).as_mut().poll(cx)
+    }
+}
+
+/// The body of a request, counted as it is read.
+struct Arriving {
+    body: Body,
+    framing: Framing,
+    tally: Arc<Tally>,
+    late: Option<Late>,
+}
+
+impl http_body::Body for Arriving {
+    type Data = Bytes;
+    type Error = Status;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
+        let this = &mut *self;
+        let Poll::Ready(frame) = Pin::new(&mut this.body).poll_frame(cx) else {
+            let Some(late) = &mut this.late else {
+                return Poll::Pending;
+            };
+            std::task::ready!(late.poll(cx));
+            this.tally.is_late.store(true, Ordering::Relaxed);
+            return Poll::Ready(Some(Err(this.tally.status())));
+        };
+        if let Some(Ok(frame)) = &frame
+            && let Some(data) = frame.data_ref()
+        {
+            let held = this.framing.take(data);
+            if !this.tally.hold(held) {
+                return Poll::Ready(Some(Err(this.tally.status())));
+            }
+        }
+        Poll::Ready(frame)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+/// The body of an answer, whose parts count until their last reader has dropped them.
+struct Leaving {
+    /// Gone once the answer was turned away.
+    body: Option<Body>,
+    budget: Arc<Budget>,
+    reads: bool,
+}
+
+impl Leaving {
+    fn counted(&mut self, data: Bytes) -> Frame<Bytes> {
+        let bytes = data.len();
+        if !self.budget.take(bytes) {
+            if self.reads && bytes >= ANSWER_BYTES_LARGE {
+                self.body = None;
+                return Frame::trailers(trailers(self.budget.fault()));
+            }
+            self.budget.overdraw(bytes);
+        }
+        let budget = Arc::clone(&self.budget);
+        Frame::data(Bytes::from_owner(Counted { data, budget }))
+    }
+}
+
+impl http_body::Body for Leaving {
+    type Data = Bytes;
+    type Error = Status;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
+        let this = &mut *self;
+        let Some(body) = &mut this.body else {
+            return Poll::Ready(None);
+        };
+        let frame = std::task::ready!(Pin::new(body).poll_frame(cx));
+        Poll::Ready(match frame {
+            Some(Ok(frame)) => Some(Ok(match frame.into_data() {
+                Ok(data) if data.len() >= ANSWER_BYTES_COUNTED => this.counted(data),
+                Ok(data) => Frame::data(data),
+                Err(other) => other,
+            })),
+            other => other,
+        })
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.as_ref().is_none_or(Body::is_end_stream)
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        // Not that of the body: it may be turned away yet.
+        SizeHint::default()
+    }
+}
+
+/// A part of an answer that gives its bytes back to the budget when nobody needs it any more.
+struct Counted {
+    data: Bytes,
+    budget: Arc<Budget>,
+}
+
+impl AsRef<[u8]> for Counted {
+    fn as_ref(&self) -> &[u8] {
+        &self.data
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.budget.give_back(self.data.len());
+    }
+}

@@ -1,0 +1,58 @@
+//! The frame of a layer: what tower asks of each, so that the files of the layers hold only what
+//! they decide.
+
+use std::{
+    convert::Infallible,
+    task::{Context, Poll},
+};
+
+use tower::{Layer, Service};
+
+use super::{Answer, Request, Response};
+
+/// What a layer does with calls. Clones share whatever it counts.
+pub trait Step: Clone {
+    /// Answers a call, mostly by handing it to `inner`.
+    fn call<S>(&self, request: Request, inner: &mut S) -> Answer
+    where
+        S: Service<Request, Response = Response, Error = Infallible>,
+        S::Future: Send + 'static;
+}
+
+/// Puts a step before a service.
+#[derive(Debug, Clone, Copy)]
+pub struct StepLayer<T>(pub(super) T);
+
+/// A service with a step before it.
+#[derive(Debug, Clone)]
+pub struct Stepped<T, S> {
+    step: T,
+    inner: S,
+}
+
+impl<T: Step, S> Layer<S> for StepLayer<T> {
+    type Service = Stepped<T, S>;
+
+    fn layer(&self, inner: S) -> Stepped<T, S> {
+        Stepped { step: self.0.clone(), inner }
+    }
+}
+
+impl<T, S> Service<Request> for Stepped<T, S>
+where
+    T: Step,
+    S: Service<Request, Response = Response, Error = Infallible>,
+    S::Future: Send + 'static,
+{
+    type Response = Response;
+    type Error = Infallible;
+    type Future = Answer;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        self.inner.poll_ready(cx)
+    }
+
+    fn call(&mut self, request: Request) -> Answer {
+        self.step.call(request, &mut self.inner)
+    }
+}

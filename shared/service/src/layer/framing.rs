@@ -1,0 +1,88 @@
+//! What the message that is being read off a call holds in memory, told from the bytes of the call
+//! alone: messages follow each other, each behind a flag and its length.
+
+use crate::limits::MESSAGE_BYTES_MAX;
+
+/// Bytes before each message: one for the flag, four for the length.
+const HEAD_BYTES: usize = 5;
+/// Most bytes that one byte of a compressed message can become, with gzip.
+const COMPRESSION_MAX: usize = 1032;
+
+/// Where in the messages of a call its reader is.
+#[derive(Debug, Default)]
+pub(super) struct Framing {
+    head: [u8; HEAD_BYTES],
+    head_filled: usize,
+    is_compressed: bool,
+    /// Bytes of the message that are still to come.
+    rest: usize,
+    /// Bytes of it that are here.
+    here: usize,
+}
+
+impl Framing {
+    /// Takes more bytes of the call. What the message that they end in may hold, in bytes.
+    pub(super) fn take(&mut self, mut bytes: &[u8]) -> usize {
+        while let Some((first, later)) = bytes.split_first() {
+            if self.rest > 0 {
+                let (now, later) = bytes.split_at(bytes.len().min(self.rest));
+                self.here += now.len();
+                self.rest -= now.len();
+                bytes = later;
+                continue;
+            }
+            self.head.rotate_left(1);
+            let [.., last] = &mut self.head;
+            *last = *first;
+            self.head_filled += 1;
+            bytes = later;
+            if self.head_filled == HEAD_BYTES {
+                let [flag, length @ ..] = self.head;
+                self.is_compressed = flag != 0;
+                (self.rest, self.here) = (u32::from_be_bytes(length) as usize, 0);
+                self.head_filled = 0;
+            }
+        }
+        self.held()
+    }
+
+    /// Compressed, a message becomes larger than what was sent, but never than what is decoded.
+    fn held(&self) -> usize {
+        if !self.is_compressed {
+            return self.here;
+        }
+        self.here.saturating_mul(COMPRESSION_MAX).min(self.here.saturating_add(MESSAGE_BYTES_MAX))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A message of so many bytes, as it travels.
+    fn message(flag: u8, length: u8) -> Vec<u8> {
+        let head = [flag, 0, 0, 0, length];
+        [&head[..], &vec![7; usize::from(length)]].concat()
+    }
+
+    #[test]
+    fn only_the_last_message_is_held_however_the_bytes_are_cut() {
+        let bytes = [message(0, 200), message(0, 0), message(0, 100)].concat();
+
+        for cut in 1..bytes.len() {
+            let mut framing = Framing::default();
+            let held: Vec<_> = bytes.chunks(cut).map(|part| framing.take(part)).collect();
+
+            assert_eq!(held.last(), Some(&100), "cut={cut}");
+            assert!(held.iter().all(|held| *held <= 200), "cut={cut}");
+        }
+        assert_eq!(Framing::default().take(&bytes[..105]), 100, "half of the first");
+    }
+
+    #[test]
+    fn a_compressed_message_counts_as_what_it_may_become() {
+        assert_eq!(Framing::default().take(&message(1, 2)), 2 * COMPRESSION_MAX);
+        let large = [&[1, 0, 1, 0, 0][..], &[7; 65_536]].concat();
+        assert_eq!(Framing::default().take(&large), 65_536 + MESSAGE_BYTES_MAX);
+    }
+}
