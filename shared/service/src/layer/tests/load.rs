@@ -1,0 +1,131 @@
+//! The layers that bound load: bytes of bodies, and places of calls and streams.
+
+use super::*;
+use crate::layer::body_bytes::BodyBytesLayer;
+
+const READ: &str = "/trestle.table.v1.TableService/QueryEntities";
+const WRITE: &str = "/trestle.table.v1.TableService/InsertEntity";
+const IMPORT: &str = "/trestle.table.v1.TableService/ImportEntities";
+const KIB: usize = 1024;
+
+/// A call of a method whose request is one message of so many bytes, after which nothing comes.
+fn message(path: &'static str, bytes: u16, ends: bool) -> Request {
+    let [high, low] = bytes.to_be_bytes();
+    let message = [&[0, 0, 0, high, low][..], &vec![7; usize::from(bytes)]].concat();
+    let first = stream::iter([Ok::<_, Status>(Frame::data(Bytes::from(message)))]);
+    let body = match ends {
+        true => Body::new(StreamBody::new(first)),
+        false => Body::new(StreamBody::new(first.chain(stream::pending()))),
+    };
+    let mut request = Request::new(body);
+    *request.uri_mut() = path.parse().expect("a path");
+    request
+}
+
+/// Bodies may hold 300 KiB; the service reads a request and answers with so many bytes.
+fn counting(answer_bytes: usize) -> CallService {
+    let layer = BodyBytesLayer::new(300 * KIB, Duration::from_secs(20), methods());
+    before(layer, move |request| async move {
+        match request.into_body().collect().await {
+            Ok(_) => {
+                let bytes = Bytes::from(vec![7; answer_bytes]);
+                streaming(stream::iter([Ok(Frame::data(bytes)), end(&Status::ok(""))]))
+            }
+            Err(status) => status.into_http(),
+        }
+    })
+}
+
+async fn call(service: &CallService, request: Request) -> Response {
+    let Ok(answer) = service.clone().oneshot(request).await;
+    answer
+}
+
+#[tokio::test]
+async fn answers_that_are_not_taken_use_up_the_budget_until_they_are() {
+    let service = counting(60 * KIB);
+    let taken = async || {
+        let answer = call(&service, message(WRITE, 10, true)).await;
+        answer.into_body().frame().await.expect("a frame").expect("data")
+    };
+    let mut waiting = Vec::new();
+    for _ in 0..5 {
+        waiting.push(taken().await);
+    }
+
+    let refused = status(call(&service, message(WRITE, 10, true)).await).await;
+    waiting.clear();
+    let admitted = status(call(&service, message(WRITE, 10, true)).await).await;
+
+    assert_eq!(refused.code(), Code::ResourceExhausted);
+    assert_eq!(reason(&refused), "SERVER_BUSY");
+    let details = refused.get_error_details();
+    assert!(details.retry_info().expect("retry info").retry_delay.is_some());
+    assert_eq!(admitted.code(), Code::Ok, "bytes are not given back");
+}
+
+#[tokio::test]
+async fn a_large_answer_that_does_not_fit_is_turned_away_unless_something_may_be_written() {
+    let service = counting(400 * KIB);
+
+    let read = status(call(&service, message(READ, 10, true)).await).await;
+    let write = status(call(&service, message(WRITE, 10, true)).await).await;
+
+    assert_eq!(read.code(), Code::ResourceExhausted);
+    assert_eq!(write.code(), Code::Ok);
+}
+
+#[tokio::test]
+async fn a_request_that_does_not_fit_is_turned_away_and_others_go_on() {
+    let service = counting(10);
+    let unfinished = || Box::pin(call(&service, message(WRITE, 60_000, false)));
+    let mut waiting: Vec<_> = (0..5).map(|_| unfinished()).collect();
+    for call in &mut waiting {
+        assert!(futures::poll!(call).is_pending(), "turned away too early");
+    }
+
+    let refused = status(call(&service, message(WRITE, 60_000, true)).await).await;
+    let small = status(call(&service, message(WRITE, 1000, true)).await).await;
+    waiting.clear();
+    let next = status(call(&service, message(WRITE, 60_000, true)).await).await;
+
+    assert_eq!(refused.code(), Code::ResourceExhausted);
+    assert_eq!(reason(&refused), "SERVER_BUSY");
+    assert_eq!([small.code(), next.code()], [Code::Ok; 2]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_of_one_message_must_arrive_in_time_and_a_stream_need_not() {
+    let service = counting(10);
+    let started = tokio::time::Instant::now();
+
+    let late = status(call(&service, message(WRITE, 10, false)).await).await;
+    let waited = started.elapsed();
+    let open = call(&service, message(IMPORT, 10, false));
+    let open = tokio::time::timeout(Duration::from_secs(3600), open).await;
+
+    assert_eq!(late.code(), Code::DeadlineExceeded);
+    assert_eq!(reason(&late), "OPERATION_TIMED_OUT");
+    assert_eq!(waited, Duration::from_secs(20));
+    assert!(open.is_err(), "a stream was ended");
+}
+
+#[tokio::test]
+async fn streams_hold_at_most_half_of_the_places() {
+    let service =
+        before(AdmissionLayer::new(4, methods()), |_| ready(streaming(stream::pending())));
+    let stream = async || call(&service, message(IMPORT, 10, false)).await;
+    let open = [stream().await, stream().await];
+
+    let third = status(stream().await).await;
+    let others = [call(&service, message(READ, 10, true)).await, ask(&service, &[]).await];
+    let full = status(ask(&service, &[]).await).await;
+    drop(open);
+    let again = stream().await;
+
+    assert_eq!(third.code(), Code::ResourceExhausted);
+    assert!(third.message().contains("streams"), "{}", third.message());
+    assert!(others.iter().all(|other| Status::from_header_map(other.headers()).is_none()));
+    assert_eq!(full.code(), Code::ResourceExhausted);
+    assert!(Status::from_header_map(again.headers()).is_none(), "places are not given back");
+}
