@@ -44,6 +44,10 @@ clients:
 telemetry *arguments:
     tests/telemetry/run.sh {{arguments}}
 
+# A page in Chromium against the real binary
+browser:
+    bash .ci/run browser
+
 # The Debian package index in and out of a server
 walkthrough:
     bash .ci/run walkthrough

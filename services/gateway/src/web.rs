@@ -17,7 +17,7 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, Version, header};
 use http_body::Frame;
 use tonic::{Status, body::Body};
-use tonic_web::{GrpcWebLayer, GrpcWebService};
+use tonic_web::GrpcWebLayer;
 use tower::{Layer as _, Service};
 use trestle_service::{
     fault::{Fault, Reason},
@@ -41,15 +41,13 @@ const ENCODINGS: [&str; 2] = ["grpc-encoding", "grpc-accept-encoding"];
 /// Takes gRPC and gRPC-Web; gRPC pays for one look at its type.
 #[derive(Clone)]
 pub(crate) struct Web {
-    native: CallService,
-    web: GrpcWebService<Translated>,
+    calls: CallService,
 }
 
 impl Web {
     /// Before a service of gRPC.
     pub(crate) fn new(calls: CallService) -> Self {
-        let translated = Translated { inner: calls.clone() };
-        Self { native: calls, web: GrpcWebLayer::new().layer(translated) }
+        Self { calls }
     }
 }
 
@@ -59,7 +57,7 @@ impl Service<Request> for Web {
     type Future = Answer;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        self.native.poll_ready(cx)
+        self.calls.poll_ready(cx)
     }
 
     fn call(&mut self, request: Request) -> Answer {
@@ -74,13 +72,15 @@ impl Service<Request> for Web {
                                 application/grpc-web+proto or application/grpc-web-text+proto";
                     return refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, text);
                 }
-                Box::pin(self.web.call(request))
+                // Made here, so that the clone for each call of gRPC has nothing more to copy.
+                let inner = self.calls.clone();
+                Box::pin(GrpcWebLayer::new().layer(Translated { inner }).call(request))
             }
             _ if request.version() < Version::HTTP_2 => {
                 let text = "this address speaks gRPC over HTTP/2, and gRPC-Web over HTTP/1.1 too";
                 refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, text)
             }
-            _ => self.native.call(request),
+            _ => self.calls.call(request),
         }
     }
 }

@@ -22,11 +22,10 @@ const READ_WITHIN: Duration = Duration::from_secs(2);
 /// Most accounts whose rules are kept; past it, those of others are forgotten.
 const ACCOUNTS_MAX: usize = 1024;
 
-/// Reads rules. Clones share what is kept.
-#[derive(Clone)]
+/// Reads rules.
 pub(crate) struct Lookup {
     table: Upstream,
-    kept: Arc<Mutex<HashMap<AccountName, Arc<Entry>>>>,
+    kept: Mutex<HashMap<AccountName, Arc<Entry>>>,
 }
 
 /// The rules of an account, which one task at a time reads while others wait for it.
@@ -41,7 +40,7 @@ struct Kept {
 impl Lookup {
     /// Reads from the table service.
     pub(crate) fn new(table: Upstream) -> Self {
-        Self { table, kept: Arc::default() }
+        Self { table, kept: Mutex::default() }
     }
 
     /// The rules of an account; those that cannot be read allow nothing.

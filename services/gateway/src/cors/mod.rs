@@ -45,15 +45,15 @@ pub type Accounts = Arc<dyn Fn() -> Vec<AccountName> + Send + Sync>;
 /// origins. The rules are read from `table`.
 #[must_use]
 pub fn browsers(calls: CallService, table: Upstream, accounts: Accounts) -> CallService {
-    CallService::new(Cors { inner: Web::new(calls), lookup: Lookup::new(table), accounts })
+    let pages = Pages { lookup: Lookup::new(table), accounts };
+    CallService::new(Cors { inner: Web::new(calls), pages: Arc::new(pages) })
 }
 
 /// Before everything else: a preflight is no call.
 #[derive(Clone)]
 struct Cors {
     inner: Web,
-    lookup: Lookup,
-    accounts: Accounts,
+    pages: Arc<Pages>,
 }
 
 /// The account of a request from a page, once it is known.
@@ -71,24 +71,30 @@ impl Service<Request> for Cors {
 
     fn call(&mut self, mut request: Request) -> Answer {
         if request.method() == Method::OPTIONS {
-            let (this, headers) = (self.clone(), request.headers().clone());
-            return Box::pin(async move { Ok(this.preflight(&headers).await) });
+            let (pages, headers) = (Arc::clone(&self.pages), request.headers().clone());
+            return Box::pin(async move { Ok(pages.preflight(&headers).await) });
         }
         let Some(origin) = request.headers().get(header::ORIGIN).cloned() else {
             return self.inner.call(request);
         };
-        let (this, method) = (self.clone(), request.method().clone());
+        let (pages, method) = (Arc::clone(&self.pages), request.method().clone());
         let account = PageAccount::default();
         request.extensions_mut().insert(account.clone());
         let answer = self.inner.call(request);
         Box::pin(async move {
             let answer = answer.await?;
-            Ok(this.shown(answer, account.0.get(), origin, method).await)
+            Ok(pages.shown(answer, account.0.get(), origin, method).await)
         })
     }
 }
 
-impl Cors {
+/// What pages may do.
+struct Pages {
+    lookup: Lookup,
+    accounts: Accounts,
+}
+
+impl Pages {
     /// The answer to a browser that asks before it sends a request.
     async fn preflight(&self, headers: &HeaderMap) -> Response {
         let origin = headers.get(header::ORIGIN);
