@@ -19,8 +19,8 @@ const KEPT: Duration = Duration::from_secs(5);
 const FAILURE_KEPT: Duration = Duration::from_secs(1);
 /// How long reading them may take. The service is asked for one small record.
 const READ_WITHIN: Duration = Duration::from_secs(2);
-/// Most accounts whose rules are kept; past it, those of others are forgotten.
-const ACCOUNTS_MAX: usize = 1024;
+/// Most accounts whose rules are kept, well over what settings may name; past it, all are read anew.
+const ACCOUNTS_MAX: usize = 4096;
 
 /// Reads rules.
 pub(crate) struct Lookup {
