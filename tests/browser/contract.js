@@ -33,8 +33,8 @@ function load() {
 
 const root = load();
 
-/** Calls a method with one message for an answer. */
-async function call(address, method, request) {
+/** Calls a method with one message for an answer; `headers` may hold credentials. */
+async function call(address, method, request, headers = {}) {
   const described = root.lookupService(SERVICE).methods[method];
   const { resolvedRequestType: Request, resolvedResponseType: Response } = described;
   const message = Request.encode(Request.fromObject(request)).finish();
@@ -42,7 +42,7 @@ async function call(address, method, request) {
   head.writeUInt32BE(message.length, 1);
   const answer = await fetch(`http://${address}/${SERVICE}/${method}`, {
     method: 'POST',
-    headers: { 'content-type': 'application/grpc-web+proto' },
+    headers: { 'content-type': 'application/grpc-web+proto', ...headers },
     body: Buffer.concat([head, message]),
   });
   const body = Buffer.from(await answer.arrayBuffer());

@@ -19,11 +19,17 @@ const NO_ANSWER = 'Http response at 400 or 500 level, http status code: 0';
 /** What the library sends, what tests send, and nothing else. */
 const HEADERS = ['content-type', 'x-grpc-web', 'x-user-agent', 'authorization', 'grpc-timeout'];
 
+const UNAUTHENTICATED = 16;
+/** The credentials of an account of its own. */
+const KEY = Buffer.from('the key of an account of a test!').toString('base64');
+const basic = (key) => `Basic ${Buffer.from(`pages:${key}`).toString('base64')}`;
+const SIGNED = { authorization: basic(KEY) };
+
 const world = {};
 const data = temporaryDirectory();
 
 before(async () => {
-  world.server = await start(data.directory);
+  world.server = await start(data.directory, { TRESTLE__ACCOUNTS__PAGES__KEY1: KEY });
   world.sites = [await site(), await site()];
   world.browser = await launch();
   const pages = world.sites.map(({ origin }) => open(world.browser, origin));
@@ -43,10 +49,10 @@ after(async () => {
 });
 
 /** A call of this process, which no rule binds. */
-const own = (method, request) => call(world.server.grpc, method, request);
+const own = (method, request, headers) => call(world.server.grpc, method, request, headers);
 
-/** Lets the pages of the first site call. */
-async function allow(rule) {
+/** Lets the pages of the first site call, into the account of the credentials in `headers`. */
+async function allow(rule, headers) {
   const defaults = {
     allowed_origins: [world.sites[0].origin],
     allowed_methods: ['POST'],
@@ -55,7 +61,7 @@ async function allow(rule) {
     max_age: { seconds: 0 },
   };
   const rules = rule ? [{ ...defaults, ...rule }] : [];
-  await own('SetServiceProperties', { properties: { cors: { rules } } });
+  await own('SetServiceProperties', { properties: { cors: { rules } } }, headers);
 }
 
 /** Repeats a call until `accept` takes what came of it. */
@@ -80,8 +86,8 @@ async function refused(page, ...call) {
   );
 }
 
-async function tables() {
-  const { tables: found } = await own('ListTables', {});
+async function tables(headers) {
+  const { tables: found } = await own('ListTables', {}, headers);
   return found.map((table) => table.name);
 }
 
@@ -198,4 +204,40 @@ describe('with a rule for one site', () => {
     );
     await refused(world.friend, 'binary', 'ListTables');
   });
+});
+
+describe('with credentials', () => {
+  before(async () => {
+    await allow({}, SIGNED);
+    await until(
+      (found) => found.code === 0,
+      () => world.friend.call('binary', 'ListTables', {}, SIGNED),
+    );
+  });
+
+  for (const format of FORMATS) {
+    test(`a page works in the account of its key, ${format}`, async () => {
+      const table = `Signed${format}`;
+      const created = await world.friend.call(format, 'CreateTable', { table }, SIGNED);
+      assert.equal(created.code, 0, created.text);
+
+      assert.ok((await tables(SIGNED)).includes(table));
+      assert.ok(!(await tables()).includes(table), 'not in the account of those without a key');
+    });
+
+    test(`a page sees why its key is refused, ${format}`, async () => {
+      const wrong = { authorization: basic(Buffer.alloc(32, 'x').toString('base64')) };
+      const found = await world.friend.call(format, 'ListTables', {}, wrong);
+      assert.equal(found.code, UNAUTHENTICATED, found.text);
+      assert.equal(found.info.reason, 'AUTHENTICATION_FAILED');
+    });
+
+    test(`a key does not let a page of another site in, ${format}`, async () => {
+      await refused(world.stranger, format, 'ListTables', {}, SIGNED);
+    });
+
+    test(`the rule of one account shows nothing of another, ${format}`, async () => {
+      await refused(world.friend, format, 'ListTables');
+    });
+  }
 });

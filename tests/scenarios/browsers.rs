@@ -210,14 +210,21 @@ async fn what_is_no_grpc_web_is_refused_by_http(world: &World) {
             assert_eq!(answer.status(), wanted, "{method} {kind} {version:?}");
         }
     }
-    for kind in [None, Some("application/grpc"), Some("application/json"), Some("")] {
-        let mut request = Request::post(path_of("ListTables")).body(Bytes::new()).unwrap();
+    let no_call = [None, Some("application/json"), Some(""), Some("text/plain")];
+    let forms = no_call.map(|kind| (Version::HTTP_2, kind)).into_iter();
+    let forms = forms.chain(no_call.map(|kind| (Version::HTTP_11, kind)));
+    for (version, kind) in forms.chain([(Version::HTTP_11, Some("application/grpc"))]) {
+        // What a page could send to any origin without asking.
+        let message = framed(&CreateTableRequest { table: "unasked".to_owned() }.encode_to_vec());
+        let request = Request::post(path_of("CreateTable"));
+        let mut request = request.body(Bytes::from(message)).unwrap();
         if let Some(kind) = kind {
             request.headers_mut().insert(header::CONTENT_TYPE, kind.parse().unwrap());
         }
-        let answer = world.http(Version::HTTP_11, request).await.unwrap();
-        assert_eq!(answer.status(), StatusCode::UNSUPPORTED_MEDIA_TYPE, "{kind:?}");
+        let answer = world.http(version, request).await.unwrap();
+        assert_eq!(answer.status(), StatusCode::UNSUPPORTED_MEDIA_TYPE, "{kind:?} {version:?}");
     }
+    assert_eq!(world.describe("unasked").await.unwrap_err().code, Code::NotFound);
 }
 
 async fn health_can_be_asked(world: &World) {

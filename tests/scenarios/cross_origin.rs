@@ -2,11 +2,18 @@
 
 use std::time::{Duration, Instant};
 
+use base64::{Engine as _, engine::general_purpose::STANDARD};
 use bytes::Bytes;
 use http::{HeaderMap, Method, Request, Response, StatusCode, Version, header};
 use prost::Message as _;
-use trestle_proto::table::v1::{Cors, CorsRule, GetEntityRequest, ServiceProperties};
-use trestle_tests::{BINARY, Server, TEXT, World, framed, path_of, scenario, web_request};
+use tonic::Code;
+use trestle_proto::table::v1::{
+    Cors, CorsRule, GetEntityRequest, ListTablesRequest, ServiceProperties,
+    SetServicePropertiesRequest,
+};
+use trestle_tests::{
+    BINARY, Server, TEXT, WebAnswer, World, framed, path_of, scenario, web_request,
+};
 
 scenario!(
     preflights_are_answered_by_the_first_rule_of_origin_and_method,
@@ -17,6 +24,10 @@ scenario!(
     a_change_of_the_rules_is_seen,
 );
 
+/// A key of accounts made for a test: base64 of 32 bytes.
+const KEY: &str = "dGhlIGtleSBvZiBhbiBhY2NvdW50IG9mIGEgdGVzdCE=";
+/// Another, which no account has.
+const WRONG: &str = "bm90IHRoZSBrZXkgb2YgYW55IGFjY291bnQsIGF0IGE=";
 /// How long a change of the rules may take, with room for a busy machine.
 const SEEN_WITHIN: Duration = Duration::from_secs(30);
 
@@ -210,6 +221,74 @@ async fn until<T>(mut look: impl AsyncFnMut() -> Option<T>) -> T {
         }
         assert!(began.elapsed() < SEEN_WITHIN, "not seen in time");
         tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+}
+
+/// A gateway with two accounts, each with a rule for a site of its own, and none for others.
+async fn world_of_two_accounts() -> World {
+    let settings =
+        [("TRESTLE__ACCOUNTS__ALPHA__KEY1", KEY), ("TRESTLE__ACCOUNTS__BETA__KEY1", KEY)];
+    let world = World::of(Server::start(&["--ephemeral"], &settings)).await;
+    for (account, origin) in [("alpha", "http://a"), ("beta", "http://b")] {
+        let rules = vec![rule(origin, "POST", "authorization", "", 0)];
+        let properties = ServiceProperties { cors: Some(Cors { rules }), ..Default::default() };
+        let change = SetServicePropertiesRequest { properties: Some(properties) };
+        let answer = signed(&world, account, KEY, None, "SetServiceProperties", &change).await;
+        assert_eq!(answer.trailers["grpc-status"], "0", "{:?}", answer.refusal());
+    }
+    world
+}
+
+/// A call with the key of an account, from a page or not.
+async fn signed(
+    world: &World,
+    account: &str,
+    key: &str,
+    origin: Option<&str>,
+    method: &str,
+    message: &impl prost::Message,
+) -> WebAnswer {
+    let mut request = web_request(&path_of(method), BINARY, framed(&message.encode_to_vec()));
+    let credentials = format!("Basic {}", STANDARD.encode(format!("{account}:{key}")));
+    request.headers_mut().insert(header::AUTHORIZATION, credentials.parse().unwrap());
+    if let Some(origin) = origin {
+        request.headers_mut().insert(header::ORIGIN, origin.parse().unwrap());
+    }
+    world.web_body(Version::HTTP_11, request).await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_answer_is_shown_by_the_rules_of_the_account_that_called() {
+    let world = world_of_two_accounts().await;
+    for (origin, status) in [
+        ("http://a", StatusCode::OK),
+        ("http://b", StatusCode::OK),
+        ("http://c", StatusCode::FORBIDDEN),
+    ] {
+        // Nobody knows yet which account it will be.
+        let answer = ask(&world, origin, "POST", "authorization").await;
+        assert_eq!(answer.status(), status, "{origin}");
+    }
+
+    let list = ListTablesRequest::default();
+    for (account, key, origin, code, shown) in [
+        ("alpha", KEY, "http://a", Code::Ok, true),
+        ("alpha", KEY, "http://b", Code::Ok, false),
+        ("alpha", KEY, "http://c", Code::Ok, false),
+        ("beta", KEY, "http://b", Code::Ok, true),
+        ("beta", KEY, "http://a", Code::Ok, false),
+        // Refused before there is an account: a page of any account's rules sees why.
+        ("alpha", WRONG, "http://a", Code::Unauthenticated, true),
+        ("alpha", WRONG, "http://b", Code::Unauthenticated, true),
+        ("nobody", KEY, "http://b", Code::Unauthenticated, true),
+        ("alpha", WRONG, "http://c", Code::Unauthenticated, false),
+    ] {
+        let answer = signed(&world, account, key, Some(origin), "ListTables", &list).await;
+
+        let what = format!("{account} {origin} {code:?}");
+        assert_eq!(answer.refusal().code, code, "{what}");
+        let allowed = text(&answer.headers, "access-control-allow-origin");
+        assert_eq!(allowed, if shown { origin } else { "" }, "{what}");
     }
 }
 

@@ -24,6 +24,8 @@ use trestle_service::{
     layer::{Answer, CallService, Request, Response},
 };
 
+/// How the types of gRPC begin.
+const GRPC: &[u8] = b"application/grpc";
 /// How the types of gRPC-Web begin.
 const WEB: &[u8] = b"application/grpc-web";
 /// The types that are spoken: messages as they are, and as text in base64.
@@ -76,11 +78,15 @@ impl Service<Request> for Web {
                 let inner = self.calls.clone();
                 Box::pin(GrpcWebLayer::new().layer(Translated { inner }).call(request))
             }
-            _ if request.version() < Version::HTTP_2 => {
+            // Other types are refused rather than passed on: a page may send text to any origin
+            // without asking, and must not write with it.
+            Some(kind) if kind.starts_with(GRPC) && request.version() >= Version::HTTP_2 => {
+                self.calls.call(request)
+            }
+            _ => {
                 let text = "this address speaks gRPC over HTTP/2, and gRPC-Web over HTTP/1.1 too";
                 refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, text)
             }
-            _ => self.calls.call(request),
         }
     }
 }

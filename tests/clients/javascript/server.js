@@ -28,10 +28,11 @@ async function firstLine(child) {
   return line;
 }
 
-/** Starts a server on the data in `directory`. */
-async function start(directory) {
+/** Starts a server on the data in `directory`, with more settings as variables. */
+async function start(directory, settings = {}) {
   const listeners = ['--listen', '127.0.0.1:0', '--admin', '127.0.0.1:0'];
   const child = spawn(process.env.TRESTLE_BIN, ['serve', '--data-dir', directory, ...listeners], {
+    env: { ...process.env, ...settings },
     stdio: ['ignore', 'pipe', 'inherit'],
   });
   const end = (signal) => async () => {
