@@ -233,7 +233,7 @@ async fn world_of_two_accounts() -> World {
         let rules = vec![rule(origin, "POST", "authorization", "", 0)];
         let properties = ServiceProperties { cors: Some(Cors { rules }), ..Default::default() };
         let change = SetServicePropertiesRequest { properties: Some(properties) };
-        let answer = signed(&world, account, KEY, None, "SetServiceProperties", &change).await;
+        let answer = signed(&world, (account, KEY), None, "SetServiceProperties", &change).await;
         assert_eq!(answer.trailers["grpc-status"], "0", "{:?}", answer.refusal());
     }
     world
@@ -242,8 +242,7 @@ async fn world_of_two_accounts() -> World {
 /// A call with the key of an account, from a page or not.
 async fn signed(
     world: &World,
-    account: &str,
-    key: &str,
+    (account, key): (&str, &str),
     origin: Option<&str>,
     method: &str,
     message: &impl prost::Message,
@@ -283,7 +282,7 @@ async fn an_answer_is_shown_by_the_rules_of_the_account_that_called() {
         ("nobody", KEY, "http://b", Code::Unauthenticated, true),
         ("alpha", WRONG, "http://c", Code::Unauthenticated, false),
     ] {
-        let answer = signed(&world, account, key, Some(origin), "ListTables", &list).await;
+        let answer = signed(&world, (account, key), Some(origin), "ListTables", &list).await;
 
         let what = format!("{account} {origin} {code:?}");
         assert_eq!(answer.refusal().code, code, "{what}");
