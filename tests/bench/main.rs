@@ -20,7 +20,9 @@ mod paths;
 mod raw;
 mod report;
 mod server;
+mod sink;
 mod slow_disk;
+mod telemetry;
 
 use std::time::Duration;
 
@@ -48,6 +50,7 @@ fn main() {
     match std::env::var("TRESTLE_BENCH_ROLE").as_deref() {
         Ok("echo") => return echo::serve(),
         Ok("engine") => return raw::serve(),
+        Ok("sink") => return sink::serve(),
         _ => {}
     }
     let wanted: Vec<String> =

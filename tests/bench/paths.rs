@@ -23,19 +23,19 @@ use crate::{
     raw::RawEngine,
     report::{self, Side},
     server::Process,
-    slow_disk,
+    slow_disk, telemetry,
 };
 
 /// Clients of every path but the streams.
-const CLIENTS: usize = 64;
+pub(crate) const CLIENTS: usize = 64;
 /// Clients of the batches: each call carries a hundred entities.
 const BATCH_CLIENTS: usize = 16;
 /// Clients of the streams.
 const STREAM_CLIENTS: usize = 4;
 /// Entities that reads choose from.
-const STORED: u64 = 20_000;
+pub(crate) const STORED: u64 = 20_000;
 const TABLE: &str = "bench";
-const GET: &str = "/trestle.table.v1.TableService/GetEntity";
+pub(crate) const GET: &str = "/trestle.table.v1.TableService/GetEntity";
 const INSERT: &str = "/trestle.table.v1.TableService/InsertEntity";
 const UPSERT: &str = "/trestle.table.v1.TableService/UpsertEntity";
 const BATCH: &str = "/trestle.table.v1.TableService/ExecuteBatch";
@@ -47,6 +47,7 @@ type Run = fn(Plan) -> Pin<Box<dyn Future<Output = ()>>>;
 pub(crate) fn all() -> Vec<(&'static str, Run)> {
     vec![
         ("point-get", |plan| Box::pin(point_get(plan))),
+        ("telemetry", |plan| Box::pin(telemetry::overhead(plan))),
         ("separate-gateway", |plan| Box::pin(separate_gateway(plan))),
         ("durable-insert", |plan| Box::pin(durable_insert(plan, |_| true, ""))),
         ("slow-disk-insert", |plan| {
@@ -135,7 +136,7 @@ impl Bench {
     }
 
     /// One turn of calls of one method with this message for each number.
-    async fn turn(
+    pub(crate) async fn turn(
         &self,
         clients: usize,
         time: Duration,
@@ -157,7 +158,7 @@ impl Bench {
     }
 }
 
-fn get_message(number: u64) -> Bytes {
+pub(crate) fn get_message(number: u64) -> Bytes {
     let (partition_key, row_key) = key(number % STORED);
     let table = TABLE.to_owned();
     proto::GetEntityRequest { table, partition_key, row_key, select: None }.encode_to_vec().into()
