@@ -139,7 +139,11 @@ async fn restart(end: impl FnOnce(Server) + Send + 'static) -> Outcomes {
     let first = table_process(&data);
     let front = Front::open(([127, 0, 0, 1], 0).into(), first.address("grpc")).await;
     let endpoint = format!("http://{}", front.address);
-    let settings = [("TRESTLE__GATEWAY__TABLE_ENDPOINT", endpoint.as_str())];
+    // Refused at once, so that the test sees what clients are told.
+    let settings = [
+        ("TRESTLE__GATEWAY__TABLE_ENDPOINT", endpoint.as_str()),
+        ("TRESTLE__GATEWAY__WAIT_MS", "0"),
+    ];
     let gateway = Server::start(&["--roles", "gateway"], &settings);
     let table = Table::over(&gateway.channel(), MAIN);
     create(&table).await.unwrap();

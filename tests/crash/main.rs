@@ -16,6 +16,7 @@ mod faults;
 mod gateway;
 mod kills;
 mod ledger;
+mod restarts;
 mod resume;
 mod sight;
 mod space;

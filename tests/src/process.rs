@@ -33,8 +33,13 @@ impl Server {
     /// Starts `trestle serve` with more arguments and settings, on free ports, and waits until it
     /// is ready.
     pub fn start(args: &[&str], settings: &[(&str, &str)]) -> Self {
+        Self::start_at("127.0.0.1:0", args, settings)
+    }
+
+    /// The same, with gRPC on a certain address: where another one was before.
+    pub fn start_at(address: &str, args: &[&str], settings: &[(&str, &str)]) -> Self {
         let mut command = Command::new(server_binary());
-        command.args(["serve", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"]).args(args);
+        command.args(["serve", "--listen", address, "--admin", "127.0.0.1:0"]).args(args);
         command.envs(settings.iter().copied()).stdin(Stdio::null()).stdout(Stdio::piped());
         let mut child = command.spawn().expect("the server starts");
         let mut ready = String::new();

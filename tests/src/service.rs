@@ -10,7 +10,7 @@ use trestle::settings::Settings;
 use trestle_service::{
     caller::{Authority, Caller},
     name::AccountName,
-    upstream::{Remote, Upstream},
+    upstream::{Endpoint, Remote, RemoteOptions, Upstream},
 };
 
 use crate::{Server, World, world};
@@ -38,7 +38,8 @@ impl Service {
         let data = tempfile::tempdir().expect("a directory");
         let path = data.path().to_str().expect("a path in UTF-8").to_owned();
         let server = Server::start(&["--roles", "table", "--data-dir", &path], &[]);
-        let remote = Remote::new(&server.endpoint(), 1).expect("an endpoint");
+        let endpoint = Endpoint::parse(&server.endpoint()).expect("an endpoint");
+        let remote = Remote::new(endpoint, RemoteOptions::default());
         Self { upstream: Upstream::Remote(remote), _server: Some(server), _data: data }
     }
 

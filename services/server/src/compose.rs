@@ -4,9 +4,6 @@
 use std::{sync::Arc, time::Duration};
 
 use opentelemetry::metrics::Meter;
-use tonic_health::pb::{
-    HealthCheckRequest, health_check_response::ServingStatus, health_client::HealthClient,
-};
 use tower::{Layer as _, ServiceBuilder};
 use trestle_gateway::{Limits, Observe, Routes, browsers, gateway};
 use trestle_kv::Engine;
@@ -18,7 +15,7 @@ use trestle_service::{
     layer::{
         CallService, admission::AdmissionLayer, body_bytes::BodyBytesLayer, credentials::Identity,
         deadline::DeadlineLayer, facts::FactsLayer, message_size::MessageSizeLayer,
-        methods::Methods, panic::PanicLayer, trace::TraceLayer,
+        methods::Methods, panic::PanicLayer, trace::TraceLayer, trust::TrustLayer,
     },
     limits::MESSAGE_BYTES_MAX,
     propagation::Traces,
@@ -28,7 +25,7 @@ use trestle_table::TableRole;
 
 use crate::{
     failure::Failure,
-    identity,
+    identity, reach,
     reload::Reload,
     roles::Role,
     settings::{DevelopmentAccount, Settings},
@@ -41,10 +38,8 @@ pub const TABLE_SERVICE: &str = "trestle.table.v1.TableService";
 const SWEEP_EVERY: Duration = Duration::from_secs(5);
 /// How often the store is asked whether it still works.
 const STORAGE_WATCH_EVERY: Duration = Duration::from_millis(500);
-/// How often a role in another process is asked for its health.
-const UPSTREAM_WATCH_EVERY: Duration = Duration::from_secs(2);
-/// How long it may take to say.
-const UPSTREAM_ANSWERS_WITHIN: Duration = Duration::from_secs(2);
+/// How often what is known of a role in another process becomes our own health.
+const UPSTREAM_WATCH_EVERY: Duration = Duration::from_millis(250);
 
 /// The live parts of a node.
 pub struct Deps {
@@ -91,7 +86,7 @@ impl Node {
 pub async fn compose(settings: &Settings, deps: Deps) -> Result<Node, Failure> {
     let roles = &settings.server.roles;
     let health = Health::of(&[TABLE_SERVICE]).await;
-    let mut tasks = Vec::new();
+    let (mut tasks, mut reload) = (Vec::new(), Reload::default());
     let table = if roles.has(Role::Table) {
         let engine = deps.engine.ok_or_else(|| missing("storage: the role table needs a store"))?;
         tasks.push(watch_storage(&engine, &health));
@@ -100,11 +95,16 @@ pub async fn compose(settings: &Settings, deps: Deps) -> Result<Node, Failure> {
         tasks.push(sweep(&table));
         Upstream::local(MessageSizeLayer::new(MESSAGE_BYTES_MAX).layer(table.server()))
     } else {
-        let table = remote(settings)?;
+        let reached = reach::table(settings, TABLE_SERVICE).map_err(|problem| missing(&problem))?;
+        if let Some(task) = reached.task {
+            reload.add(&task);
+            tasks.push(task);
+        }
+        let table = reached.remote;
         let problem = "not reached yet".to_owned();
         health.report(TABLE_SERVICE, Some(problem)).await;
         tasks.push(watch_upstream(&table, &health));
-        table
+        Upstream::Remote(table)
     };
     let routes = Routes::default().with(TABLE_SERVICE, table.clone());
 
@@ -126,7 +126,7 @@ pub async fn compose(settings: &Settings, deps: Deps) -> Result<Node, Failure> {
         let identity = Identity { accounts: accounts.clone(), clock: deps.clock, is_open };
         gateway(routes, limits, identity, observe)
     } else {
-        direct(routes, limits, observe)
+        direct(routes, limits, observe, settings.server.trust_callers)
     };
     let edge = CallService::new(Edge::new(&health, descriptors, calls)?);
     let routes = if roles.has(Role::Gateway) {
@@ -134,7 +134,7 @@ pub async fn compose(settings: &Settings, deps: Deps) -> Result<Node, Failure> {
     } else {
         edge
     };
-    Ok(Node { routes, tasks, reload: Reload::default(), accounts, health })
+    Ok(Node { routes, tasks, reload, accounts, health })
 }
 
 /// The names of the accounts as they are whenever it is asked.
@@ -144,7 +144,7 @@ fn names(accounts: Accounts) -> trestle_gateway::Accounts {
 
 /// The layers before a role that only gateways call. No credentials: the gateway vouches for the
 /// caller.
-fn direct(routes: Routes, limits: Limits, observe: Observe) -> CallService {
+fn direct(routes: Routes, limits: Limits, observe: Observe, trusts_all: bool) -> CallService {
     let (methods, bytes_max) = (observe.methods.clone(), limits.body_bytes_max);
     let stack = ServiceBuilder::new()
         // First, so that it sees every call; it continues the trace of the gateway.
@@ -159,6 +159,8 @@ fn direct(routes: Routes, limits: Limits, observe: Observe) -> CallService {
         .layer(AdmissionLayer::new(limits.calls_max, methods.clone()))
         // So is what they hold.
         .layer(BodyBytesLayer::new(bytes_max, limits.request_within_max, methods))
+        // Last, before the routes: who calls is believed from here on.
+        .layer(TrustLayer::new(trusts_all))
         .service(routes);
     CallService::new(stack)
 }
@@ -166,15 +168,6 @@ fn direct(routes: Routes, limits: Limits, observe: Observe) -> CallService {
 fn missing(problem: &str) -> Failure {
     let problems = vec![problem.to_owned()];
     ConfigError::Invalid { problems }.into()
-}
-
-fn remote(settings: &Settings) -> Result<Upstream, Failure> {
-    let gateway = &settings.gateway;
-    let required = "gateway.table_endpoint: required, since the role table is not in this process";
-    let endpoint = gateway.table_endpoint.as_ref().ok_or_else(|| missing(required))?;
-    let remote = Remote::new(endpoint, gateway.connections);
-    let remote = remote.map_err(|error| missing(&format!("gateway.table_endpoint: {error}")))?;
-    Ok(Upstream::Remote(remote))
 }
 
 fn sweep(table: &TableRole) -> Task {
@@ -199,25 +192,15 @@ fn watch_storage(engine: &Arc<dyn Engine>, health: &Health) -> Task {
     })
 }
 
-/// A gateway is as ready as what stands behind it.
-fn watch_upstream(upstream: &Upstream, health: &Health) -> Task {
-    let (upstream, health) = (upstream.clone(), health.clone());
+/// A gateway is as ready as what stands behind it; while calls wait for a restart, it is ready.
+fn watch_upstream(remote: &Remote, health: &Health) -> Task {
+    let (remote, health) = (remote.clone(), health.clone());
     Task::new("upstream-watch", UPSTREAM_WATCH_EVERY, move || {
-        let (upstream, health) = (upstream.clone(), health.clone());
+        let (remote, health) = (remote.clone(), health.clone());
         async move {
-            health.report(TABLE_SERVICE, problem_of(upstream).await).await;
+            let problem = remote.problem().await.map(str::to_owned);
+            health.report(TABLE_SERVICE, problem).await;
             Ok(false)
         }
     })
-}
-
-async fn problem_of(upstream: Upstream) -> Option<String> {
-    let mut client = HealthClient::new(upstream);
-    let request = HealthCheckRequest { service: TABLE_SERVICE.to_owned() };
-    match tokio::time::timeout(UPSTREAM_ANSWERS_WITHIN, client.check(request)).await {
-        Ok(Ok(answer)) if answer.get_ref().status() == ServingStatus::Serving => None,
-        Ok(Ok(_)) => Some("its process does not serve".to_owned()),
-        Ok(Err(status)) => Some(status.message().to_owned()),
-        Err(_elapsed) => Some("its process does not answer".to_owned()),
-    }
 }

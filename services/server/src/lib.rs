@@ -10,6 +10,7 @@ pub mod encryption;
 pub mod failure;
 pub mod healthcheck;
 pub mod identity;
+mod reach;
 pub mod reload;
 pub mod roles;
 pub mod running;

@@ -73,6 +73,7 @@ pub struct Running {
     stop_rest: CancellationToken,
     calls: JoinHandle<Drained>,
     rest: TaskTracker,
+    notice: Duration,
 }
 
 impl Running {
@@ -105,13 +106,16 @@ impl Running {
         };
         let tls = tls(grpc_encryption);
         let calls = serve::serve(grpc, tls, node.routes, bounds, stop_calls.clone());
-        Self { health: node.health, calls: tokio::spawn(calls), stop_calls, stop_rest, rest }
+        let notice = Duration::from_millis(settings.server.drain_notice_ms);
+        let (health, calls) = (node.health, tokio::spawn(calls));
+        Self { health, stop_calls, stop_rest, calls, rest, notice }
     }
 
-    /// Ends in order: say that we go, take no more connections, let calls finish, then end the
-    /// rest.
+    /// Ends in order: say that we go, serve those who have not heard it yet, take no more
+    /// connections, let calls finish, then end the rest.
     pub async fn stop(self) -> Drained {
         self.health.drain().await;
+        tokio::time::sleep(self.notice).await;
         self.stop_calls.cancel();
         self.health.end_watches().await;
         let drained = self.calls.await.unwrap_or(Drained::Clean);

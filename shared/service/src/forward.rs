@@ -1,5 +1,5 @@
-//! One attempt to have another process answer a call: its span, from the sending to the end of the
-//! answer, and the facts that come back with it.
+//! A call that another process answers: its span, from the first sending to the end of the answer,
+//! however many attempts that takes, and the facts that come back with it.
 
 use http::HeaderMap;
 use tonic::Code;
@@ -13,7 +13,7 @@ use crate::{
 
 /// See the module. Ends when it is dropped; without a code by then, the caller went away.
 pub(crate) struct Forward {
-    /// The span of the attempt.
+    /// The span of the call.
     pub(crate) span: Span,
     facts: Facts,
     code: Option<Code>,

@@ -1,24 +1,55 @@
-//! Where the gateway finds what is not in its process.
+//! Where the gateway finds what is not in its process, and how it gets there.
+
+use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
-use trestle_service::upstream::Remote;
+use trestle_service::upstream::Endpoint;
 
 use super::at_least_one;
 use crate::roles::{Role, Roles};
 
+/// Longest setting for the time that calls wait for a role.
+const WAIT_MS_MAX: u64 = 60_000;
+
 /// The section `gateway`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GatewaySettings {
-    /// Where the table role is when it is not in this process, such as `http://table:50051`. No
-    /// default.
+    /// Where the table role is when it is not in this process, such as `http://table:50051`. A name
+    /// may have several addresses. No default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub table_endpoint: Option<String>,
     /// Where the development account is there, whose key everybody knows: `loopback`, `off` or
     /// `anywhere`. Default: `loopback`, which is `off` where others can reach the listener.
     pub development_account: DevelopmentAccount,
-    /// Connections to each such role, at least 1; about as many as either side has cores. Default:
-    /// 4.
+    /// Connections to each such role, at least 1; about as many as either side has cores, and as
+    /// the name has addresses. Up to four times as many are made while all are full. Default: 4.
     pub connections: usize,
+    /// How long calls wait for a role that restarts, in milliseconds from the loss of its last
+    /// connection, up to 60000; 0: they are refused at once. Default: 5000.
+    pub wait_ms: u64,
+    /// Most calls that wait at a time, at least 1; more are refused at once. Default: 512.
+    pub waiting_calls_max: usize,
+    /// Encryption towards the roles, for endpoints that begin with `https`.
+    #[serde(default)]
+    pub tls: RoleTlsSettings,
+}
+
+/// The section `gateway.tls`. The files are read again when they change.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct RoleTlsSettings {
+    /// Who vouches for the roles: certificates as PEM. Required with `https`. No default.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ca_file: Option<PathBuf>,
+    /// The certificate that the gateway shows, its chain after it, as PEM. No default.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cert_file: Option<PathBuf>,
+    /// The key of that certificate, as PEM. No default.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub key_file: Option<PathBuf>,
+    /// The name in the certificates of the roles. Default: the host of the endpoint.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub server_name: Option<String>,
 }
 
 /// Where the development account is there.
@@ -35,24 +66,56 @@ pub enum DevelopmentAccount {
 
 impl Default for GatewaySettings {
     fn default() -> Self {
-        let development_account = DevelopmentAccount::Loopback;
-        Self { table_endpoint: None, development_account, connections: 4 }
+        Self {
+            table_endpoint: None,
+            development_account: DevelopmentAccount::Loopback,
+            connections: 4,
+            wait_ms: 5000,
+            waiting_calls_max: 512,
+            tls: RoleTlsSettings::default(),
+        }
     }
 }
 
 impl GatewaySettings {
     /// What is wrong with the section for a process with these roles, each with its key.
     pub(super) fn problems(&self, roles: &Roles) -> Vec<String> {
-        let connections = at_least_one("gateway.connections", self.connections > 0);
-        let mut problems = Vec::from_iter(connections);
-        let endpoint = self.table_endpoint.as_deref();
-        match endpoint.map(|endpoint| Remote::new(endpoint, 1)) {
+        let counts = [
+            at_least_one("gateway.connections", self.connections > 0),
+            at_least_one("gateway.waiting_calls_max", self.waiting_calls_max > 0),
+        ];
+        let mut problems = Vec::from_iter(counts.into_iter().flatten());
+        if self.wait_ms > WAIT_MS_MAX {
+            let rule = format!("must be up to {WAIT_MS_MAX}: value=`{}`", self.wait_ms);
+            problems.push(format!("gateway.wait_ms: {rule}"));
+        }
+        match self.table_endpoint.as_deref().map(Endpoint::parse) {
             Some(Err(error)) => problems.push(format!("gateway.table_endpoint: {error}")),
+            Some(Ok(endpoint)) => problems.extend(self.tls.problems(&endpoint)),
             None if roles.has(Role::Gateway) && !roles.has(Role::Table) => {
                 let rule = "required, since the role table is not in this process";
                 problems.push(format!("gateway.table_endpoint: {rule}: roles=`{roles}`"));
             }
-            _ => {}
+            None => {}
+        }
+        problems
+    }
+}
+
+impl RoleTlsSettings {
+    fn problems(&self, endpoint: &Endpoint) -> Vec<String> {
+        let mut problems = Vec::new();
+        if endpoint.is_encrypted() && self.ca_file.is_none() {
+            let rule = "required, since the endpoint begins with https";
+            problems.push(format!("gateway.tls.ca_file: {rule}"));
+        }
+        if !endpoint.is_encrypted() && *self != Self::default() {
+            let rule = "of no use, since the endpoint begins with http";
+            problems.push(format!("gateway.tls: {rule}"));
+        }
+        if self.cert_file.is_some() != self.key_file.is_some() {
+            let rule = "need each other";
+            problems.push(format!("gateway.tls.cert_file and gateway.tls.key_file: {rule}"));
         }
         problems
     }

@@ -16,7 +16,7 @@ use trestle_runtime::{
 
 pub use self::{
     accounts::{AccountSettings, AccountsSettings, Secret},
-    gateway::{DevelopmentAccount, GatewaySettings},
+    gateway::{DevelopmentAccount, GatewaySettings, RoleTlsSettings},
     limits::LimitSettings,
     server::ServerSettings,
     storage::{Durability, StorageSettings},

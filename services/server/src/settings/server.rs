@@ -19,6 +19,12 @@ pub struct ServerSettings {
     /// Listen without encryption where others can reach it. Default: no, and such an address is
     /// refused.
     pub allow_plaintext: bool,
+    /// Without the role gateway: believe whoever connects about who calls. For networks that only
+    /// gateways reach. Default: no; then only peers with a certificate, or on this machine, are.
+    pub trust_callers: bool,
+    /// How long calls are still taken after a signal to end, once health has turned, in
+    /// milliseconds, up to 60000: the time for gateways and balancers to go elsewhere. Default: 250.
+    pub drain_notice_ms: u64,
     /// How long calls may go on after a signal to end, in seconds. Default: 25, under the 30 of
     /// orchestrators.
     pub drain_seconds: u64,
@@ -27,6 +33,9 @@ pub struct ServerSettings {
     pub worker_threads: Option<usize>,
 }
 
+/// Longest setting for the notice before the end.
+const DRAIN_NOTICE_MS_MAX: u64 = 60_000;
+
 impl Default for ServerSettings {
     fn default() -> Self {
         Self {
@@ -34,6 +43,8 @@ impl Default for ServerSettings {
             listen: (Ipv4Addr::LOCALHOST, 50051).into(),
             admin: (Ipv4Addr::LOCALHOST, 9464).into(),
             allow_plaintext: false,
+            trust_callers: false,
+            drain_notice_ms: 250,
             drain_seconds: 25,
             worker_threads: None,
         }
@@ -58,6 +69,11 @@ impl ServerSettings {
     pub(super) fn problems(&self, tls: &TlsSettings) -> Vec<String> {
         let threads = at_least_one("server.worker_threads", self.worker_threads != Some(0));
         let mut problems = Vec::from_iter(threads);
+        if self.drain_notice_ms > DRAIN_NOTICE_MS_MAX {
+            let rule =
+                format!("must be up to {DRAIN_NOTICE_MS_MAX}: value=`{}`", self.drain_notice_ms);
+            problems.push(format!("server.drain_notice_ms: {rule}"));
+        }
         let exposed = self.exposed(tls);
         for (key, address) in exposed.into_iter().filter(|_| !self.allow_plaintext) {
             let encrypt = match key {

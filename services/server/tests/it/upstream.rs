@@ -3,21 +3,26 @@
 
 use std::time::Duration;
 
-use tokio::net::TcpListener;
-use tonic::{Code, Request, Status};
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::TcpListener,
+};
+use tonic::{Code, Status};
 use tonic_types::StatusExt as _;
 use trestle_cli::TlsArgs;
 use trestle_proto::table::v1::{
     CreateTableRequest, GetTableRequest, table_service_client::TableServiceClient,
 };
-use trestle_service::upstream::{Remote, Upstream};
+use trestle_service::upstream::{Endpoint, Remote, RemoteOptions, Upstream};
 
 use crate::{process::Serving, serving::node};
 
 type Client = TableServiceClient<Upstream>;
 
 fn remote(endpoint: &str) -> Client {
-    TableServiceClient::new(Upstream::Remote(Remote::new(endpoint, 2).unwrap()))
+    let options = RemoteOptions { connections: 2, ..RemoteOptions::default() };
+    let remote = Remote::new(Endpoint::parse(endpoint).unwrap(), options);
+    TableServiceClient::new(Upstream::Remote(remote))
 }
 
 /// What a client sees of an answer: the name of the table, or the failure with its details.
@@ -53,37 +58,68 @@ async fn local_and_remote_give_the_same_answers_and_the_same_failures() {
     }
 }
 
-async fn status_of(endpoint: &str) -> Status {
-    let request = Request::new(GetTableRequest::default());
-    remote(endpoint).get_table(request).await.unwrap_err()
+/// What a read and a write are told.
+async fn statuses_of(endpoint: &str) -> [Status; 2] {
+    let read = remote(endpoint).get_table(GetTableRequest::default()).await.unwrap_err();
+    let write = remote(endpoint).create_table(CreateTableRequest::default()).await.unwrap_err();
+    [read, write]
+}
+
+/// Takes a call on each connection and goes away with it: who knows what happened.
+async fn take_and_break(listener: TcpListener) {
+    loop {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        tokio::spawn(async move {
+            let settings = [0, 0, 0, 4, 0, 0, 0, 0, 0];
+            stream.write_all(&settings).await.unwrap();
+            let (mut bytes, mut seen) = (vec![0; 65536], Vec::new());
+            // The message of the call is the only frame of data.
+            while !has_data(&seen) {
+                let read = stream.read(&mut bytes).await.unwrap_or_default();
+                if read == 0 {
+                    break;
+                }
+                seen.extend_from_slice(&bytes[..read]);
+            }
+        });
+    }
+}
+
+/// Whether a client's side of HTTP/2 has a frame of data in it.
+fn has_data(bytes: &[u8]) -> bool {
+    const PREFACE: usize = 24;
+    let mut rest = bytes.get(PREFACE..).unwrap_or_default();
+    while let [a, b, c, kind, ..] = *rest {
+        if kind == 0 {
+            return true;
+        }
+        let length = u32::from_be_bytes([0, a, b, c]);
+        rest = rest.get(9 + length as usize..).unwrap_or_default();
+    }
+    false
 }
 
 #[tokio::test]
-async fn a_service_that_is_away_is_unavailable_and_one_that_breaks_off_unknown() {
+async fn a_service_that_is_away_is_unavailable_and_a_write_that_breaks_off_unknown() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let broken = format!("http://{}", listener.local_addr().unwrap());
     let free = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let away = format!("http://{}", free.local_addr().unwrap());
     drop(free);
-    // Takes the call and goes away with it: who knows what happened.
-    tokio::spawn(async move {
-        let (mut stream, _) = listener.accept().await.unwrap();
-        let (mut read, mut write) = stream.split();
-        let settings = [0, 0, 0, 4, 0, 0, 0, 0, 0];
-        tokio::io::AsyncWriteExt::write_all(&mut write, &settings).await.unwrap();
-        let mut bytes = vec![0; 65536];
-        tokio::io::AsyncReadExt::read(&mut read, &mut bytes).await.unwrap();
-        tokio::time::sleep(Duration::from_millis(200)).await;
-        tokio::io::AsyncReadExt::read(&mut read, &mut bytes).await.unwrap();
-    });
+    tokio::spawn(take_and_break(listener));
 
-    let away = status_of(&away).await;
-    let broken = status_of(&broken).await;
+    let away = statuses_of(&away).await;
+    let [read, write] = statuses_of(&broken).await;
 
-    assert_eq!(away.code(), Code::Unavailable);
-    assert!(away.message().contains("nothing was sent"), "{}", away.message());
-    assert_eq!(broken.code(), Code::Unknown);
-    assert!(broken.message().contains("outcome"), "{}", broken.message());
+    for away in away {
+        assert_eq!(away.code(), Code::Unavailable);
+        assert!(away.message().contains("nothing was sent"), "{}", away.message());
+        assert!(away.get_details_retry_info().is_some());
+    }
+    assert_eq!(read.code(), Code::Unavailable);
+    assert!(read.message().contains("nothing was changed"), "{}", read.message());
+    assert_eq!(write.code(), Code::Unknown);
+    assert!(write.message().contains("outcome"), "{}", write.message());
 }
 
 #[tokio::test]

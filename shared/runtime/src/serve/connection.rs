@@ -14,7 +14,7 @@ use tokio::{
     io::{AsyncRead, AsyncWrite},
     net::TcpStream,
     sync::{OwnedSemaphorePermit, Semaphore},
-    time::{Instant, timeout_at},
+    time::{Instant, timeout, timeout_at},
 };
 use tokio_util::sync::CancellationToken;
 use tonic::body::Body;
@@ -39,6 +39,8 @@ const KEEPALIVE: Duration = Duration::from_secs(20);
 /// How long a client may take until it has said what it speaks. Ample for a slow network, and
 /// short enough that sockets nobody uses do not hold places for long.
 const OPEN_WITHIN: Duration = Duration::from_secs(10);
+/// The same once the listener has closed.
+const OPEN_AT_END_WITHIN: Duration = Duration::from_millis(500);
 /// Longest time between requests of HTTP/1, which has no probes, and for the head of one.
 const HTTP1_HEAD_WITHIN: Duration = Duration::from_secs(60);
 /// Largest headers of a call, in bytes as HTTP/2 counts them: names, values and 32 for each. A
@@ -85,13 +87,19 @@ impl Connection {
         self.serve(stream, Peer { address, tls: Some(tls) }, until).await;
     }
 
-    /// What a step of the opening came to; nothing, where it failed, took too long or was stopped.
+    /// What a step of the opening came to; nothing, where it failed or took too long. Once the end
+    /// has come there is a little time: the client may be in the middle of it, with a call.
     async fn opened<T>(
         &self,
         step: impl Future<Output = std::io::Result<T>>,
         until: Instant,
     ) -> Option<T> {
-        match self.stop.run_until_cancelled(timeout_at(until, step)).await? {
+        let mut step = pin!(timeout_at(until, step));
+        let opened = match self.stop.run_until_cancelled(step.as_mut()).await {
+            Some(opened) => opened,
+            None => timeout(OPEN_AT_END_WITHIN, step).await.ok()?,
+        };
+        match opened {
             Ok(Ok(opened)) => Some(opened),
             Ok(Err(error)) => {
                 debug!(%error, "connection lost before it was opened");

@@ -11,7 +11,10 @@ mod reader;
 
 use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 
-use tokio::{net::TcpListener, sync::Semaphore};
+use tokio::{
+    net::{TcpListener, TcpStream},
+    sync::Semaphore,
+};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tracing::{debug, warn};
 use trestle_service::layer::CallService;
@@ -24,6 +27,9 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// Most handshakes at a time, which cost memory before anybody is known; more wait for their turn,
 /// within the time that each connection has for its opening.
 const HANDSHAKES_MAX: usize = 512;
+
+/// Most connections that are still taken out of the queue of a listener that closes: its length.
+const QUEUED_MAX: usize = 1024;
 
 /// The bounds of a listener.
 #[derive(Debug, Clone, Copy)]
@@ -74,18 +80,10 @@ pub async fn serve(
     let places = Arc::new(Semaphore::new(bounds.connections_max));
     let handshakes = Arc::new(Semaphore::new(HANDSHAKES_MAX));
     let (connections, cut) = (TaskTracker::new(), CancellationToken::new());
-    while let Some(accepted) = stop.run_until_cancelled(listener.accept()).await {
-        let (socket, address) = match accepted {
-            Ok(accepted) => accepted,
-            Err(error) => {
-                warn!(%error, "connection not accepted");
-                tokio::time::sleep(ACCEPT_PAUSE).await;
-                continue;
-            }
-        };
+    let admit = |socket, address| {
         let Ok(place) = Arc::clone(&places).try_acquire_owned() else {
             debug!(connections_max = bounds.connections_max, "connection refused");
-            continue;
+            return;
         };
         let connection = Connection {
             service: service.clone(),
@@ -97,8 +95,19 @@ pub async fn serve(
             _place: place,
         };
         connections.spawn(connection.run(socket, address));
+    };
+    while let Some(accepted) = stop.run_until_cancelled(listener.accept()).await {
+        match accepted {
+            Ok((socket, address)) => admit(socket, address),
+            Err(error) => {
+                warn!(%error, "connection not accepted");
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+            }
+        }
     }
-    drop(listener);
+    for (socket, address) in queued(listener) {
+        admit(socket, address);
+    }
     connections.close();
     if tokio::time::timeout(bounds.drain_within, connections.wait()).await.is_ok() {
         return Drained::Clean;
@@ -107,4 +116,16 @@ pub async fn serve(
     cut.cancel();
     connections.wait().await;
     Drained::Cut(open)
+}
+
+/// The connections in the queue of a listener that closes. To their clients they are made, and
+/// calls may be on their way: dropped with the queue, those would fail with an unknown outcome.
+fn queued(listener: TcpListener) -> impl Iterator<Item = (TcpStream, SocketAddr)> {
+    let listener = listener.into_std();
+    let accept = move || {
+        let (socket, address) = listener.as_ref().ok()?.accept().ok()?;
+        socket.set_nonblocking(true).ok()?;
+        Some((TcpStream::from_std(socket).ok()?, address))
+    };
+    std::iter::from_fn(accept).take(QUEUED_MAX)
 }

@@ -8,3 +8,4 @@ mod health;
 mod readers;
 mod serve;
 mod task;
+mod upstream;

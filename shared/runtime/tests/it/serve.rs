@@ -15,7 +15,7 @@ use trestle_runtime::serve::{Bounds, Drained, bind, serve};
 use trestle_service::{
     layer::{CallService, Request, Response},
     peer::Peer,
-    upstream::{Remote, Upstream},
+    upstream::{Endpoint, Remote, RemoteOptions, Upstream},
 };
 
 const BOUNDS: Bounds = Bounds {
@@ -58,7 +58,8 @@ async fn server(bounds: Bounds) -> Server {
 
 /// Calls over a connection of its own.
 fn call(address: SocketAddr) -> JoinHandle<Code> {
-    let remote = Remote::new(&format!("http://{address}"), 1).unwrap();
+    let endpoint = Endpoint::parse(&format!("http://{address}")).unwrap();
+    let remote = Remote::new(endpoint, RemoteOptions::default());
     let mut request = Request::new(Body::empty());
     *request.method_mut() = http::Method::POST;
     *request.uri_mut() = "/a.v1.A/Get".parse().unwrap();

@@ -90,7 +90,7 @@ fn too_late(limit: Duration) -> Fault {
 }
 
 /// The client's time limit, where it gave one.
-fn client_limit(headers: &HeaderMap) -> Result<Option<Duration>, Fault> {
+pub(crate) fn client_limit(headers: &HeaderMap) -> Result<Option<Duration>, Fault> {
     let Some(value) = headers.get(HEADER) else {
         return Ok(None);
     };
@@ -101,6 +101,16 @@ fn client_limit(headers: &HeaderMap) -> Result<Option<Duration>, Fault> {
         let rule = format!("{rule}: value=`{}`", quoted(&value));
         Fault::violation(Reason::InvalidInput, HEADER, rule)
     })
+}
+
+/// Writes a time limit: what is left of one, for the next process. Never less than a millisecond.
+pub(crate) fn insert(headers: &mut HeaderMap, left: Duration) {
+    let millis = left.as_millis().max(1);
+    let value = match u32::try_from(millis).ok().filter(|millis| *millis < 100_000_000) {
+        Some(millis) => format!("{millis}m"),
+        None => format!("{}S", left.as_secs().min(99_999_999)),
+    };
+    headers.insert(HEADER, value.parse().expect("digits and a letter are fit for a header"));
 }
 
 fn parse(text: &str) -> Option<Duration> {
@@ -164,6 +174,21 @@ impl http_body::Body for Limited {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_left_is_read_as_it_was_written() {
+        for (left, read) in [
+            (Duration::ZERO, Duration::from_millis(1)),
+            (Duration::from_micros(7_999), Duration::from_millis(7)),
+            (Duration::from_secs(99_999), Duration::from_secs(99_999)),
+            (Duration::from_millis(100_000_500), Duration::from_secs(100_000)),
+            (Duration::MAX, Duration::from_secs(99_999_999)),
+        ] {
+            let mut headers = HeaderMap::new();
+            insert(&mut headers, left);
+            assert_eq!(client_limit(&headers).expect("a limit"), Some(read), "{left:?}");
+        }
+    }
 
     #[test]
     fn every_unit_is_read_and_everything_else_refused() {

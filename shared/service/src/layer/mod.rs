@@ -17,6 +17,7 @@ pub mod message_size;
 pub mod methods;
 pub mod panic;
 pub mod trace;
+pub mod trust;
 
 #[cfg(test)]
 mod tests;

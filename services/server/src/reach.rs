@@ -1,0 +1,82 @@
+//! Reaches roles in other processes, as the settings say.
+
+use std::{fs, path::Path, sync::Arc, time::Duration};
+
+use tracing::error;
+use trestle_runtime::task::Task;
+use trestle_service::upstream::{ClientPem, ClientTls, Endpoint, Remote, RemoteOptions};
+
+use crate::{
+    reload,
+    settings::{GatewaySettings, RoleTlsSettings, Settings},
+};
+
+/// A role in another process.
+pub(crate) struct Reached {
+    pub(crate) remote: Remote,
+    /// Keeps the certificate up to date; none without encryption.
+    pub(crate) task: Option<Task>,
+}
+
+/// The table role, which is not in this process.
+///
+/// # Errors
+/// What is wrong, with its key.
+pub(crate) fn table(settings: &Settings, service: &'static str) -> Result<Reached, String> {
+    let gateway = &settings.gateway;
+    let required = "gateway.table_endpoint: required, since the role table is not in this process";
+    let endpoint = gateway.table_endpoint.as_deref().ok_or(required)?;
+    let endpoint = Endpoint::parse(endpoint);
+    let endpoint = endpoint.map_err(|error| format!("gateway.table_endpoint: {error}"))?;
+    let (tls, task) = match endpoint.is_encrypted() {
+        false => (None, None),
+        true => {
+            let (tls, task) = encryption(gateway, &endpoint)?;
+            (Some(tls), Some(task))
+        }
+    };
+    let options = RemoteOptions {
+        service: Some(service),
+        connections: gateway.connections,
+        wait: Duration::from_millis(gateway.wait_ms),
+        waiting_max: gateway.waiting_calls_max,
+        answer_within: Duration::from_secs(settings.limits.answer_within_seconds),
+        tls,
+    };
+    Ok(Reached { remote: Remote::new(endpoint, options), task })
+}
+
+fn encryption(
+    gateway: &GatewaySettings,
+    endpoint: &Endpoint,
+) -> Result<(Arc<ClientTls>, Task), String> {
+    let files = gateway.tls.clone();
+    let pem = read(&files)?;
+    let name = files.server_name.as_deref().unwrap_or(endpoint.host());
+    let tls = ClientTls::new(&pem, name).map_err(|error| format!("gateway.tls: {error}"))?;
+    let tls = Arc::new(tls);
+    let changed = Arc::clone(&tls);
+    let take = move |pem: &ClientPem| {
+        if let Err(error) = changed.replace(pem) {
+            error!(%error, "gateway.tls cannot be used; nothing has changed");
+        }
+    };
+    Ok((tls, reload::task("gateway-tls", pem, move || read(&files), take)))
+}
+
+fn read(files: &RoleTlsSettings) -> Result<ClientPem, String> {
+    let ca_file = files.ca_file.as_deref().ok_or("gateway.tls.ca_file: required")?;
+    let identity = match (&files.cert_file, &files.key_file) {
+        (Some(certificate), Some(key)) => Some((
+            contents("gateway.tls.cert_file", certificate)?,
+            contents("gateway.tls.key_file", key)?,
+        )),
+        _ => None,
+    };
+    Ok(ClientPem { authorities: contents("gateway.tls.ca_file", ca_file)?, identity })
+}
+
+fn contents(key: &str, path: &Path) -> Result<Vec<u8>, String> {
+    let path_text = path.display();
+    fs::read(path).map_err(|error| format!("{key}: cannot be read: path=`{path_text}`, {error}"))
+}

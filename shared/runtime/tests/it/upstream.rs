@@ -1,0 +1,282 @@
+//! The way to a role: what is sent again, with what time left, how many calls wait, and when more
+//! connections are made. Against real listeners.
+
+use std::{
+    convert::Infallible,
+    net::SocketAddr,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use http_body_util::BodyExt as _;
+use tokio::{
+    net::TcpListener,
+    sync::{Semaphore, mpsc},
+    task::JoinHandle,
+    time::timeout,
+};
+use tokio_util::sync::CancellationToken;
+use tonic::{Code, Status, body::Body};
+use tower::{Service as _, service_fn};
+use trestle_runtime::{
+    edge::Edge,
+    health::Health,
+    serve::{Bounds, Drained, bind, serve},
+};
+use trestle_service::{
+    fault::{Fault, Reason},
+    layer::{CallService, Request, Response},
+    upstream::{Endpoint, Remote, RemoteOptions, Upstream},
+};
+
+const SERVICE: &str = "trestle.table.v1.TableService";
+/// A method that writes, and whose answer is one message.
+const WRITE: &str = "InsertEntity";
+/// A method whose answer is a stream.
+const STREAM: &str = "StreamEntities";
+/// No step of these tests takes longer.
+const SOON: Duration = Duration::from_secs(20);
+const BOUNDS: Bounds = Bounds {
+    connections_max: 100,
+    streams_max: 100,
+    age_max: Duration::from_secs(3600),
+    age_grace: Duration::from_secs(60),
+    reader_within: Duration::from_secs(60),
+    drain_within: Duration::from_secs(10),
+};
+
+/// A role at an address.
+struct Role {
+    address: SocketAddr,
+    health: Health,
+    stop: CancellationToken,
+    serving: JoinHandle<Drained>,
+}
+
+async fn role(listener: TcpListener, calls: CallService, bounds: Bounds) -> Role {
+    let address = listener.local_addr().unwrap();
+    let health = Health::of(&[SERVICE]).await;
+    let edge = Edge::new(&health, trestle_proto::FILE_DESCRIPTOR_SET, calls).unwrap();
+    let stop = CancellationToken::new();
+    let serving = serve(listener, None, CallService::new(edge), bounds, stop.clone());
+    Role { address, health, stop, serving: tokio::spawn(serving) }
+}
+
+async fn somewhere() -> TcpListener {
+    bind("127.0.0.1:0".parse().unwrap()).await.unwrap()
+}
+
+fn upstream(address: SocketAddr, options: RemoteOptions) -> Upstream {
+    let endpoint = Endpoint::parse(&format!("http://{address}")).unwrap();
+    let options = RemoteOptions { service: Some(SERVICE), ..options };
+    Upstream::Remote(Remote::new(endpoint, options))
+}
+
+fn request(method: &str, limit: Option<&'static str>) -> Request {
+    let mut request = Request::new(Body::new(http_body_util::Full::new("a message".into())));
+    *request.method_mut() = http::Method::POST;
+    *request.uri_mut() = format!("/{SERVICE}/{method}").parse().unwrap();
+    if let Some(limit) = limit {
+        request.headers_mut().insert("grpc-timeout", limit.parse().unwrap());
+    }
+    request
+}
+
+async fn code(mut upstream: Upstream, request: Request) -> Code {
+    let Ok(answer) = timeout(SOON, upstream.call(request)).await.expect("an answer");
+    Status::from_header_map(answer.headers()).expect("a status").code()
+}
+
+fn unavailable() -> Response {
+    let fault = Fault::new(Reason::ServerUnavailable, "not now");
+    Status::from(fault.retry_after(Duration::from_millis(30))).into_http()
+}
+
+/// What a role saw of one attempt.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Seen {
+    limit: Option<String>,
+    body: Vec<u8>,
+}
+
+/// A role that is unavailable for so many attempts, and what it saw.
+async fn refusing(times: usize) -> (Role, Arc<Mutex<Vec<Seen>>>) {
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let log = Arc::clone(&seen);
+    let calls = service_fn(move |request: Request| {
+        let log = Arc::clone(&log);
+        async move {
+            let limit = request.headers().get("grpc-timeout");
+            let limit = limit.map(|limit| limit.to_str().unwrap().to_owned());
+            let body = request.into_body().collect().await.unwrap().to_bytes().to_vec();
+            let mut log = log.lock().unwrap();
+            log.push(Seen { limit, body });
+            let answer = if log.len() > times { Status::ok("").into_http() } else { unavailable() };
+            Ok::<Response, Infallible>(answer)
+        }
+    });
+    (role(somewhere().await, CallService::new(calls), BOUNDS).await, seen)
+}
+
+fn millis(seen: &Seen) -> u64 {
+    let limit = seen.limit.as_ref().expect("a limit");
+    limit.strip_suffix('m').expect("milliseconds").parse().unwrap()
+}
+
+#[tokio::test]
+async fn a_call_that_is_refused_is_sent_again_whole_with_what_is_left_of_its_time() {
+    let (role, seen) = refusing(2).await;
+    let upstream = upstream(role.address, RemoteOptions::default());
+
+    let code = code(upstream, request(WRITE, Some("9S"))).await;
+
+    assert_eq!(code, Code::Ok);
+    let seen = seen.lock().unwrap();
+    assert_eq!(seen.len(), 3);
+    assert!(seen.iter().all(|seen| seen.body == b"a message"), "{seen:?}");
+    assert!(millis(&seen[1]) <= 8_970, "{seen:?}");
+    assert!(millis(&seen[2]) <= millis(&seen[1]) - 30, "{seen:?}");
+}
+
+#[tokio::test]
+async fn without_a_limit_of_the_client_ours_travels_with_calls_of_one_answer() {
+    for (method, is_limited) in [(WRITE, true), (STREAM, false)] {
+        let (role, seen) = refusing(1).await;
+        let answer_within = Duration::from_secs(7);
+        let options = RemoteOptions { answer_within, ..RemoteOptions::default() };
+
+        code(upstream(role.address, options), request(method, None)).await;
+
+        let seen = seen.lock().unwrap();
+        assert_eq!(seen.len(), 2);
+        assert_eq!(seen[1].limit.is_some(), is_limited, "{method}: {seen:?}");
+        assert!(!is_limited || millis(&seen[1]) < 7_000, "{seen:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_role_that_keeps_refusing_is_asked_three_times_and_not_past_the_deadline() {
+    for (limit, attempts) in [(None, 3), (Some("20m"), 1)] {
+        let (role, seen) = refusing(usize::MAX).await;
+        let upstream = upstream(role.address, RemoteOptions::default());
+
+        let code = code(upstream, request(WRITE, limit)).await;
+
+        assert_eq!(code, Code::Unavailable);
+        assert_eq!(seen.lock().unwrap().len(), attempts, "{limit:?}");
+    }
+}
+
+/// A role whose calls wait for permits, and says how many have arrived.
+async fn gated(
+    listener: TcpListener,
+    bounds: Bounds,
+) -> (Role, Arc<Semaphore>, mpsc::UnboundedReceiver<()>) {
+    let (arrive, arrived) = mpsc::unbounded_channel();
+    let gate = Arc::new(Semaphore::new(0));
+    let opened = Arc::clone(&gate);
+    let calls = service_fn(move |_: Request| {
+        arrive.send(()).ok();
+        let gate = Arc::clone(&opened);
+        async move {
+            gate.acquire().await.unwrap().forget();
+            Ok::<Response, Infallible>(Status::ok("").into_http())
+        }
+    });
+    (role(listener, CallService::new(calls), bounds).await, gate, arrived)
+}
+
+#[tokio::test]
+async fn more_connections_are_made_while_every_one_is_full_and_no_call_waits_behind_another() {
+    const CALLS: usize = 30;
+    let bounds = Bounds { streams_max: 12, ..BOUNDS };
+    let (role, gate, mut arrived) = gated(somewhere().await, bounds).await;
+    // One connection has room for ten calls beside those that it makes for itself.
+    let upstream = upstream(role.address, RemoteOptions::default());
+
+    let calls: Vec<_> =
+        (0..CALLS).map(|_| tokio::spawn(code(upstream.clone(), request(WRITE, None)))).collect();
+    for number in 0..CALLS {
+        let arrival = timeout(SOON, arrived.recv()).await;
+        assert!(arrival.is_ok(), "only {number} calls arrived");
+    }
+    gate.add_permits(CALLS);
+
+    for call in calls {
+        assert_eq!(call.await.unwrap(), Code::Ok);
+    }
+}
+
+#[tokio::test]
+async fn calls_wait_for_a_role_that_is_away_up_to_their_number() {
+    let reserved = somewhere().await;
+    let address = reserved.local_addr().unwrap();
+    drop(reserved);
+    let options =
+        RemoteOptions { wait: SOON, waiting_max: 3, connections: 2, ..RemoteOptions::default() };
+    let upstream = upstream(address, options);
+    let refused = Arc::new(AtomicUsize::new(0));
+
+    let calls: Vec<_> = (0..5)
+        .map(|_| {
+            let (upstream, refused) = (upstream.clone(), Arc::clone(&refused));
+            tokio::spawn(async move {
+                let code = code(upstream, request(WRITE, None)).await;
+                refused.fetch_add(usize::from(code == Code::Unavailable), Ordering::Relaxed);
+                code
+            })
+        })
+        .collect();
+    while refused.load(Ordering::Relaxed) < 2 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    let (_role, gate, _arrived) = gated(bind(address).await.unwrap(), BOUNDS).await;
+    gate.add_permits(5);
+
+    let mut codes = Vec::new();
+    for call in calls {
+        codes.push(call.await.unwrap());
+    }
+    assert_eq!(codes.iter().filter(|code| **code == Code::Ok).count(), 3, "{codes:?}");
+}
+
+#[tokio::test]
+async fn a_role_that_stays_away_costs_nobody_time_after_the_wait() {
+    let reserved = somewhere().await;
+    let address = reserved.local_addr().unwrap();
+    drop(reserved);
+    let wait = Duration::from_millis(300);
+    let upstream = upstream(address, RemoteOptions { wait, ..RemoteOptions::default() });
+
+    let began = tokio::time::Instant::now();
+    assert_eq!(code(upstream.clone(), request(WRITE, None)).await, Code::Unavailable);
+    let first = began.elapsed();
+    for _ in 0..100 {
+        assert_eq!(code(upstream.clone(), request(WRITE, None)).await, Code::Unavailable);
+    }
+    let all = began.elapsed();
+
+    assert!(first >= wait, "{first:?}");
+    // A hundred waits would take thirty seconds.
+    assert!(all < SOON, "{all:?}");
+}
+
+#[tokio::test]
+async fn a_role_that_says_it_goes_still_takes_calls_until_it_is_gone() {
+    let (role, gate, _arrived) = gated(somewhere().await, BOUNDS).await;
+    gate.add_permits(2);
+    let upstream = upstream(role.address, RemoteOptions::default());
+    assert_eq!(code(upstream.clone(), request(WRITE, None)).await, Code::Ok);
+
+    role.health.drain().await;
+    assert_eq!(code(upstream.clone(), request(WRITE, None)).await, Code::Ok);
+    role.stop.cancel();
+    role.health.end_watches().await;
+    let drained = timeout(SOON, role.serving).await.expect("the connections end").unwrap();
+
+    assert_eq!(drained, Drained::Clean);
+    assert_eq!(code(upstream, request(WRITE, None)).await, Code::Unavailable);
+}

@@ -1,0 +1,351 @@
+//! Keeps one connection to a role: makes it, asks whether the service serves before any call goes
+//! over it, watches it, and makes it anew when it is lost.
+
+use std::{
+    io,
+    net::SocketAddr,
+    pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicUsize},
+    },
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use http_body::{Frame, SizeHint};
+use hyper::{
+    body::Incoming,
+    client::conn::http2::{self, SendRequest},
+    rt::{Read, Write},
+};
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use tokio::{
+    net::{TcpStream, lookup_host},
+    task::JoinHandle,
+    time::{Instant, MissedTickBehavior, interval_at, timeout},
+};
+use tonic::{Code, Status, Streaming, body::Body};
+use tonic_health::pb::{
+    HealthCheckRequest, HealthCheckResponse, health_check_response::ServingStatus,
+    health_client::HealthClient,
+};
+use tower::{retry::backoff::Backoff as _, util::MapRequest};
+
+use super::{
+    endpoint::Endpoint,
+    pool::{CONNECT_WITHIN, Connection, Pool},
+    replay::Replay,
+    retry::pauses,
+    tls::ClientTls,
+};
+
+/// How often the network is asked whether the peer is there, and how long it may take.
+const KEEPALIVE: Duration = Duration::from_secs(20);
+/// Bytes that one answer may be ahead of its reader.
+const STREAM_WINDOW_BYTES: u32 = 1024 * 1024;
+/// Bytes that all answers of a connection may be ahead.
+const CONNECTION_WINDOW_BYTES: u32 = 4 * 1024 * 1024;
+/// Most calls on a connection, where the peer sets no bound: more would only wait for its one task.
+const CALLS_MAX: usize = 1024;
+/// Calls that a link makes itself: the watch of the health, and a probe.
+const CALLS_OWN: usize = 2;
+/// The first pause before another attempt to connect. Short: a restart takes tens of milliseconds.
+const PAUSE_MIN: Duration = Duration::from_millis(10);
+/// The longest pause.
+const PAUSE_MAX: Duration = Duration::from_millis(500);
+/// A connection that was lost sooner counts as a failed attempt.
+const LIVED_MIN: Duration = Duration::from_secs(1);
+/// How often a process is asked whether it still answers.
+const PROBE_EVERY: Duration = Duration::from_secs(5);
+/// How long it may take. Generous: a busy process is not a dead one.
+const PROBE_WITHIN: Duration = Duration::from_secs(5);
+
+/// What is sent over a connection.
+pub(super) enum Outgoing {
+    /// A call of a client.
+    Call(Replay),
+    /// A call of the link itself.
+    Own(Body),
+}
+
+impl http_body::Body for Outgoing {
+    type Data = Bytes;
+    type Error = Status;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
+        match self.get_mut() {
+            Self::Call(body) => Pin::new(body).poll_frame(cx),
+            Self::Own(body) => Pin::new(body).poll_frame(cx),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match self {
+            Self::Call(body) => body.is_end_stream(),
+            Self::Own(body) => body.is_end_stream(),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            Self::Call(body) => body.size_hint(),
+            Self::Own(body) => body.size_hint(),
+        }
+    }
+}
+
+/// Why a connection was not made.
+#[derive(Debug, thiserror::Error)]
+enum LinkError {
+    #[error("no connection: {0}")]
+    Connect(#[from] io::Error),
+    #[error("no HTTP/2: {0}")]
+    Handshake(#[from] hyper::Error),
+    #[error("closed before it was used")]
+    Closed,
+    #[error("does not say whether it serves: {0}")]
+    Health(Status),
+    #[error("the other end does not speak HTTP/2")]
+    Protocol,
+    #[error("took too long")]
+    TooLate,
+}
+
+/// What a link needs to know.
+pub(super) struct Link {
+    pub(super) pool: Arc<Pool>,
+    pub(super) endpoint: Endpoint,
+    pub(super) tls: Option<Arc<ClientTls>>,
+    /// The service whose health counts; none: nobody is asked.
+    pub(super) service: Option<&'static str>,
+    /// Spreads links over the addresses of an endpoint.
+    pub(super) index: usize,
+}
+
+/// A connection that was made.
+pub(super) struct Made {
+    connection: Arc<Connection>,
+    driver: JoinHandle<()>,
+    health: Option<Health>,
+}
+
+impl Link {
+    /// Keeps a connection until the task is ended.
+    pub(super) async fn keep(self) {
+        let mut backoff = pauses(PAUSE_MIN, PAUSE_MAX);
+        let mut attempt = self.index;
+        loop {
+            if let Some(made) = self.make(attempt).await {
+                let began = Instant::now();
+                self.hold(made).await;
+                if began.elapsed() >= LIVED_MIN {
+                    (backoff, attempt) = (pauses(PAUSE_MIN, PAUSE_MAX), self.index);
+                    continue;
+                }
+                self.pool.failed("closed soon after it was made");
+            }
+            // The next of the addresses, if there are several.
+            attempt = attempt.wrapping_add(1);
+            backoff.next_backoff().await;
+        }
+    }
+
+    /// Makes a connection, or tells the pool why there is none.
+    pub(super) async fn make(&self, attempt: usize) -> Option<Made> {
+        let made = timeout(CONNECT_WITHIN, self.connect(attempt)).await;
+        let made = made.unwrap_or(Err(LinkError::TooLate));
+        made.map_err(|error| self.pool.failed(&error.to_string())).ok()
+    }
+
+    /// Lets calls use a connection until it takes no more.
+    pub(super) async fn hold(&self, made: Made) {
+        let connection = Arc::clone(&made.connection);
+        self.pool.publish(&connection);
+        self.watch(made).await;
+        self.pool.withdraw(&connection);
+    }
+
+    async fn connect(&self, attempt: usize) -> Result<Made, LinkError> {
+        let stream = TcpStream::connect(self.address(attempt).await?).await?;
+        stream.set_nodelay(true)?;
+        let Some(tls) = &self.tls else {
+            return self.open(TokioIo::new(stream)).await;
+        };
+        let (connector, name) = tls.connector();
+        let stream = connector.connect(name, stream).await?;
+        if stream.get_ref().1.alpn_protocol() != Some(b"h2") {
+            return Err(LinkError::Protocol);
+        }
+        self.open(TokioIo::new(stream)).await
+    }
+
+    /// Resolves anew each time: processes move.
+    async fn address(&self, attempt: usize) -> io::Result<SocketAddr> {
+        let endpoint = (self.endpoint.host(), self.endpoint.port);
+        let mut addresses: Vec<_> = lookup_host(endpoint).await?.collect();
+        // Resolvers turn the list round; links would meet at one address.
+        addresses.sort_unstable();
+        let place = attempt.checked_rem(addresses.len()).unwrap_or_default();
+        let address = addresses.get(place).copied();
+        address.ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "the name has no address"))
+    }
+
+    async fn open<T>(&self, io: T) -> Result<Made, LinkError>
+    where
+        T: Read + Write + Unpin + Send + 'static,
+    {
+        let (sender, mut driver) = http2::Builder::new(TokioExecutor::new())
+            .timer(TokioTimer::new())
+            .initial_stream_window_size(STREAM_WINDOW_BYTES)
+            .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
+            .keep_alive_interval(KEEPALIVE)
+            .keep_alive_timeout(KEEPALIVE)
+            .keep_alive_while_idle(true)
+            .handshake::<_, Outgoing>(io)
+            .await?;
+        // An answer shows that the process has accepted the connection: what lies in the queue of
+        // a listener that closes is lost, and calls on it would be too.
+        let (health, is_serving) = match self.service {
+            None => (None, true),
+            Some(service) => {
+                let opening = Health::open(sender.clone(), &self.endpoint, service);
+                let (health, is_serving) = tokio::select! {
+                    opened = opening => opened?,
+                    _ = &mut driver => return Err(LinkError::Closed),
+                };
+                (Some(health), is_serving)
+            }
+        };
+        let calls_max = driver.current_max_send_streams().min(CALLS_MAX);
+        let connection = Arc::new(Connection {
+            sender,
+            calls: AtomicUsize::new(0),
+            calls_max: calls_max.saturating_sub(CALLS_OWN).max(1),
+            is_serving: AtomicBool::new(is_serving),
+        });
+        let driver = tokio::spawn(async move {
+            // How it ends is told to each of its calls.
+            driver.await.ok();
+        });
+        Ok(Made { connection, driver, health })
+    }
+
+    /// Follows what the process says of itself until the connection takes no more calls.
+    async fn watch(&self, made: Made) {
+        let Made { connection, mut driver, health } = made;
+        let Some(mut health) = health else {
+            driver.await.ok();
+            return;
+        };
+        let mut probes = interval_at(Instant::now() + PROBE_EVERY, PROBE_EVERY);
+        probes.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut is_published = true;
+        loop {
+            tokio::select! {
+                _ = &mut driver => return,
+                is_serving = health.next() => self.pool.note(&connection, is_serving),
+                _ = probes.tick() => {
+                    let answers = tokio::select! {
+                        _ = &mut driver => return,
+                        answers = health.answers() => answers,
+                    };
+                    match (is_published, answers) {
+                        (true, false) => {
+                            self.pool.withdraw(&connection);
+                            self.pool.failed("does not answer");
+                        }
+                        (false, true) => self.pool.publish(&connection),
+                        _ => {}
+                    }
+                    is_published = answers;
+                }
+            }
+        }
+    }
+}
+
+/// The health of a service as seen over one connection.
+struct Health {
+    client: HealthClient<Own>,
+    service: &'static str,
+    /// None where the process does not tell, or has stopped telling.
+    statuses: Option<Streaming<HealthCheckResponse>>,
+}
+
+/// A connection as the generated client takes one.
+type Own = MapRequest<Sender, fn(http::Request<Body>) -> http::Request<Outgoing>>;
+
+impl Health {
+    /// Asks for the health, and whether the service serves now.
+    async fn open(
+        sender: SendRequest<Outgoing>,
+        endpoint: &Endpoint,
+        service: &'static str,
+    ) -> Result<(Self, bool), LinkError> {
+        let own: fn(http::Request<Body>) -> http::Request<Outgoing> =
+            |request| request.map(Outgoing::Own);
+        let origin = http::Uri::builder()
+            .scheme(endpoint.scheme.clone())
+            .authority(endpoint.authority.clone())
+            .path_and_query("/")
+            .build()
+            .map_err(|_| LinkError::Protocol)?;
+        let mut client = HealthClient::with_origin(MapRequest::new(Sender(sender), own), origin);
+        let request = HealthCheckRequest { service: service.to_owned() };
+        let (statuses, is_serving) = match client.watch(request).await {
+            Ok(answer) => {
+                let mut statuses = answer.into_inner();
+                let first = statuses.message().await.map_err(LinkError::Health)?;
+                (Some(statuses), first.is_some_and(|first| serves(&first)))
+            }
+            // It answers; more is not asked of it.
+            Err(status) if status.code() == Code::Unimplemented => (None, true),
+            Err(status) => return Err(LinkError::Health(status)),
+        };
+        Ok((Self { client, service, statuses }, is_serving))
+    }
+
+    /// The next change. Never, once there is nothing to follow: then the connection ends soon.
+    async fn next(&mut self) -> bool {
+        if let Some(statuses) = &mut self.statuses {
+            if let Ok(Some(status)) = statuses.message().await {
+                return serves(&status);
+            }
+            self.statuses = None;
+        }
+        std::future::pending().await
+    }
+
+    /// Whether the process still answers at all.
+    async fn answers(&mut self) -> bool {
+        let request = HealthCheckRequest { service: self.service.to_owned() };
+        timeout(PROBE_WITHIN, self.client.check(request)).await.is_ok()
+    }
+}
+
+fn serves(answer: &HealthCheckResponse) -> bool {
+    answer.status() == ServingStatus::Serving
+}
+
+/// A connection as a tower service.
+#[derive(Clone)]
+struct Sender(SendRequest<Outgoing>);
+
+impl tower::Service<http::Request<Outgoing>> for Sender {
+    type Response = http::Response<Incoming>;
+    type Error = hyper::Error;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, hyper::Error>> + Send>>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), hyper::Error>> {
+        self.0.poll_ready(cx)
+    }
+
+    fn call(&mut self, request: http::Request<Outgoing>) -> Self::Future {
+        Box::pin(self.0.send_request(request))
+    }
+}
