@@ -94,11 +94,11 @@ class World:
         self.gateway.end()
         self.table.end()
 
-    def call(self, method, *texts, trace=None, service=SERVICE):
+    def call(self, method, *texts, trace=None, service=SERVICE, request_id="my-request"):
         """Calls a method whose first fields are texts; the gRPC code of the answer."""
         message = b"".join(_text(number, text) for number, text in enumerate(texts, start=1))
         call = self.channel.unary_unary(f"/{service}/{method}")
-        metadata = [("x-request-id", "my-request")]
+        metadata = [("x-request-id", request_id)]
         if trace:
             metadata.append(("traceparent", trace.header))
         try:

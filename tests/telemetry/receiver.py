@@ -66,6 +66,12 @@ class Receiver(
         with self._lock:
             return [s for s in self._spans if s.item.trace_id.hex() == trace_id]
 
+    def spans_of(self, request_id):
+        """The spans of servers about a request."""
+        with self._lock:
+            named = "trestle.request_id"
+            return [s for s in self._spans if s.attributes.get(named) == request_id]
+
     def metrics(self, name, process):
         """What a process has sent about a metric, newest last."""
         with self._lock:
