@@ -36,7 +36,7 @@ type Rows = BTreeMap<(Vec<u16>, Vec<u16>), Row>;
 pub(super) struct Plain {
     /// By lower-cased name: the name as created, and its rows.
     tables: BTreeMap<String, (String, Rows)>,
-    /// Writes so far; each makes the version of its number.
+    /// Writes so far, a batch being one; each makes the version of its number.
     writes: usize,
 }
 
@@ -115,9 +115,9 @@ impl Plain {
         if let Some(refusal) = misfit(writes) {
             return (refusal, versions);
         }
-        let mut number = self.writes;
+        // The entities of a batch are written at one time, which is their version.
+        let number = self.writes + 1;
         for (index, write) in writes.iter().enumerate() {
-            number += 1;
             if let Err(reason) = apply(rows, write, versions.required[index], number) {
                 return (refused(reason, Some(index)), versions);
             }
