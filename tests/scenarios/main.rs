@@ -13,6 +13,7 @@ mod bad_input;
 mod batches;
 mod browsers;
 mod conditions;
+mod credentials;
 mod cross_origin;
 mod encryption;
 mod entities;

@@ -62,6 +62,33 @@ macro_rules! scenario {
     )+};
 }
 
+/// Runs each scenario in every kind of world, with settings of the gateway as variables.
+#[macro_export]
+macro_rules! scenario_with {
+    ($settings:expr; $($name:ident),+ $(,)?) => {$(
+        mod $name {
+            #[allow(unused_imports, reason = "the settings may be an item of the file")]
+            use super::*;
+
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn in_process() {
+                super::$name(&$crate::World::in_process_with($settings).await).await;
+            }
+
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn over_loopback() {
+                super::$name(&$crate::World::over_loopback_with($settings).await).await;
+            }
+
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn as_separate_processes() {
+                let world = $crate::World::as_separate_processes_with($settings).await;
+                super::$name(&world).await;
+            }
+        }
+    )+};
+}
+
 /// Runs each scenario on a table service without a gateway, in both kinds.
 #[macro_export]
 macro_rules! service_scenario {

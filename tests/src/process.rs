@@ -38,7 +38,22 @@ impl Server {
 
     /// The same, with gRPC on a certain address: where another one was before.
     pub fn start_at(address: &str, args: &[&str], settings: &[(&str, &str)]) -> Self {
+        Self::start_as(Command::new(server_binary()), address, args, settings)
+    }
+
+    /// The same as the first; what it logs goes to a file, which is made or emptied.
+    pub fn start_logging(log: &Path, args: &[&str], settings: &[(&str, &str)]) -> Self {
         let mut command = Command::new(server_binary());
+        command.stderr(std::fs::File::create(log).expect("a file for the log"));
+        Self::start_as(command, "127.0.0.1:0", args, settings)
+    }
+
+    fn start_as(
+        mut command: Command,
+        address: &str,
+        args: &[&str],
+        settings: &[(&str, &str)],
+    ) -> Self {
         command.args(["serve", "--listen", address, "--admin", "127.0.0.1:0"]).args(args);
         command.envs(settings.iter().copied()).stdin(Stdio::null()).stdout(Stdio::piped());
         let mut child = command.spawn().expect("the server starts");
@@ -65,6 +80,11 @@ impl Server {
         self.child.id()
     }
 
+    /// Asks the process to read its files again.
+    pub fn hang_up(&self) {
+        self.send(rustix::process::Signal::HUP);
+    }
+
     /// Kills the process at once, as a crash would.
     pub fn kill(mut self) {
         self.end();
@@ -72,10 +92,13 @@ impl Server {
 
     /// Asks the process to stop, and waits for it; its exit code.
     pub fn terminate(mut self) -> Option<i32> {
-        let pid = i32::try_from(self.child.id()).ok().and_then(rustix::process::Pid::from_raw);
-        let pid = pid.expect("a process number");
-        rustix::process::kill_process(pid, rustix::process::Signal::TERM).expect("signal is sent");
+        self.send(rustix::process::Signal::TERM);
         self.child.wait().expect("the server ends").code()
+    }
+
+    fn send(&self, signal: rustix::process::Signal) {
+        let pid = rustix::process::Pid::from_child(&self.child);
+        rustix::process::kill_process(pid, signal).expect("signal is sent");
     }
 
     fn end(&mut self) {

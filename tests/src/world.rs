@@ -12,6 +12,7 @@ use trestle::{
 };
 use trestle_kv::{Engine, FjallEngine, FjallOptions};
 use trestle_proto::table::v1::{CreateTableRequest, table_service_client::TableServiceClient};
+use trestle_runtime::config::Sources;
 use trestle_service::{
     access::AccessLog, clock::SystemClock, layer::CallService, propagation::Traces,
 };
@@ -34,14 +35,26 @@ pub struct World {
 impl World {
     /// The server in this process, called without a socket.
     pub async fn in_process() -> Self {
+        Self::in_process_with(&[]).await
+    }
+
+    /// The same with settings, as variables.
+    pub async fn in_process_with(settings: &[(&str, &str)]) -> Self {
+        let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+        let environment = settings.iter().map(owned).collect();
+        let settings = Settings::load(Sources { environment, ..Sources::default() });
         let (engine, data) = store();
-        Self { _data: Some(data), ..Self::on_engine(engine).await }
+        let routes = node(&settings.expect("settings that make sense"), engine).await;
+        Self { _data: Some(data), ..Self::before(routes) }
     }
 
     /// The server in this process, on a store of the test's choice: every layer of a node, but no
     /// sockets and no background work.
     pub async fn on_engine(engine: Arc<dyn Engine>) -> Self {
-        let routes = node(&Settings::default(), engine).await;
+        Self::before(node(&Settings::default(), engine).await)
+    }
+
+    fn before(routes: CallService) -> Self {
         let transport = ServiceExt::<http::Request<Body>>::map_err(routes, BoxError::from);
         Self::over(BoxCloneSyncService::new(transport))
     }
@@ -53,9 +66,14 @@ impl World {
 
     /// The server in a process of its own, all roles in one.
     pub async fn over_loopback() -> Self {
+        Self::over_loopback_with(&[]).await
+    }
+
+    /// The same with settings, as variables.
+    pub async fn over_loopback_with(settings: &[(&str, &str)]) -> Self {
         let data = tempfile::tempdir().expect("a directory");
         let path = data.path().to_str().expect("a path in UTF-8").to_owned();
-        let server = Server::start(&["--data-dir", &path], &[]);
+        let server = Server::start(&["--data-dir", &path], settings);
         let transport = connect(&server.endpoint()).await;
         Self::new(transport, vec![server], Some(data))
     }
@@ -68,12 +86,17 @@ impl World {
 
     /// Gateway and table service, each in a process of its own.
     pub async fn as_separate_processes() -> Self {
+        Self::as_separate_processes_with(&[]).await
+    }
+
+    /// The same with settings of the gateway, as variables.
+    pub async fn as_separate_processes_with(settings: &[(&str, &str)]) -> Self {
         let data = tempfile::tempdir().expect("a directory");
         let path = data.path().to_str().expect("a path in UTF-8").to_owned();
         let table = Server::start(&["--roles", "table", "--data-dir", &path], &[]);
         let endpoint = table.endpoint();
-        let settings = [("TRESTLE__GATEWAY__TABLE_ENDPOINT", endpoint.as_str())];
-        let gateway = Server::start(&["--roles", "gateway"], &settings);
+        let found = [("TRESTLE__GATEWAY__TABLE_ENDPOINT", endpoint.as_str())];
+        let gateway = Server::start(&["--roles", "gateway"], &[&found, settings].concat());
         let transport = connect(&gateway.endpoint()).await;
         Self::new(transport, vec![gateway, table], Some(data))
     }
@@ -90,6 +113,11 @@ impl World {
     /// Where clients connect; none where there is no socket.
     pub fn address(&self) -> Option<String> {
         self.servers.first().map(|server| server.address("grpc"))
+    }
+
+    /// Asks every process of the world to read its files again.
+    pub fn hang_up(&self) {
+        self.servers.iter().for_each(Server::hang_up);
     }
 
     /// A client.

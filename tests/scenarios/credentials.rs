@@ -1,0 +1,359 @@
+//! Who may call: keys, signatures, and what is said to those who have neither.
+
+use std::{fs, path::Path, process::Command, time::Duration};
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use http::header::AUTHORIZATION;
+use tonic::Code;
+use trestle_service::{
+    account::AccountKey,
+    caller::KeyRange,
+    sas::{AddressRange, Protocol, Scope, Terms, Time, mint},
+};
+use trestle_tests::{Refusal, Server, World, entity, int, scenario_with, server_binary, terms};
+
+/// Base64 of 64 bytes, each the number of the key.
+const KEY_1: &str =
+    "AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQ==";
+const KEY_2: &str =
+    "AgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAg==";
+const KEY_3: &str =
+    "AwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAw==";
+
+/// An account with two keys, and one that is switched off.
+const ACCOUNTS: &[(&str, &str)] = &[
+    ("TRESTLE__ACCOUNTS__ACME__KEY1", KEY_1),
+    ("TRESTLE__ACCOUNTS__ACME__KEY2", KEY_2),
+    ("TRESTLE__ACCOUNTS__CLOSED__KEY1", KEY_3),
+    ("TRESTLE__ACCOUNTS__CLOSED__DISABLED", "true"),
+];
+
+scenario_with!(
+    ACCOUNTS;
+    whoever_has_a_key_owns_the_account_and_nothing_else,
+    nobody_learns_which_accounts_there_are,
+    a_disabled_account_is_told_so_only_to_its_owner,
+    a_signature_is_good_for_its_account_time_and_address,
+    malformed_credentials_are_refused_and_never_repeated,
+    without_credentials_a_local_call_is_the_development_account,
+);
+
+const NOT_AUTHENTIC: (Code, &str) = (Code::Unauthenticated, "AUTHENTICATION_FAILED");
+const MALFORMED: (Code, &str) = (Code::Unauthenticated, "INVALID_AUTHENTICATION_INFO");
+const NONE: (Code, &str) = (Code::Unauthenticated, "NO_AUTHENTICATION_INFORMATION");
+const DISABLED: (Code, &str) = (Code::PermissionDenied, "ACCOUNT_IS_DISABLED");
+const WRONG_ADDRESS: (Code, &str) = (Code::PermissionDenied, "AUTHORIZATION_SOURCE_IP_MISMATCH");
+const WRONG_PROTOCOL: (Code, &str) = (Code::PermissionDenied, "AUTHORIZATION_PROTOCOL_MISMATCH");
+
+/// The world for whoever sends an account and a key.
+fn basic(world: &World, account: &str, key: &str) -> World {
+    let value = STANDARD.encode(format!("{account}:{key}"));
+    world.with_header(AUTHORIZATION, &format!("Basic {value}"))
+}
+
+fn over_account() -> Scope {
+    Scope::Account {
+        services: "t".to_owned(),
+        resource_types: "sco".to_owned(),
+        encryption_scope: String::new(),
+    }
+}
+
+fn signed(terms: Terms, account: &str, key: &str) -> String {
+    let key = AccountKey::decode(key).unwrap();
+    mint(terms, account, &key).unwrap().to_query()
+}
+
+/// The names of the tables, or what is said instead.
+async fn tables(world: &World) -> Result<Vec<String>, Refusal> {
+    world.list("", None, "").await.map(|(names, _)| names)
+}
+
+async fn refused(world: &World) -> Refusal {
+    tables(world).await.unwrap_err()
+}
+
+async fn whoever_has_a_key_owns_the_account_and_nothing_else(world: &World) {
+    world.create("Everybodys").await.unwrap();
+    basic(world, "acme", KEY_1).create("Ours").await.unwrap();
+
+    let ours = tables(&basic(world, "acme", KEY_2)).await.unwrap();
+    let everybodys = tables(world).await.unwrap();
+
+    assert_eq!(ours, ["Ours"]);
+    assert_eq!(everybodys, ["Everybodys"]);
+}
+
+async fn nobody_learns_which_accounts_there_are(world: &World) {
+    let wrong_key = refused(&basic(world, "acme", KEY_3)).await;
+    let no_account = refused(&basic(world, "nobody", KEY_1)).await;
+    let wrong_signature = signed(terms(over_account(), "rl"), "acme", KEY_3);
+    let wrong_signature = refused(&world.signed(&wrong_signature)).await;
+    let stranger = signed(terms(over_account(), "rl"), "nobody", KEY_1);
+    let stranger = refused(&world.signed(&stranger)).await;
+
+    assert_eq!(wrong_key.kind(), NOT_AUTHENTIC);
+    assert_eq!(wrong_key, no_account);
+    assert_eq!(wrong_key, wrong_signature);
+    assert_eq!(wrong_key, stranger);
+}
+
+async fn a_disabled_account_is_told_so_only_to_its_owner(world: &World) {
+    let owner = refused(&basic(world, "closed", KEY_3)).await;
+    let signature = signed(terms(over_account(), "rl"), "closed", KEY_3);
+    let holder = refused(&world.signed(&signature)).await;
+    let other = refused(&basic(world, "closed", KEY_1)).await;
+
+    assert_eq!([owner.kind(), holder.kind()], [DISABLED; 2]);
+    assert_eq!(other.kind(), NOT_AUTHENTIC);
+}
+
+async fn a_signature_is_good_for_its_account_time_and_address(world: &World) {
+    let owner = basic(world, "acme", KEY_1);
+    let ours = owner.table("Ours").await;
+    ours.insert(entity("p", "r", [int("n", 1)])).await.unwrap();
+    let scope = || Scope::Table { name: "oURS".to_owned(), range: KeyRange::default() };
+    let time = |text: &str| Some(Time::parse("st", text.to_owned()).unwrap());
+    let addresses = |text: &str| Some(AddressRange::parse(text.to_owned()).unwrap());
+    let get = async |terms: Terms, account: &str, key: &str| {
+        let table = world.signed(&signed(terms, account, key)).existing_table("Ours");
+        table.get("p", "r").await.map(drop).map_err(|refusal| refusal.kind().0)
+    };
+    let kind = async |terms: Terms| {
+        let holder = world.signed(&signed(terms, "acme", KEY_2)).existing_table("Ours");
+        let refusal = holder.get("p", "r").await.err();
+        refusal.map(|refusal| refusal.kind().1.to_owned()).unwrap_or_default()
+    };
+
+    for key in [KEY_1, KEY_2] {
+        assert_eq!(get(terms(scope(), "r"), "acme", key).await, Ok(()));
+    }
+    let everything = signed(terms(over_account(), "rl"), "acme", KEY_1);
+    assert_eq!(tables(&world.signed(&everything)).await.unwrap(), ["Ours"]);
+    let expired = Terms { expiry: time("2021-01-01"), ..terms(scope(), "r") };
+    assert_eq!(kind(expired).await, NOT_AUTHENTIC.1);
+    let early = Terms { start: time("2089-01-01"), ..terms(scope(), "r") };
+    assert_eq!(kind(early).await, NOT_AUTHENTIC.1);
+    let here = Terms { addresses: addresses("127.0.0.0-127.0.0.9"), ..terms(scope(), "r") };
+    assert_eq!(kind(here).await, "");
+    let elsewhere = Terms { addresses: addresses("10.0.0.1"), ..terms(scope(), "r") };
+    assert_eq!(kind(elsewhere).await, WRONG_ADDRESS.1);
+    let changed = signed(terms(scope(), "r"), "acme", KEY_1).replace("sp=r&", "sp=raud&");
+    let changed = world.signed(&changed).existing_table("Ours").get("p", "r").await;
+    assert_eq!(changed.unwrap_err().kind(), NOT_AUTHENTIC);
+}
+
+/// Values of `authorization`, each malformed in its own way.
+fn malformed() -> Vec<String> {
+    let good = signed(terms(over_account(), "rl"), "acme", KEY_1);
+    let but = |old: &str, new: &str| {
+        assert!(good.contains(old), "{old}: {good}");
+        format!("SharedAccessSignature {}", good.replace(old, new))
+    };
+    let more = |field: &str| format!("SharedAccessSignature {good}&{field}");
+    let basic = |text: &str| format!("Basic {}", STANDARD.encode(text));
+    vec![
+        "hunter2".to_owned(),
+        "Bearer hunter2".to_owned(),
+        "SharedKey acme:hunter2".to_owned(),
+        "Basic".to_owned(),
+        "Basic hunter2!".to_owned(),
+        basic("acme"),
+        basic("acme:hunter2"),
+        "SharedAccessSignature ".to_owned(),
+        "SharedAccessSignature hunter2".to_owned(),
+        more("sv=2019-02-02"),
+        more("sp=rl"),
+        more("unknown=hunter2"),
+        more("si=hunter2"),
+        more("spk=%"),
+        more("spk=%zz"),
+        more("spk=%ff"),
+        more("sip=10.0.0.9-10.0.0.1"),
+        more("sip=::1"),
+        more("spr=http"),
+        more(&format!("spk={}", "a".repeat(9000))),
+        but("sv=2019-02-02", "sv=2011-01-01"),
+        but("sv=2019-02-02", "sv=next"),
+        but("sp=rl", "sp=r%00"),
+        but("sp=rl", "sp=rr"),
+        but("ss=t", "ss=z"),
+        but("srt=sco", "srt="),
+        but("se=2090-01-01", "se=2090-02-30"),
+        but("se=", "SE="),
+        but("&sig=", "&sig=hunter2"),
+        but("&sig=", "&gis="),
+    ]
+}
+
+async fn malformed_credentials_are_refused_and_never_repeated(world: &World) {
+    for value in malformed() {
+        let refusal = refused(&world.with_header(AUTHORIZATION, &value)).await;
+
+        assert_eq!(refusal.kind(), MALFORMED, "{value}: {}", refusal.message);
+        let secret = value.split("sig=").nth(1).unwrap_or("hunter2");
+        assert!(!refusal.message.contains(secret), "{}", refusal.message);
+        assert!(!refusal.message.contains("hunter2"), "{}", refusal.message);
+    }
+}
+
+async fn without_credentials_a_local_call_is_the_development_account(world: &World) {
+    world.create("Everybodys").await.unwrap();
+
+    let known = trestle_service::account::DEVELOPMENT_KEY;
+    let with_key = tables(&basic(world, "devstoreaccount1", known)).await.unwrap();
+    let name = http::HeaderName::from_static("trestle-account");
+    let claimed = refused(&world.with_header(name.clone(), "acme")).await;
+    let grant = http::HeaderName::from_static("trestle-grant-bin");
+    let ignored = tables(&world.with_header(grant, "////")).await.unwrap();
+
+    assert_eq!([with_key, ignored], [["Everybodys"]; 2]);
+    assert_eq!(claimed.kind(), NONE, "an account is not had by naming it");
+}
+
+fn write(path: &Path, text: &str) {
+    let next = path.with_extension("next");
+    fs::write(&next, text).unwrap();
+    fs::rename(next, path).unwrap();
+}
+
+/// Waits until a key is taken, or is not any more.
+async fn until(world: &World, key: &str, is_taken: bool) {
+    let world = basic(world, "acme", key);
+    let changed = async {
+        while tables(&world).await.is_ok() != is_taken {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    let waited = tokio::time::timeout(Duration::from_secs(60), changed).await;
+    assert!(waited.is_ok(), "the key is still {}", if is_taken { "refused" } else { "taken" });
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn keys_rotate_in_a_running_process_by_files_and_by_signal() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name);
+    let (key, config, log) = (path("key"), path("config.toml"), path("log"));
+    write(&key, &format!("{KEY_1}\n"));
+    let section =
+        |more: &str| format!("[accounts.acme]\nkey1_file = \"{}\"\n{more}", key.display());
+    write(&config, &section(""));
+    let args = ["--ephemeral", "--config", config.to_str().unwrap()];
+    let server = Server::start_logging(&log, &args, &[]);
+    let endpoint = server.endpoint();
+    let world = World::of(server).await;
+    until(&world, KEY_1, true).await;
+    until(&world, KEY_2, false).await;
+
+    // Its file changes, and nobody says so.
+    write(&key, KEY_2);
+    until(&world, KEY_2, true).await;
+    assert_eq!(refused(&basic(&world, "acme", KEY_1)).await.kind(), NOT_AUTHENTIC);
+    // The settings change, and the process is told.
+    write(&config, &section(&format!("key2 = \"{KEY_3}\"\n")));
+    world.hang_up();
+    until(&world, KEY_3, true).await;
+    assert!(tables(&basic(&world, "acme", KEY_2)).await.is_ok(), "both keys");
+    // What is broken changes nothing.
+    write(&key, "hunter2");
+    world.hang_up();
+    let read = |word: &str| fs::read_to_string(&log).unwrap().contains(word);
+    while !read("must be base64") {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    assert!(tables(&basic(&world, "acme", KEY_2)).await.is_ok(), "{endpoint}");
+    assert!(tables(&basic(&world, "acme", KEY_3)).await.is_ok());
+    assert!(read("SIGHUP") && !read("hunter2") && !read(KEY_2) && !read(KEY_3));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_secret_is_in_the_logs_whatever_they_are_asked_to_say() {
+    let directory = tempfile::tempdir().unwrap();
+    let log = directory.path().join("log");
+    let trace = [("TRESTLE__TELEMETRY__LOG_FILTER", "trace")];
+    let settings = [ACCOUNTS, &trace].concat();
+    let world = World::of(Server::start_logging(&log, &["--ephemeral"], &settings)).await;
+    let token = signed(terms(over_account(), "rl"), "acme", KEY_1);
+    let signature = token.split("sig=").nth(1).unwrap().to_owned();
+
+    tables(&basic(&world, "acme", KEY_1)).await.unwrap();
+    tables(&world.signed(&token)).await.unwrap();
+    refused(&basic(&world, "acme", KEY_3)).await;
+    refused(&basic(&world, "nobody", KEY_2)).await;
+    refused(&world.signed(&token.replace("sp=rl", "sp=r"))).await;
+    for value in malformed() {
+        refused(&world.with_header(AUTHORIZATION, &value)).await;
+    }
+    drop(world);
+
+    let log = fs::read_to_string(log).unwrap();
+    assert!(log.contains("TRACE"), "{log}");
+    let decoded = signature.replace("%2B", "+").replace("%2F", "/").replace("%3D", "=");
+    let basic = STANDARD.encode(format!("acme:{KEY_1}"));
+    for secret in [KEY_1, KEY_2, KEY_3, &signature, &decoded, &basic, "hunter2"] {
+        let line = log.lines().find(|line| line.contains(secret));
+        assert_eq!(line, None, "{secret}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_signature_for_encrypted_connections_is_refused_on_a_plain_one() {
+    let terms = Terms { protocol: Some(Protocol::Https), ..terms(over_account(), "rl") };
+    let token = signed(terms, "acme", KEY_1);
+
+    let plain = refused(&World::over_loopback_with(ACCOUNTS).await.signed(&token)).await;
+    let within = tables(&World::in_process_with(ACCOUNTS).await.signed(&token)).await;
+
+    assert_eq!(plain.kind(), WRONG_PROTOCOL);
+    assert!(within.is_ok(), "nobody listens in within a process");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_development_account_can_be_switched_off() {
+    let off = [("TRESTLE__GATEWAY__DEVELOPMENT_ACCOUNT", "off")];
+    let world = World::over_loopback_with(&[ACCOUNTS, &off].concat()).await;
+
+    let without = refused(&world).await;
+    let known = trestle_service::account::DEVELOPMENT_KEY;
+    let with_key = refused(&basic(&world, "devstoreaccount1", known)).await;
+
+    assert_eq!(without.kind(), NONE);
+    assert_eq!(with_key.kind(), NOT_AUTHENTIC);
+    assert!(tables(&basic(&world, "acme", KEY_1)).await.is_ok());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn commands_send_the_credentials_they_are_given_and_sign_offline() {
+    let world = World::over_loopback_with(ACCOUNTS).await;
+    let endpoint = format!("http://{}", world.address().unwrap());
+    let run = |args: &[&str], variables: &[(&str, &str)]| {
+        let mut command = Command::new(server_binary());
+        command.args(args).env_clear().envs(variables.iter().copied());
+        let output = command.env("TRESTLE_ENDPOINT", &endpoint).output().unwrap();
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+        (output.status.code(), text(output.stdout), text(output.stderr))
+    };
+    let owner = [("TRESTLE_ACCOUNT", "acme"), ("TRESTLE_ACCOUNT_KEY", KEY_1)];
+
+    let created = run(&["table", "create", "Ours"], &owner);
+    let sign = ["sas", "account", "--permissions", "rl", "--expiry", "1h"];
+    let (signed, token, _) = run(&sign, &owner);
+    let token = token.trim();
+    let listed = run(&["table", "list", "--json"], &[("TRESTLE_SAS", token)]);
+    let denied = run(&["table", "create", "Mine"], &[("TRESTLE_SAS", token)]);
+    let explained = run(&["sas", "explain", token], &owner);
+    let expired = run(&["sas", "explain", token, "--at", "2099-01-01", "--json"], &owner);
+    let wrong =
+        run(&["table", "list"], &[("TRESTLE_ACCOUNT", "acme"), ("TRESTLE_ACCOUNT_KEY", KEY_3)]);
+
+    assert_eq!((created.0, signed, listed.0), (Some(0), Some(0), Some(0)), "{}", listed.2);
+    assert!(listed.1.contains("Ours"), "{}", listed.1);
+    assert!(denied.0 == Some(1) && denied.2.contains("PERMISSION_MISMATCH"), "{}", denied.2);
+    assert_eq!(explained.0, Some(0), "{}", explained.1);
+    assert!(explained.1.contains("passed   signature"), "{}", explained.1);
+    assert!(expired.0 == Some(1) && expired.1.contains("\"refused_by\":\"time\""), "{}", expired.1);
+    assert!(wrong.0 == Some(1) && wrong.2.contains("AUTHENTICATION_FAILED"), "{}", wrong.2);
+    for (_, out, errors) in [created, listed, denied, explained, expired, wrong] {
+        assert!(!out.contains(KEY_1) && !errors.contains(KEY_1) && !errors.contains(KEY_3));
+    }
+}
