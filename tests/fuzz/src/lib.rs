@@ -13,6 +13,13 @@ mod server;
 pub use conditions::Condition;
 pub use server::{Server, methods};
 
+/// Base64, as keys and credentials are written.
+#[must_use]
+pub fn base64(bytes: &[u8]) -> String {
+    use base64::Engine as _;
+    base64::engine::general_purpose::STANDARD.encode(bytes)
+}
+
 /// A key, often one of few.
 #[derive(Debug, Clone, Arbitrary)]
 pub enum Key {

@@ -1,0 +1,84 @@
+//! Headers of credentials: whatever they hold, there is a caller or a refusal, and nobody becomes
+//! the owner of an account without its key.
+#![no_main]
+
+use std::net::{IpAddr, SocketAddr};
+
+use arbitrary::Arbitrary;
+use http::{HeaderMap, HeaderValue};
+use libfuzzer_sys::fuzz_target;
+use trestle_service::{
+    account::{Account, AccountKey, AccountSet},
+    clock::Ticks,
+    layer::credentials::Call,
+    name::AccountName,
+    peer::Peer,
+};
+
+#[derive(Debug, Arbitrary)]
+struct Input {
+    authorization: Vec<Value>,
+    account: Vec<Vec<u8>>,
+    address: IpAddr,
+    is_open: bool,
+}
+
+#[derive(Debug, Arbitrary)]
+enum Value {
+    Free(Vec<u8>),
+    Basic(String),
+    BasicOf(String, String),
+    Signature(String),
+}
+
+impl Value {
+    fn bytes(&self) -> Vec<u8> {
+        match self {
+            Self::Free(bytes) => bytes.clone(),
+            Self::Basic(text) => format!("Basic {text}").into_bytes(),
+            Self::BasicOf(name, key) => {
+                let text = trestle_fuzz::base64(format!("{name}:{key}").as_bytes());
+                format!("basic {text}").into_bytes()
+            }
+            Self::Signature(text) => format!("SharedAccessSignature {text}").into_bytes(),
+        }
+    }
+}
+
+fuzz_target!(|input: Input| {
+    let key = AccountKey::decode(&trestle_fuzz::base64(&[7; 64])).expect("a key");
+    let acme = Account {
+        name: AccountName::parse("acme").expect("a name"),
+        keys: vec![key],
+        is_disabled: false,
+    };
+    let accounts: AccountSet = [acme, Account::development()].into_iter().collect();
+    let mut headers = HeaderMap::new();
+    for value in &input.authorization {
+        if let Ok(value) = HeaderValue::from_bytes(&value.bytes()) {
+            headers.append("authorization", value);
+        }
+    }
+    for value in &input.account {
+        if let Ok(value) = HeaderValue::from_bytes(value) {
+            headers.append("trestle-account", value);
+        }
+    }
+    let peer = Peer {
+        address: SocketAddr::new(input.address, 1),
+        tls: None,
+    };
+    let call = Call {
+        headers: &headers,
+        peer: &peer,
+        is_open: input.is_open,
+    };
+    let now = Ticks::from_unix(1_800_000_000, 0).expect("in range");
+
+    if let Ok(caller) = call.caller(&accounts, now) {
+        let is_silent = !headers.contains_key("authorization");
+        let is_local = input.is_open && peer.ip().is_loopback();
+        let has_known_key = caller.account == AccountName::development();
+        assert!(has_known_key && (is_local || !is_silent), "{caller:?}");
+    }
+});

@@ -1,0 +1,114 @@
+//! Shared access signatures: any text is a token or refused, the signature is never repeated, what
+//! is minted verifies and nothing else does.
+#![no_main]
+
+use arbitrary::Arbitrary;
+use libfuzzer_sys::fuzz_target;
+use trestle_service::{
+    account::{Account, AccountKey, AccountSet},
+    caller::KeyRange,
+    clock::Ticks,
+    peer::Peer,
+    sas::{BlobScope, Resource, Scope, Terms, Time, Token, Version, explain, mint, verify},
+};
+
+#[derive(Debug, Arbitrary)]
+struct Input {
+    text: String,
+    scope: u8,
+    name: String,
+    letters: String,
+    policy: Option<String>,
+    keys: [Option<String>; 4],
+    start: Option<u32>,
+    expiry: Option<u32>,
+    now: u32,
+    damage: (u16, u8),
+}
+
+fn at(seconds: u32) -> Ticks {
+    Ticks::from_unix(seconds.into(), 0).expect("in range")
+}
+
+fn scope(input: &Input) -> Scope {
+    let [start_partition_key, start_row_key, end_partition_key, end_row_key] = input.keys.clone();
+    let name = input.name.clone();
+    match input.scope % 4 {
+        0 => Scope::Account {
+            services: "t".to_owned(),
+            resource_types: "sco".to_owned(),
+            encryption_scope: name,
+        },
+        1 => Scope::Queue { name },
+        2 => Scope::Blob(BlobScope {
+            path: name,
+            is_container: true,
+            ..BlobScope::default()
+        }),
+        _ => Scope::Table {
+            name,
+            range: KeyRange {
+                start_partition_key,
+                start_row_key,
+                end_partition_key,
+                end_row_key,
+            },
+        },
+    }
+}
+
+fuzz_target!(|input: Input| {
+    let account = Account::development();
+    let accounts: AccountSet = [account.clone()].into_iter().collect();
+    let peer = Peer::in_process();
+    let now = at(input.now);
+
+    for resource in [
+        None,
+        Some(Resource::Queue("q".to_owned())),
+        Some(Resource::Blob("c".to_owned())),
+    ] {
+        if let Ok(token) = Token::parse(&input.text, resource.clone()) {
+            let again = Token::parse(&token.to_query(), resource.clone());
+            assert_eq!(again.as_ref(), Ok(&token), "it reads back");
+        }
+        explain(&input.text, resource, Some(&account), now, Some(&peer));
+    }
+    // Nobody guesses a signature.
+    assert!(verify(&input.text, None, &accounts, now, &peer).is_err());
+
+    let terms = Terms {
+        version: Version::current(),
+        permissions: input.letters.clone(),
+        start: input.start.and_then(|seconds| Time::at(at(seconds))),
+        expiry: input.expiry.and_then(|seconds| Time::at(at(seconds))),
+        policy: input.policy.clone(),
+        addresses: None,
+        protocol: None,
+        scope: scope(&input),
+    };
+    let Ok(token) = mint(terms, account.name.as_str(), &AccountKey::development()) else {
+        return;
+    };
+    let text = token.to_query();
+    let verified = verify(&text, None, &accounts, now, &peer);
+    let is_served = matches!(token.terms.scope, Scope::Account { .. } | Scope::Table { .. });
+    let is_early = input.start.is_some_and(|start| start > input.now.saturating_add(300));
+    let is_over = input.expiry.is_some_and(|expiry| expiry <= input.now);
+    assert_eq!(
+        verified.is_ok(),
+        is_served && !is_early && !is_over,
+        "{text}: {verified:?}"
+    );
+
+    let (place, byte) = input.damage;
+    let mut damaged = text.clone().into_bytes();
+    let place = usize::from(place) % damaged.len();
+    damaged[place] = byte % 0x80;
+    if let Ok(damaged) = String::from_utf8(damaged)
+        && let Ok(caller) = verify(&damaged, None, &accounts, now, &peer)
+    {
+        // Another spelling of the same token at most.
+        assert_eq!(Ok(caller), verified, "{damaged}");
+    }
+});
