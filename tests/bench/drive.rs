@@ -12,6 +12,7 @@ use std::{
 use bytes::Bytes;
 use tonic::{
     Request, Status,
+    metadata::{Ascii, MetadataValue},
     transport::{Channel, Endpoint},
 };
 use trestle_proto::RawCodec;
@@ -62,7 +63,10 @@ where
 
 /// Connections to one server.
 #[derive(Clone)]
-pub(crate) struct Connections(Arc<[Channel]>);
+pub(crate) struct Connections {
+    channels: Arc<[Channel]>,
+    authorization: Option<MetadataValue<Ascii>>,
+}
 
 impl Connections {
     pub(crate) async fn open(endpoint: &str) -> Self {
@@ -75,13 +79,19 @@ impl Connections {
         for _ in 0..CONNECTIONS {
             channels.push(endpoint.connect().await.unwrap());
         }
-        Self(channels.into())
+        Self { channels: channels.into(), authorization: None }
+    }
+
+    /// The same connections, whose single calls carry credentials.
+    pub(crate) fn sending(&self, authorization: &str) -> Self {
+        let authorization = Some(authorization.parse().unwrap());
+        Self { channels: Arc::clone(&self.channels), authorization }
     }
 
     /// One of the connections, for a call with this number.
     pub(crate) fn pick(&self, number: u64) -> Channel {
-        let index = usize::try_from(number).unwrap_or_default() % self.0.len();
-        self.0.get(index).unwrap().clone()
+        let index = usize::try_from(number).unwrap_or_default() % self.channels.len();
+        self.channels.get(index).unwrap().clone()
     }
 
     /// One call with encoded messages, so that every path costs the load generator the same.
@@ -95,6 +105,10 @@ impl Connections {
             tonic::client::Grpc::new(self.pick(number)).max_decoding_message_size(16 << 20);
         grpc.ready().await.unwrap();
         let path = http::uri::PathAndQuery::from_static(path);
-        Ok(grpc.unary(Request::new(message), path, RawCodec).await?.into_inner())
+        let mut request = Request::new(message);
+        if let Some(value) = &self.authorization {
+            request.metadata_mut().insert("authorization", value.clone());
+        }
+        Ok(grpc.unary(request, path, RawCodec).await?.into_inner())
     }
 }

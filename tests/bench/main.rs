@@ -13,6 +13,7 @@
     reason = "a benchmark prints its numbers and stops when its plumbing breaks"
 )]
 
+mod credentials;
 mod drive;
 mod echo;
 mod memory;

@@ -17,7 +17,7 @@ use trestle_proto::table::v1::{
 };
 
 use crate::{
-    Plan,
+    Plan, credentials,
     drive::{Connections, Done, drive},
     echo, memory,
     raw::RawEngine,
@@ -34,7 +34,7 @@ const BATCH_CLIENTS: usize = 16;
 const STREAM_CLIENTS: usize = 4;
 /// Entities that reads choose from.
 pub(crate) const STORED: u64 = 20_000;
-const TABLE: &str = "bench";
+pub(crate) const TABLE: &str = "bench";
 pub(crate) const GET: &str = "/trestle.table.v1.TableService/GetEntity";
 const INSERT: &str = "/trestle.table.v1.TableService/InsertEntity";
 const UPSERT: &str = "/trestle.table.v1.TableService/UpsertEntity";
@@ -47,6 +47,7 @@ type Run = fn(Plan) -> Pin<Box<dyn Future<Output = ()>>>;
 pub(crate) fn all() -> Vec<(&'static str, Run)> {
     vec![
         ("point-get", |plan| Box::pin(point_get(plan))),
+        ("credentials", |plan| Box::pin(credentials::overhead(plan))),
         ("telemetry", |plan| Box::pin(telemetry::overhead(plan))),
         ("separate-gateway", |plan| Box::pin(separate_gateway(plan))),
         ("durable-insert", |plan| Box::pin(durable_insert(plan, |_| true, ""))),
