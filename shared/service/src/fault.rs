@@ -3,7 +3,7 @@
 use std::{borrow::Cow, time::Duration};
 
 use tonic::{Code, Status};
-use tonic_types::{ErrorDetails, FieldViolation, StatusExt as _};
+use tonic_types::{ErrorDetails, FieldViolation, QuotaViolation, StatusExt as _};
 pub use trestle_proto::errors::v1::ErrorReason as Reason;
 
 /// `ErrorInfo.domain` of every failure.
@@ -28,6 +28,17 @@ pub struct Fault {
     pub index: Option<usize>,
     /// How long to wait before a retry.
     pub retry_after: Option<Duration>,
+    /// The limit that the call is over.
+    pub quota: Option<OverQuota>,
+}
+
+/// A limit that a call is over.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OverQuota {
+    /// What has the limit, in words of the caller's own account.
+    pub subject: String,
+    /// The limit.
+    pub description: String,
 }
 
 /// A rule that a field of a request breaks.
@@ -60,6 +71,7 @@ impl Fault {
             resource: None,
             index: None,
             retry_after: None,
+            quota: None,
         }
     }
 
@@ -95,6 +107,13 @@ impl Fault {
     #[must_use]
     pub fn retry_after(self, delay: Duration) -> Self {
         Self { retry_after: Some(delay), ..self }
+    }
+
+    /// The failure of a call that is over a limit.
+    pub fn over_quota(quota: OverQuota, retry_after: Duration) -> Self {
+        let message = format!("over a limit: {}: {}", quota.subject, quota.description);
+        let fault = Self::new(Reason::ServerBusy, message).retry_after(retry_after);
+        Self { quota: Some(quota), ..fault }
     }
 }
 
@@ -254,6 +273,9 @@ impl From<Fault> for Status {
         if let Some(resource) = fault.resource {
             details.set_resource_info(resource.kind, resource.name, "", "");
         }
+        if let Some(quota) = fault.quota {
+            details.set_quota_failure([QuotaViolation::new(quota.subject, quota.description)]);
+        }
         if let Some(delay) = fault.retry_after {
             details.set_retry_info(Some(delay));
         }
@@ -295,6 +317,24 @@ mod tests {
         let fields = &details.bad_request().expect("bad request").field_violations;
         assert_eq!(fields.len(), VIOLATIONS_MAX);
         assert_eq!(fields.first().map(|v| v.field.as_str()), Some("field[0]"));
+    }
+
+    #[test]
+    fn a_call_over_a_limit_says_which_and_how_long_to_wait() {
+        let subject = "account `a`".to_owned();
+        let quota = OverQuota { subject, description: "5 entities a second".to_owned() };
+
+        let status = Status::from(Fault::over_quota(quota, Duration::from_millis(20)));
+
+        assert_eq!(status.code(), Code::ResourceExhausted);
+        let details = status.get_error_details();
+        assert_eq!(details.error_info().expect("error info").reason, "SERVER_BUSY");
+        let retry = details.retry_info().and_then(|info| info.retry_delay);
+        assert_eq!(retry, Some(Duration::from_millis(20)));
+        let violations = &details.quota_failure().expect("quota failure").violations;
+        assert_eq!(violations.len(), 1);
+        assert_eq!(violations[0].subject, "account `a`");
+        assert_eq!(violations[0].description, "5 entities a second");
     }
 
     #[test]

@@ -15,6 +15,7 @@ pub mod name;
 pub mod page;
 pub mod peer;
 pub mod propagation;
+pub mod quota;
 pub mod sas;
 pub mod semconv;
 pub mod shared_key;

@@ -4,6 +4,7 @@
 mod accounts;
 mod gateway;
 mod limits;
+mod quotas;
 mod server;
 mod storage;
 mod tls;
@@ -18,6 +19,7 @@ pub use self::{
     accounts::{AccountSettings, AccountsSettings, Secret},
     gateway::{DevelopmentAccount, GatewaySettings, RoleTlsSettings},
     limits::LimitSettings,
+    quotas::{QuotaNumbers, QuotaSettings},
     server::ServerSettings,
     storage::{Durability, StorageSettings},
     tls::{AskClients, TlsSettings},
@@ -47,6 +49,8 @@ pub struct Settings {
     pub gateway: GatewaySettings,
     /// The bounds of load.
     pub limits: LimitSettings,
+    /// How much work an account and a partition may ask for.
+    pub quotas: QuotaSettings,
     /// Logs, traces and metrics.
     pub telemetry: TelemetrySettings,
 }
@@ -76,6 +80,7 @@ impl Settings {
             self.gateway.problems(&self.server.roles),
             self.accounts.problems(&self.server, self.gateway.development_account),
             self.limits.problems(),
+            self.quotas.problems(),
             self.telemetry.problems(),
         ];
         let problems = sections.concat();

@@ -1,0 +1,288 @@
+//! The keys that are used most, in a fixed amount of memory: Space-Saving, over a window that
+//! moves.
+
+use std::{cmp::Reverse, sync::Mutex, time::Duration};
+
+use super::{lock, nanos};
+
+/// Keys that share a lock. A key belongs to one such set.
+const SET_SLOTS: usize = 8;
+/// Sets; a power of two.
+const SETS: usize = 128;
+
+/// Most keys that are watched, in 120 KiB and their names. A key with more than an eighth of the use
+/// of its set is always among them.
+pub const KEYS_MAX: usize = SETS * SET_SLOTS;
+
+/// The time that use is counted over.
+pub const WINDOW: Duration = Duration::from_secs(10);
+
+/// Tokens after which a key gets its name: most keys are cold, and cost no memory of their own.
+const NAMED_FROM: u64 = 4;
+
+/// The keys that are used most, each with a name `N`. Keys are hashes, well spread over 64 bits.
+pub struct Hot<N> {
+    sets: Box<[Mutex<[Slot<N>; SET_SLOTS]>]>,
+}
+
+/// A use of a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Use {
+    /// This many tokens were taken.
+    Taken(u64),
+    /// Some were refused.
+    Refused,
+}
+
+/// A key that is used much.
+#[derive(Debug, Clone, PartialEq)]
+pub struct HotKey<N> {
+    /// What it stands for.
+    pub name: N,
+    /// Tokens a second, over the window. Never too much; a key that became hot a moment ago may
+    /// have too little.
+    pub per_second: f64,
+    /// How often it was refused in the window.
+    pub refused: u64,
+}
+
+#[derive(Debug)]
+struct Slot<N> {
+    key: u64,
+    /// The number of the window that the counts are of.
+    window: u64,
+    /// What was taken, and what was taken under the keys that this one took the place of: so that
+    /// a key has to be used as much as they were to stay.
+    rank: Count,
+    /// What was taken since the key is watched.
+    taken: Count,
+    refused: Count,
+    name: Option<N>,
+}
+
+/// Counts of the present window and of the one before.
+#[derive(Debug, Clone, Copy, Default)]
+struct Count {
+    now: u64,
+    before: u64,
+}
+
+/// A point in time as windows see it.
+#[derive(Debug, Clone, Copy)]
+struct Moment {
+    /// The number of the present window.
+    window: u64,
+    /// Nanoseconds of the window that are still to come.
+    left: u64,
+}
+
+impl Moment {
+    fn new(now: Duration) -> Self {
+        let (now, window) = (nanos(now), nanos(WINDOW));
+        Self { window: now / window, left: window - now % window }
+    }
+}
+
+impl Count {
+    fn add(&mut self, count: u64) {
+        self.now = self.now.saturating_add(count);
+    }
+
+    /// What was counted in the last [`WINDOW`], as if the uses of the window before were spread
+    /// evenly.
+    fn recent(self, moment: Moment) -> u64 {
+        let before = u128::from(self.before) * u128::from(moment.left) / WINDOW.as_nanos();
+        self.now.saturating_add(u64::try_from(before).unwrap_or(u64::MAX))
+    }
+
+    fn roll(&mut self, windows: u64) {
+        let before = if windows == 1 { self.now } else { 0 };
+        *self = Self { now: 0, before };
+    }
+}
+
+impl<N> Slot<N> {
+    fn new() -> Self {
+        let none = Count::default();
+        Self { key: 0, window: 0, rank: none, taken: none, refused: none, name: None }
+    }
+
+    /// Brings the counts to the present window.
+    fn roll(&mut self, moment: Moment) {
+        let windows = moment.window.saturating_sub(self.window);
+        if windows > 0 {
+            self.window = moment.window;
+            for count in [&mut self.rank, &mut self.taken, &mut self.refused] {
+                count.roll(windows);
+            }
+        }
+    }
+}
+
+impl<N> Default for Hot<N> {
+    fn default() -> Self {
+        let set = || Mutex::new(std::array::from_fn(|_| Slot::new()));
+        Self { sets: (0..SETS).map(|_| set()).collect() }
+    }
+}
+
+impl<N: Clone> Hot<N> {
+    /// Notes a use of a key. `name` is asked only for keys that are used more than once in a while.
+    pub fn note(&self, key: u64, usage: Use, now: Duration, name: impl FnOnce() -> N) {
+        // The remainder is below the number of sets, which is not zero.
+        let index = usize::try_from(key % SETS as u64).unwrap_or_default();
+        let Some(set) = self.sets.get(index) else { return };
+        let moment = Moment::new(now);
+        let mut set = lock(set);
+        set.iter_mut().for_each(|slot| slot.roll(moment));
+        let least = |slot: &&mut Slot<N>| (slot.key != key, slot.rank.recent(moment));
+        let Some(slot) = set.iter_mut().min_by_key(least) else { return };
+        if slot.key != key {
+            *slot = Slot { key, window: moment.window, rank: slot.rank, ..Slot::new() };
+        }
+        match usage {
+            Use::Taken(tokens) => {
+                slot.rank.add(tokens);
+                slot.taken.add(tokens);
+            }
+            Use::Refused => {
+                slot.rank.add(1);
+                slot.refused.add(1);
+            }
+        }
+        let uses = slot.taken.now.saturating_add(slot.refused.now);
+        if slot.name.is_none() && uses >= NAMED_FROM {
+            slot.name = Some(name());
+        }
+    }
+
+    /// The keys that were used most in the last [`WINDOW`], at most `count`, of those that are
+    /// `wanted`.
+    #[must_use]
+    pub fn hottest(
+        &self,
+        count: usize,
+        now: Duration,
+        wanted: impl Fn(&N) -> bool,
+    ) -> Vec<HotKey<N>> {
+        let moment = Moment::new(now);
+        let mut found = Vec::new();
+        for set in &self.sets {
+            let mut set = lock(set);
+            for slot in set.iter_mut() {
+                slot.roll(moment);
+                let (taken, refused) = (slot.taken.recent(moment), slot.refused.recent(moment));
+                let Some(name) = slot.name.as_ref().filter(|name| wanted(name)) else { continue };
+                if taken + refused > 0 {
+                    found.push((taken, refused, name.clone()));
+                }
+            }
+        }
+        found.sort_by_key(|(taken, refused, _)| Reverse((*taken, *refused)));
+        found.truncate(count);
+        let key = |(taken, refused, name)| HotKey { name, per_second: per_second(taken), refused };
+        found.into_iter().map(key).collect()
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "for people to read")]
+fn per_second(tokens: u64) -> f64 {
+    tokens as f64 / WINDOW.as_secs_f64()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::hash::{BuildHasher as _, RandomState};
+
+    use super::*;
+
+    fn second(seconds: u64) -> Duration {
+        Duration::from_secs(seconds)
+    }
+
+    fn note(hot: &Hot<String>, hasher: &RandomState, name: &str, tokens: u64, now: Duration) {
+        hot.note(hasher.hash_one(name), Use::Taken(tokens), now, || name.to_owned());
+    }
+
+    fn names(keys: &[HotKey<String>]) -> Vec<&str> {
+        keys.iter().map(|key| key.name.as_str()).collect()
+    }
+
+    #[test]
+    fn the_hottest_stand_out_of_a_crowd_that_does_not_fit() {
+        let (hot, hasher) = (Hot::default(), RandomState::new());
+        for round in 0..10_000_u32 {
+            let now = Duration::from_micros(500) * round;
+            note(&hot, &hasher, "hottest", 3, now);
+            note(&hot, &hasher, "hot", 1, now);
+            for cold in 0..20 {
+                note(&hot, &hasher, &format!("cold {round} {cold}"), 1, now);
+            }
+        }
+
+        let found = hot.hottest(2, second(5), |_| true);
+
+        assert_eq!(names(&found), ["hottest", "hot"]);
+        let rates: Vec<f64> = found.iter().map(|key| key.per_second).collect();
+        assert_eq!(rates, [3_000.0, 1_000.0], "30,000 and 10,000 within ten seconds");
+    }
+
+    #[test]
+    fn what_was_hot_fades_within_two_windows() {
+        let (hot, hasher) = (Hot::default(), RandomState::new());
+        note(&hot, &hasher, "old", 1000, second(9));
+
+        let rate = |now| hot.hottest(1, now, |_| true).first().map(|key| key.per_second);
+
+        assert_eq!(rate(second(9)), Some(100.0));
+        assert_eq!(rate(second(15)), Some(50.0));
+        assert_eq!(rate(second(20)), None);
+        note(&hot, &hasher, "new", 10, second(21));
+        assert_eq!(names(&hot.hottest(5, second(21), |_| true)), ["new"]);
+    }
+
+    #[test]
+    fn refusals_are_counted_apart_and_only_wanted_names_are_told() {
+        let (hot, hasher) = (Hot::default(), RandomState::new());
+        note(&hot, &hasher, "mine", 10, second(1));
+        note(&hot, &hasher, "theirs", 20, second(1));
+        for _ in 0..7 {
+            let key = hasher.hash_one("mine");
+            hot.note(key, Use::Refused, second(1), || "mine".to_owned());
+        }
+
+        let found = hot.hottest(10, second(1), |name| name == "mine");
+
+        let mine = HotKey { name: "mine".to_owned(), per_second: 1.0, refused: 7 };
+        assert_eq!(found, [mine]);
+    }
+
+    #[test]
+    fn a_million_cold_keys_get_no_names() {
+        let (hot, hasher) = (Hot::default(), RandomState::new());
+        for key in 0..1_000_000_u32 {
+            let named = || panic!("a cold key was named");
+            hot.note(hasher.hash_one(key), Use::Taken(1), second(1), named);
+        }
+
+        assert_eq!(hot.hottest(10, second(1), |_: &String| true), []);
+        let slots = SETS * size_of::<Mutex<[Slot<String>; SET_SLOTS]>>();
+        assert!(slots <= 128 * 1024, "{slots} bytes");
+    }
+
+    #[test]
+    fn a_count_is_never_more_than_what_was_taken() {
+        // Nine keys of one set, which holds eight: each takes the place of another in turn.
+        let hot = Hot::default();
+        for round in 0..100_u64 {
+            for key in 1..=9_u64 {
+                let name = || key.to_string();
+                hot.note(key * SETS as u64, Use::Taken(8), second(round % 10), name);
+            }
+        }
+
+        for key in hot.hottest(9, second(9), |_| true) {
+            assert!(key.per_second <= 80.0, "{key:?}");
+        }
+    }
+}

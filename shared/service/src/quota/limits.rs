@@ -1,0 +1,44 @@
+//! Which limits an account has.
+
+use std::collections::HashMap;
+
+use super::bucket::Rate;
+use crate::name::AccountName;
+
+/// The limits of one account.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Quota {
+    /// Of all its work together; none: no limit.
+    pub account: Option<Rate>,
+    /// Of the work on each partition of a table; none: no limit.
+    pub partition: Option<Rate>,
+}
+
+impl Quota {
+    /// Whether there is no limit.
+    #[must_use]
+    pub fn is_unlimited(self) -> bool {
+        self.account.is_none() && self.partition.is_none()
+    }
+}
+
+/// The limits of every account.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Quotas {
+    /// Of every account without limits of its own.
+    pub default: Quota,
+    /// Of those that have some.
+    pub accounts: HashMap<AccountName, Quota>,
+}
+
+impl Quotas {
+    /// The limits of an account.
+    #[must_use]
+    pub fn of(&self, account: &AccountName) -> Quota {
+        // Most installations have no exceptions: no hash then.
+        if self.accounts.is_empty() {
+            return self.default;
+        }
+        self.accounts.get(account).copied().unwrap_or(self.default)
+    }
+}
