@@ -91,7 +91,9 @@ pub async fn compose(settings: &Settings, deps: Deps) -> Result<Node, Failure> {
         let engine = deps.engine.ok_or_else(|| missing("storage: the role table needs a store"))?;
         tasks.push(watch_storage(&engine, &health));
         let clock = Arc::clone(&deps.clock);
-        let table = TableRole::new(trestle_table::Deps { engine, clock });
+        let quotas = settings.quotas.quotas();
+        let meter = deps.meter.clone();
+        let table = TableRole::new(trestle_table::Deps { engine, clock, quotas, meter });
         tasks.push(sweep(&table));
         Upstream::local(MessageSizeLayer::new(MESSAGE_BYTES_MAX).layer(table.server()))
     } else {

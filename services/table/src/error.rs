@@ -8,7 +8,7 @@ use trestle_service::{
     name::TableName,
 };
 
-use crate::{entity::EntityKey, stored::Corrupt};
+use crate::{entity::EntityKey, stored::Corrupt, throttle::OverQuota};
 
 /// How long a client should wait before it repeats a call that the store could not take.
 const STORAGE_RETRY_AFTER: Duration = Duration::from_secs(1);
@@ -37,6 +37,9 @@ pub enum TableError {
     /// The stored entity has another version than the request demands.
     #[error("the update condition specified in the request was not satisfied: {}", describe(.0))]
     ConditionNotMet(EntityKey),
+    /// A limit of the account or of a partition would be passed. Nothing was done.
+    #[error("over a limit: {}", .0.subject)]
+    OverQuota(OverQuota),
     /// A stored record cannot be read.
     #[error("stored record unreadable: {0}")]
     Corrupt(Arc<str>),
@@ -61,6 +64,12 @@ impl TableError {
     /// An unreadable record; `what` says which kind.
     pub(crate) fn corrupt(what: &str) -> Self {
         Self::Corrupt(what.into())
+    }
+}
+
+impl From<OverQuota> for TableError {
+    fn from(over: OverQuota) -> Self {
+        Self::OverQuota(over)
     }
 }
 
@@ -91,6 +100,7 @@ impl From<TableError> for Fault {
             TableError::EntityExists(key) => entity(Reason::EntityAlreadyExists, key),
             TableError::EntityNotFound(key) => entity(Reason::ResourceNotFound, key),
             TableError::ConditionNotMet(key) => entity(Reason::UpdateConditionNotSatisfied, key),
+            TableError::OverQuota(over) => over.clone().into(),
             TableError::Corrupt(_) => Self::new(Reason::CorruptRecord, message),
             TableError::Read(failure) => read_fault(failure, message),
             TableError::Commit(failure) => commit_fault(failure, message),

@@ -30,6 +30,9 @@ const DEAD_TABLE: u8 = 0x13;
 const NEXT_TABLE_ID: u8 = 0x14;
 const ENTITY: u8 = 0x20;
 
+/// Bytes before the PartitionKey of an entity: the kind and the table.
+const ENTITY_HEAD: usize = 9;
+
 /// Version byte of every value in this file.
 const VERSION: u8 = 1;
 
@@ -125,6 +128,20 @@ pub fn partition_start(id: TableId, partition_key: &str) -> Bytes {
 /// First possible key after a partition.
 pub fn partition_end(id: TableId, partition_key: &str) -> Bytes {
     after_prefix(&partition_prefix(id, partition_key)).into()
+}
+
+/// The part of the key of an entity that it shares with its partition and with nothing else; none
+/// where the key names no whole partition.
+pub fn partition_of(key: &[u8]) -> Option<&[u8]> {
+    let (head, text) = key.split_at_checked(ENTITY_HEAD)?;
+    // A zero in the text is followed by another byte than the one that ends it.
+    let end = text.windows(2).position(|pair| pair == [0, 1])?;
+    key.get(..head.len() + end + 2)
+}
+
+/// The PartitionKey of what [`partition_of`] returned.
+pub fn partition_key(partition: &[u8]) -> Option<String> {
+    order::take_text(&mut partition.get(ENTITY_HEAD..)?)
 }
 
 /// The id of the deleted table that a key of [`dead_tables`] names.
@@ -294,6 +311,20 @@ mod tests {
 
             prop_assert!(inside(&row(id, &pk, &rk)));
             prop_assert_eq!(inside(&row(id, &other, &rk)), other == pk);
+        }
+
+        #[test]
+        fn the_partition_of_a_key_is_what_its_rows_share(
+            pk in "[\\x00-\\x02a\u{ff}\u{e000}]{0,5}", rk in "[\\x00-\\x02a\u{ff}]{0,5}",
+        ) {
+            let key = row(TableId(7), &pk, &rk);
+            let partition = partition_of(&key).expect("an entity is in a partition");
+
+            prop_assert_eq!(partition, &*partition_start(TableId(7), &pk));
+            prop_assert_eq!(partition_key(partition), Some(pk.clone()));
+            for whole in [entities(TableId(7)).start, partition_end(TableId(7), &pk)] {
+                prop_assert_eq!(partition_of(&whole), None);
+            }
         }
 
         #[test]

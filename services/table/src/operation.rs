@@ -1,7 +1,7 @@
 //! What a write does to an entity: pure decisions from the stored entity and the request to the new entity.
 
 use bytes::Bytes;
-use trestle_service::{clock::Ticks, etag::Condition, fault::Violations};
+use trestle_service::{clock::Ticks, etag::Condition, fault::Violations, quota};
 
 use crate::{
     authorize::Action,
@@ -112,6 +112,11 @@ impl Operation {
             }
             Self::Delete { key, .. } => key.partition_key.len() + key.row_key.len(),
         }
+    }
+
+    /// What it counts for in the limits of an account, in tokens.
+    pub fn weight(&self) -> u64 {
+        quota::weight(self.bytes())
     }
 
     /// Decides from the stored entity, if there is one, and the time of this write.

@@ -9,7 +9,7 @@ use trestle_service::{
     clock::WriteClock,
     limits::{PAGE_SCANNED_MAX, PAGE_TIME_MAX},
     name::TableName,
-    page,
+    page, quota,
 };
 
 use crate::{
@@ -21,17 +21,22 @@ use crate::{
     stored::{self, Projection},
     tables,
     target::Target,
+    throttle::{Throttle, Toll},
 };
 
 /// Rows read at once while a filter looks for matches: enough to amortise the seek, little enough to notice that the
 /// page is full, out of time, or wanted by nobody any more.
 const FILTER_CHUNK: ScanLimit = ScanLimit { rows: 1000, bytes: 1024 * 1024 };
 
+/// The same where a limit may end the page at any row, and make the rest of what was read useless.
+const LIMITED_CHUNK_ROWS: usize = 100;
+
 /// Reads entities.
 #[derive(Clone)]
 pub(crate) struct Reader {
     engine: Arc<dyn Engine>,
     clock: Arc<WriteClock>,
+    throttle: Arc<Throttle>,
 }
 
 /// What a query asks for.
@@ -110,16 +115,20 @@ pub(crate) struct Page {
 }
 
 impl Reader {
-    /// Works on `engine`.
-    pub(crate) fn new(engine: Arc<dyn Engine>, clock: Arc<WriteClock>) -> Self {
-        Self { engine, clock }
+    /// Works on `engine`, within the limits of `throttle`.
+    pub(crate) fn new(
+        engine: Arc<dyn Engine>,
+        clock: Arc<WriteClock>,
+        throttle: Arc<Throttle>,
+    ) -> Self {
+        Self { engine, clock, throttle }
     }
 
     /// One encoded entity, and the bytes that were read for it.
     ///
     /// # Errors
-    /// A caller who may not, [`TableError::TableNotFound`], [`TableError::EntityNotFound`], or a
-    /// failed read.
+    /// A caller who may not or asks for too much, [`TableError::TableNotFound`],
+    /// [`TableError::EntityNotFound`], or a failed read.
     pub(crate) async fn get(
         &self,
         access: &Access,
@@ -130,9 +139,13 @@ impl Reader {
         let snapshot = self.engine.snapshot().await?;
         let target = Target::find(&*snapshot, access, table, &self.clock).await?;
         let id = target.one(Action::Read, &key)?;
-        let Some(value) = snapshot.get(&keys::entity(id, &key)).await? else {
+        let stored = keys::entity(id, &key);
+        let mut toll = Toll::of_writes(&self.throttle, target.place());
+        toll.pay(&stored, 1)?;
+        let Some(value) = snapshot.get(&stored).await? else {
             return Err(TableError::EntityNotFound(key));
         };
+        toll.owe(quota::weight(value.len()) - 1);
         let entity = project(stored::wire(&value)?, select)?;
         Ok((entity, Cost { scanned: 1, returned: 1, bytes: value.len() as u64 }))
     }
@@ -140,8 +153,8 @@ impl Reader {
     /// One page of a query, from `token` on if it is not empty.
     ///
     /// # Errors
-    /// A caller who may not, a token of another query, [`TableError::TableNotFound`], or a failed
-    /// read.
+    /// A caller who may not or asks for too much, a token of another query,
+    /// [`TableError::TableNotFound`], or a failed read.
     pub(crate) async fn page(
         &self,
         query: &Query,
@@ -166,7 +179,10 @@ impl Reader {
         // Only ever moves forward: whoever made the token, the span is that of this caller.
         span.start = span.start.max(start.map(Bytes::from).unwrap_or_default());
 
-        let mut filling = Filling { query, limit, page: Page::default(), bytes: 0 };
+        let wanted = if plan.residual.is_none() { limit.entities } else { PAGE_SCANNED_MAX };
+        let mut toll = Toll::of_scan(&self.throttle, target.place(), wanted);
+        toll.begin(&span.start)?;
+        let mut filling = Filling { query, limit, toll, page: Page::default(), bytes: 0 };
         let next = filling.fill(&*snapshot, span).await?;
         Ok(Page { next: next.map(|start| page::encode(identity, &start)), ..filling.page })
     }
@@ -176,6 +192,7 @@ impl Reader {
 struct Filling<'a> {
     query: &'a Query,
     limit: PageLimit,
+    toll: Toll<'a>,
     page: Page,
     /// Bytes of the entities in the page.
     bytes: usize,
@@ -210,28 +227,41 @@ impl Filling<'_> {
 
     /// How much to read next.
     fn chunk(&self) -> ScanLimit {
-        if self.query.plan.residual.is_some() {
-            return FILTER_CHUNK;
+        let mut chunk = FILTER_CHUNK;
+        if self.query.plan.residual.is_none() {
+            // Without a filter every row is returned: read as many as fit.
+            let rows = self.limit.entities.saturating_sub(self.page.entities.len()).max(1);
+            chunk = ScanLimit { rows, bytes: self.limit.bytes };
         }
-        // Without a filter every row is returned: read as many as fit.
-        let rows = self.limit.entities.saturating_sub(self.page.entities.len()).max(1);
-        ScanLimit { rows, bytes: self.limit.bytes }
+        if self.toll.is_limited() {
+            chunk.rows = chunk.rows.min(LIMITED_CHUNK_ROWS);
+        }
+        chunk
     }
 
-    /// Adds the entity if it matches; false when it does not fit any more.
+    /// Adds the entity if it matches; false when it does not fit any more, or the caller has asked
+    /// for too much.
+    ///
+    /// # Errors
+    /// An unreadable entity; or a caller who asks for too much, with nothing examined yet.
     fn add(&mut self, entry: &Entry) -> Result<bool, TableError> {
         let wire = stored::wire(&entry.value)?;
         let matches = match &self.query.plan.residual {
             None => true,
             Some(filter) => filter.matches(&wire)?,
         };
-        if matches {
-            let entity = project(wire, self.query.ask.select.as_ref())?;
-            let bytes = self.bytes + entity.len();
-            if bytes > self.limit.bytes && !self.page.entities.is_empty() {
-                return Ok(false);
-            }
-            self.bytes = bytes;
+        let select = self.query.ask.select.as_ref();
+        let entity = matches.then(|| project(wire, select)).transpose()?;
+        let bytes = self.bytes + entity.as_ref().map_or(0, Bytes::len);
+        if entity.is_some() && bytes > self.limit.bytes && !self.page.entities.is_empty() {
+            return Ok(false);
+        }
+        match self.toll.pay(&entry.key, quota::weight(entry.value.len())) {
+            Err(over) if self.page.cost.scanned == 0 => return Err(over.into()),
+            Err(_) => return Ok(false),
+            Ok(()) => self.bytes = bytes,
+        }
+        if let Some(entity) = entity {
             self.page.cost.returned += 1;
             self.page.entities.push(entity);
         }

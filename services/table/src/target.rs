@@ -2,7 +2,10 @@
 //! there what the call does, so no entity is reached without that question.
 
 use trestle_kv::Snapshot;
-use trestle_service::{clock::WriteClock, name::TableName};
+use trestle_service::{
+    clock::WriteClock,
+    name::{AccountName, TableName},
+};
 
 use crate::{
     authorize::{Access, Action, Bounds},
@@ -11,11 +14,13 @@ use crate::{
     keys::TableId,
     operation::Operation,
     settings, tables,
+    throttle::Place,
 };
 
 /// A table, and what a caller may do there.
 #[derive(Debug)]
 pub(crate) struct Target<'a> {
+    account: &'a AccountName,
     name: &'a TableName,
     /// None: there is no such table, which only a caller who is allowed learns.
     id: Option<TableId>,
@@ -39,7 +44,7 @@ impl<'a> Target<'a> {
             _ => Vec::new(),
         };
         let bounds = access.bounds(name, &policies, clock.now())?;
-        Ok(Self { name, id, bounds })
+        Ok(Self { account: access.account(), name, id, bounds })
     }
 
     /// The number of the table, for an action on one entity.
@@ -88,6 +93,11 @@ impl<'a> Target<'a> {
     /// The failure that says why not.
     pub(crate) fn covers(&self, operation: &Operation) -> Result<(), TableError> {
         Ok(self.bounds.allow(operation.action(), operation.key())?)
+    }
+
+    /// Whose work it is, and in which table.
+    pub(crate) fn place(&self) -> Place<'a> {
+        Place { account: self.account, table: self.name }
     }
 
     fn id(&self) -> Result<TableId, TableError> {

@@ -22,6 +22,7 @@ use crate::{
     keys::{self, TableId},
     operation::{Effect, Operation},
     target::Target,
+    throttle::{OverQuota, Throttle, Toll},
 };
 
 /// Most entities of an import that go into one commit, as in a batch: a merge may rewrite 1 MiB for each.
@@ -37,18 +38,33 @@ pub(crate) type Written = Option<Ticks>;
 pub(crate) struct Writer {
     engine: Arc<dyn Engine>,
     clock: Arc<WriteClock>,
+    throttle: Arc<Throttle>,
+}
+
+/// How far [`Writer::each`] came.
+#[derive(Debug)]
+pub(crate) struct Progress {
+    /// The outcomes of the first operations, in their order.
+    pub(crate) outcomes: Vec<Result<(), TableError>>,
+    /// The limit that those after them would have passed, and they themselves.
+    pub(crate) held: Option<(OverQuota, Vec<Operation>)>,
 }
 
 impl Writer {
-    /// Works on `engine`.
-    pub(crate) fn new(engine: Arc<dyn Engine>, clock: Arc<WriteClock>) -> Self {
-        Self { engine, clock }
+    /// Works on `engine`, within the limits of `throttle`.
+    pub(crate) fn new(
+        engine: Arc<dyn Engine>,
+        clock: Arc<WriteClock>,
+        throttle: Arc<Throttle>,
+    ) -> Self {
+        Self { engine, clock, throttle }
     }
 
     /// Writes one entity.
     ///
     /// # Errors
-    /// A caller who may not, what the operation fails with, or a failed commit.
+    /// A caller who may not or asks for too much, what the operation fails with, or a failed
+    /// commit.
     pub(crate) async fn one(
         &self,
         target: &Target<'_>,
@@ -56,6 +72,7 @@ impl Writer {
     ) -> Result<Written, TableError> {
         let table = target.one(operation.action(), operation.key())?;
         let key = keys::entity(table, operation.key());
+        Toll::of_writes(&self.throttle, target.place()).pay(&key, operation.weight())?;
         let clock = Arc::clone(&self.clock);
         transact(&*self.engine, vec![key.clone()], move |current| {
             let stored = current.first().and_then(Option::as_ref);
@@ -69,8 +86,8 @@ impl Writer {
     /// Writes every entity of a batch, or none.
     ///
     /// # Errors
-    /// The first operation that the caller may not do or that fails, and its position; or a failed
-    /// commit.
+    /// The first operation that the caller may not do or that fails, and its position; a caller who
+    /// asks for too much; or a failed commit.
     pub(crate) async fn batch(
         &self,
         target: &Target<'_>,
@@ -79,6 +96,10 @@ impl Writer {
         let table = target.all(&operations)?;
         check_batch(&operations)?;
         let reads = keys_of(table, &operations);
+        if let Some(key) = reads.first() {
+            let weight = operations.iter().map(Operation::weight).sum();
+            Toll::of_writes(&self.throttle, target.place()).pay(key, weight)?;
+        }
         let clock = Arc::clone(&self.clock);
         let keys = reads.clone();
         let outcome = transact(&*self.engine, reads, move |current| {
@@ -88,29 +109,52 @@ impl Writer {
         Ok(outcome.map_err(TableError::from)??)
     }
 
-    /// Writes each entity on its own; the outcomes are in their order.
+    /// Writes each entity on its own, as far as the limits of the account and its partitions allow.
     ///
     /// A failed commit is never the failure of the whole: see [`Writer::in_commits`].
     ///
     /// # Errors
-    /// [`TableError::TableNotFound`].
+    /// A caller who may not write at all, or [`TableError::TableNotFound`].
     pub(crate) async fn each(
         &self,
         target: &Target<'_>,
         action: Action,
         operations: Vec<Operation>,
-    ) -> Result<Vec<Result<(), TableError>>, TableError> {
+    ) -> Result<Progress, TableError> {
         let table = target.any(action)?;
-        let mut outcomes: Vec<_> =
-            operations.iter().map(|operation| target.covers(operation)).collect();
-        let allowed = operations.into_iter().zip(&outcomes).filter(|(_, outcome)| outcome.is_ok());
-        let allowed = allowed.map(|(operation, _)| operation).collect();
+        let (allowed, mut progress) = self.admit(target, table, operations);
         let written = self.in_commits(table, allowed).await;
-        let places = outcomes.iter_mut().filter(|outcome| outcome.is_ok());
+        let places = progress.outcomes.iter_mut().filter(|outcome| outcome.is_ok());
         for (place, outcome) in places.zip(written) {
             *place = outcome;
         }
-        Ok(outcomes)
+        Ok(progress)
+    }
+
+    /// The operations to carry out now, and what became of the others.
+    fn admit(
+        &self,
+        target: &Target<'_>,
+        table: TableId,
+        operations: Vec<Operation>,
+    ) -> (Vec<Operation>, Progress) {
+        let mut toll = Toll::of_writes(&self.throttle, target.place());
+        let mut allowed = Vec::with_capacity(operations.len());
+        let mut outcomes = Vec::with_capacity(operations.len());
+        let mut operations = operations.into_iter();
+        while let Some(operation) = operations.next() {
+            let outcome = target.covers(&operation);
+            if outcome.is_ok() {
+                let key = keys::entity(table, operation.key());
+                if let Err(over) = toll.pay(&key, operation.weight()) {
+                    let rest = std::iter::once(operation).chain(operations).collect();
+                    return (allowed, Progress { outcomes, held: Some((over, rest)) });
+                }
+                allowed.push(operation);
+            }
+            outcomes.push(outcome);
+        }
+        (allowed, Progress { outcomes, held: None })
     }
 
     /// Several commits may be needed. When one fails, its entities fail as it did, and those after it are not
@@ -344,7 +388,7 @@ mod tests {
         let error = CommitError::Unknown { reason };
         let engine = Failing { inner: MemoryEngine::new(), left: AtomicUsize::new(1), error };
         let clock = Arc::new(WriteClock::new(Arc::new(SystemClock)));
-        let writer = Writer::new(Arc::new(engine), clock);
+        let writer = Writer::new(Arc::new(engine), clock, Arc::new(Throttle::open()));
 
         let outcomes = writer.in_commits(TableId(1), inserts(IMPORT_COMMIT_ENTITIES_MAX * 3)).await;
 

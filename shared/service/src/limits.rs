@@ -28,6 +28,8 @@ pub const BATCH_BYTES_MAX: usize = 4 * 1024 * 1024;
 pub const IMPORT_CHUNK_ENTITIES_MAX: usize = 1000;
 /// How long a client of a stream may neither send nor read before it is let go.
 pub const STREAM_IDLE_MAX: Duration = Duration::from_secs(120);
+/// Longest wait of a stream or an import for room in a quota before it fails.
+pub const QUOTA_WAIT_MAX: Duration = Duration::from_secs(30);
 /// Most entities or tables in a page. Azure.
 pub const PAGE_ENTITIES_MAX: usize = 1000;
 /// Largest page, in bytes of encoded entities: under the 4 MiB that gRPC clients accept by default.

@@ -1,22 +1,32 @@
 //! The stream of an import: a chunk in, its outcomes out, one chunk at a time, so that memory stays bounded and a
 //! slow reader slows the sender down.
 
+use std::time::Duration;
+
 use tonic::{Status, Streaming};
 use trestle_proto::table::v1::{self as proto, import_entities_request::Message};
 use trestle_service::{
     facts::Facts,
     fault::{Fault, Reason, Violations},
-    limits::{BATCH_BYTES_MAX, IMPORT_CHUNK_ENTITIES_MAX, STREAM_IDLE_MAX},
+    limits::{BATCH_BYTES_MAX, IMPORT_CHUNK_ENTITIES_MAX, QUOTA_WAIT_MAX, STREAM_IDLE_MAX},
     name::TableName,
 };
 
-use super::{Responses, outbox, parse};
+use super::{
+    Responses,
+    outbox::{self, Outbox},
+    parse,
+};
 use crate::{
     authorize::{Access, Action},
+    error::TableError,
     operation::{Mode, Operation, Prepared},
     tables::Tables,
-    write::Writer,
+    write::{Progress, Writer},
 };
+
+/// Shortest wait for room in a quota: worth a commit.
+const PAUSE_MIN: Duration = Duration::from_millis(100);
 
 /// What the first message asks for.
 struct Spec {
@@ -61,7 +71,8 @@ impl Import {
             let target = self.tables.target(&self.access, &spec.table).await;
             target.and_then(|target| target.permit(spec.action())).map_err(Fault::from)?;
             while let Some(message) = next_message(&mut messages).await? {
-                outbox.send(self.chunk(&spec, message).await?).await?;
+                let answer = self.chunk(&spec, message, &outbox).await?;
+                outbox.send(answer).await?;
             }
             Ok(())
         })
@@ -71,18 +82,17 @@ impl Import {
         &mut self,
         spec: &Spec,
         message: proto::ImportEntitiesRequest,
-    ) -> Result<proto::ImportEntitiesResponse, Fault> {
+        outbox: &Outbox<proto::ImportEntitiesResponse>,
+    ) -> Result<proto::ImportEntitiesResponse, Status> {
         let Some(Message::Chunk(chunk)) = message.message else {
-            return Err(misplaced("chunk", "required in every message after the first"));
+            return Err(misplaced("chunk", "required in every message after the first").into());
         };
         let first_index = self.next_index;
         self.next_index += chunk.entities.len() as u64;
         self.facts.note(|work| work.written = self.next_index);
         let (operations, mut results) = parse_chunk(spec, chunk, first_index)?;
-        // Looked up for each chunk: a table deleted or a policy revoked meanwhile ends the import.
-        let target = self.tables.target(&self.access, &spec.table).await?;
         let (places, operations): (Vec<_>, Vec<_>) = operations.into_iter().unzip();
-        let outcomes = self.writer.each(&target, spec.action(), operations).await?;
+        let outcomes = self.write(spec, operations, outbox).await?;
         for (place, outcome) in places.into_iter().zip(outcomes) {
             let error = outcome.err().map(Fault::from);
             if let (Some(fault), Some(result)) = (error, results.get_mut(place)) {
@@ -91,6 +101,44 @@ impl Import {
             }
         }
         Ok(proto::ImportEntitiesResponse { results })
+    }
+
+    /// Writes a chunk, at the pace that the limits of the account and its partitions allow: a
+    /// loader is slowed down rather than failed.
+    async fn write(
+        &self,
+        spec: &Spec,
+        mut operations: Vec<Operation>,
+        outbox: &Outbox<proto::ImportEntitiesResponse>,
+    ) -> Result<Vec<Result<(), TableError>>, Status> {
+        let mut outcomes = Vec::with_capacity(operations.len());
+        loop {
+            let count = operations.len();
+            let progress = match self.each(spec, operations).await {
+                Ok(progress) => progress,
+                Err(error) if outcomes.is_empty() => return Err(Fault::from(error).into()),
+                // Some of the chunk is written, so what failed is the rest of it.
+                Err(error) => {
+                    outcomes.extend((0..count).map(|_| Err(error.clone())));
+                    return Ok(outcomes);
+                }
+            };
+            outcomes.extend(progress.outcomes);
+            let Some((over, rest)) = progress.held else { return Ok(outcomes) };
+            if over.wait > QUOTA_WAIT_MAX {
+                outcomes.extend(rest.iter().map(|_| Err(over.clone().into())));
+                return Ok(outcomes);
+            }
+            outbox.pause(over.wait.max(PAUSE_MIN)).await?;
+            operations = rest;
+        }
+    }
+
+    /// Writes what may be written now.
+    async fn each(&self, spec: &Spec, operations: Vec<Operation>) -> Result<Progress, TableError> {
+        // Looked up each time: a table deleted or a policy revoked meanwhile ends the import.
+        let target = self.tables.target(&self.access, &spec.table).await?;
+        self.writer.each(&target, spec.action(), operations).await
     }
 }
 

@@ -31,8 +31,12 @@ use crate::{
     settings::Settings,
     sweep::Sweeper,
     tables::{ListTables, Tables},
+    throttle::Throttle,
     write::{Writer, Written},
 };
+
+/// Most partitions in the answer of GetServiceStats.
+const HOTTEST_MAX: usize = 10;
 
 /// A stream of responses.
 type Responses<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
@@ -46,21 +50,27 @@ pub struct Api {
     reader: Reader,
     settings: Settings,
     sweeper: Sweeper,
+    throttle: Arc<Throttle>,
     started_at: Ticks,
 }
 
 impl Api {
     /// Serves what `engine` holds.
-    pub(crate) fn new(engine: Arc<dyn Engine>, clock: Arc<dyn Clock>) -> Self {
+    pub(crate) fn new(
+        engine: Arc<dyn Engine>,
+        clock: Arc<dyn Clock>,
+        throttle: Arc<Throttle>,
+    ) -> Self {
         let started_at = clock.now();
         let clock = Arc::new(WriteClock::new(clock));
         Self {
             tables: Tables::new(Arc::clone(&engine), Arc::clone(&clock)),
-            writer: Writer::new(Arc::clone(&engine), Arc::clone(&clock)),
-            reader: Reader::new(Arc::clone(&engine), Arc::clone(&clock)),
+            writer: Writer::new(Arc::clone(&engine), Arc::clone(&clock), Arc::clone(&throttle)),
+            reader: Reader::new(Arc::clone(&engine), Arc::clone(&clock), Arc::clone(&throttle)),
             settings: Settings::new(Arc::clone(&engine)),
             sweeper: Sweeper::new(Arc::clone(&engine), clock),
             engine,
+            throttle,
             started_at,
         }
     }
@@ -68,6 +78,11 @@ impl Api {
     /// The background work on deleted tables.
     pub(crate) fn sweeper(&self) -> &Sweeper {
         &self.sweeper
+    }
+
+    /// What was used of the limits.
+    pub(crate) fn throttle(&self) -> &Throttle {
+        &self.throttle
     }
 
     async fn write(
@@ -310,9 +325,12 @@ impl TableService for Api {
         &self,
         request: Request<proto::GetServiceStatsRequest>,
     ) -> Result<Response<proto::GetServiceStatsResponse>, Status> {
-        open(request, Need::ReadStats)?;
+        let (account, _) = open(request, Need::ReadStats)?;
         let pending =
             self.sweeper.pending().await.map_err(|error: TableError| Fault::from(error))?;
-        Ok(Response::new(render::stats(&self.engine.status(), self.started_at, pending)))
+        let mut stats = render::stats(&self.engine.status(), self.started_at, pending);
+        let hottest = self.throttle.hottest(Some(&account), HOTTEST_MAX);
+        stats.hottest_partitions = hottest.into_iter().map(render::hot_partition).collect();
+        Ok(Response::new(stats))
     }
 }

@@ -33,6 +33,17 @@ impl<T> Outbox<T> {
         let sent = self.sender.send_timeout(message, self.idle_max).await;
         sent.map_err(|_| idle("no answer was read", self.idle_max).into())
     }
+
+    /// Lets time pass.
+    ///
+    /// # Errors
+    /// When the client is gone; the task should end.
+    pub(super) async fn pause(&self, time: Duration) -> Result<(), Status> {
+        match tokio::time::timeout(time, self.sender.closed()).await {
+            Ok(()) => Err(Status::cancelled("the client is gone")),
+            Err(_elapsed) => Ok(()),
+        }
+    }
 }
 
 /// The failure of a client that neither sends nor reads.

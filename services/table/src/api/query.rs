@@ -1,14 +1,20 @@
 //! The read calls: get, query, stream, explain.
 
+use tonic::Status;
 use trestle_proto::table::v1 as proto;
 use trestle_service::{
     facts::Facts,
     fault::{Fault, Reason, Violations},
-    limits::{PAGE_BYTES_MAX, PAGE_ENTITIES_MAX},
+    limits::{PAGE_BYTES_MAX, PAGE_ENTITIES_MAX, QUOTA_WAIT_MAX},
     name::TableName,
 };
 
-use super::{Responses, facts::tell_cost, outbox, parse};
+use super::{
+    Responses,
+    facts::tell_cost,
+    outbox::{self, Outbox},
+    parse,
+};
 use crate::{
     authorize::Access,
     entity::EntityKey,
@@ -83,7 +89,7 @@ pub(super) async fn stream(
             if last {
                 return Ok(());
             }
-            message = streaming.next().await.map_err(Fault::from)?;
+            message = streaming.next_in_time(&outbox).await?;
         }
     }))
 }
@@ -99,6 +105,23 @@ struct Streaming {
 }
 
 impl Streaming {
+    /// The next message. A stream that was begun slows down at a limit rather than fail.
+    async fn next_in_time(
+        &mut self,
+        outbox: &Outbox<proto::StreamEntitiesResponse>,
+    ) -> Result<proto::StreamEntitiesResponse, Status> {
+        let mut left = QUOTA_WAIT_MAX;
+        loop {
+            match self.next().await {
+                Err(TableError::OverQuota(over)) if over.wait <= left => {
+                    left -= over.wait;
+                    outbox.pause(over.wait).await?;
+                }
+                other => return Ok(other.map_err(Fault::from)?),
+            }
+        }
+    }
+
     async fn next(&mut self) -> Result<proto::StreamEntitiesResponse, TableError> {
         let left = usize::try_from(self.left).unwrap_or(usize::MAX);
         let limit = PageLimit { entities: STREAM_MESSAGE.entities.min(left), ..STREAM_MESSAGE };

@@ -2,9 +2,9 @@
 
 use trestle_kv::{Durability, EngineStatus};
 use trestle_proto::table::v1 as proto;
-use trestle_service::{clock::Ticks, etag::format_etag};
+use trestle_service::{clock::Ticks, etag::format_etag, quota::HotKey};
 
-use crate::{keys::TableRecord, write::Written};
+use crate::{keys::TableRecord, throttle::HotPartition, write::Written};
 
 /// A time.
 pub(super) fn timestamp(ticks: Ticks) -> prost_types::Timestamp {
@@ -42,5 +42,17 @@ pub(super) fn stats(
         storage_bytes: engine.storage_bytes,
         free_bytes: engine.free_bytes,
         tables_being_reclaimed: tables_being_reclaimed as u64,
+        hottest_partitions: Vec::new(),
+    }
+}
+
+/// A partition that is used much.
+pub(super) fn hot_partition(hot: HotKey<HotPartition>) -> proto::HotPartition {
+    let HotKey { name, per_second, refused } = hot;
+    proto::HotPartition {
+        table: name.table,
+        partition_key: name.partition_key,
+        entities_per_second: per_second,
+        throttled: refused,
     }
 }

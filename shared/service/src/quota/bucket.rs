@@ -47,8 +47,8 @@ impl Rate {
 /// A bucket, which is full unless something was taken: one number, the time at which it is full
 /// again.
 ///
-/// What it admits in any interval is at most what flows in, and the burst, and where a single take
-/// was larger than the burst that take.
+/// What it admits in any interval is at most what flows in, and the burst, and what is still owed of
+/// the last take that was lent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Bucket {
     /// In nanoseconds.
@@ -58,21 +58,46 @@ pub struct Bucket {
 impl Bucket {
     /// Takes tokens.
     ///
-    /// More than a full bucket holds is lent as soon as there is one token: waiting for more would
-    /// be for ever when others take what flows in. Nothing else is admitted until it is paid back.
+    /// More than a full bucket holds is lent, as by [`Bucket::borrow`]: waiting for all of them
+    /// would be for ever.
     ///
     /// # Errors
     /// How long until the tokens are there, if nobody else takes any. Nothing was taken.
     pub fn take(&mut self, rate: Rate, tokens: u64, now: Duration) -> Result<(), Duration> {
-        let now = nanos(now);
         let needed = if tokens <= rate.burst { tokens } else { 1 };
-        let missing = self.full_at.saturating_sub(now);
-        let over =
-            missing.saturating_add(rate.time_of(needed)).saturating_sub(rate.time_of(rate.burst));
-        if over > 0 {
-            return Err(Duration::from_nanos(over));
+        self.take_with(needed, rate, tokens, now)
+    }
+
+    /// Takes tokens as soon as there is one. Nothing else is admitted until the others have flown
+    /// in as well.
+    ///
+    /// # Errors
+    /// How long until there is one, if nobody else takes any. Nothing was taken.
+    pub fn borrow(&mut self, rate: Rate, tokens: u64, now: Duration) -> Result<(), Duration> {
+        self.take_with(1, rate, tokens, now)
+    }
+
+    /// How long until that many tokens are there, at most a full bucket, if nobody takes any.
+    #[must_use]
+    pub fn wait(self, rate: Rate, tokens: u64, now: Duration) -> Duration {
+        let missing = self.full_at.saturating_sub(nanos(now));
+        let needed = rate.time_of(tokens.min(rate.burst));
+        let over = missing.saturating_add(needed).saturating_sub(rate.time_of(rate.burst));
+        Duration::from_nanos(over)
+    }
+
+    fn take_with(
+        &mut self,
+        needed: u64,
+        rate: Rate,
+        tokens: u64,
+        now: Duration,
+    ) -> Result<(), Duration> {
+        let wait = self.wait(rate, needed, now);
+        if !wait.is_zero() {
+            return Err(wait);
         }
-        self.full_at = self.full_at.max(now).saturating_add(rate.time_of(tokens));
+        self.owe(rate, tokens, now);
         Ok(())
     }
 
@@ -137,6 +162,18 @@ mod tests {
         // 5 and 50 less 1 are owed: 4.9 s until there is nothing owed, 0.1 s for a token.
         let owed = bucket.take(rate, 1, now + wait);
         assert_eq!(owed, Err(Duration::from_millis(5_000)));
+    }
+
+    #[test]
+    fn what_is_borrowed_needs_one_token_and_is_paid_back_before_the_next() {
+        let (rate, mut bucket) = (rate(10, 5), Bucket::default());
+        let now = Duration::ZERO;
+        assert_eq!(bucket.take(rate, 4, now), Ok(()));
+
+        assert_eq!(bucket.borrow(rate, 3, now), Ok(()));
+        assert_eq!(bucket.borrow(rate, 3, now), Err(Duration::from_millis(300)));
+        assert_eq!(bucket.wait(rate, 1, now), Duration::from_millis(300));
+        assert_eq!(bucket.wait(rate, 500, now), Duration::from_millis(700), "a full bucket");
     }
 
     #[test]

@@ -47,6 +47,20 @@ impl KeyedBuckets {
         self.with(key, |bucket| bucket.take(rate, tokens, now))
     }
 
+    /// [`Bucket::borrow`] from the bucket of `key`.
+    ///
+    /// # Errors
+    /// How long until there is a token, if nobody else takes any. Nothing was taken.
+    pub fn borrow(&self, key: u64, rate: Rate, tokens: u64, now: Duration) -> Result<(), Duration> {
+        self.with(key, |bucket| bucket.borrow(rate, tokens, now))
+    }
+
+    /// [`Bucket::wait`] of the bucket of `key`.
+    #[must_use]
+    pub fn wait(&self, key: u64, rate: Rate, tokens: u64, now: Duration) -> Duration {
+        self.with(key, |bucket| bucket.wait(rate, tokens, now))
+    }
+
     /// [`Bucket::owe`] of the bucket of `key`.
     pub fn owe(&self, key: u64, rate: Rate, tokens: u64, now: Duration) {
         self.with(key, |bucket| bucket.owe(rate, tokens, now));

@@ -100,7 +100,8 @@ async fn reader_of(keys: &[EntityKey]) -> Reader {
     let write = move |_: &[Option<bytes::Bytes>]| Ok::<_, TableError>((writes.clone(), ()));
     let written = transact(&*engine, Vec::new(), write).await;
     written.expect("the engine works").expect("nothing refuses");
-    Reader::new(engine, Arc::new(WriteClock::new(Arc::new(ManualClock::new(now())))))
+    let clock = Arc::new(WriteClock::new(Arc::new(ManualClock::new(now()))));
+    Reader::new(engine, clock, Arc::new(Throttle::open()))
 }
 
 /// The keys that paging finds, each page as small as can be, from a token on.
