@@ -1,5 +1,7 @@
 //! What a failed call says.
 
+use std::time::Duration;
+
 use tonic::{Code, Status};
 use tonic_types::StatusExt as _;
 
@@ -14,6 +16,10 @@ pub struct Refusal {
     pub index: Option<usize>,
     /// The fields of every violation, in their order.
     pub fields: Vec<String>,
+    /// How long to wait before a retry.
+    pub retry_after: Option<Duration>,
+    /// What has the limits that were passed.
+    pub quotas: Vec<String>,
     /// The text for people.
     pub message: String,
 }
@@ -31,11 +37,15 @@ impl Refusal {
         let index = info.and_then(|info| info.metadata.get("index")?.parse().ok());
         let violations = details.bad_request().map(|bad| bad.field_violations.as_slice());
         let fields = violations.unwrap_or_default().iter().map(|v| v.field.clone()).collect();
+        let quotas = details.quota_failure().map(|quota| quota.violations.as_slice());
+        let quotas = quotas.unwrap_or_default().iter().map(|v| v.subject.clone()).collect();
         Self {
             code: status.code(),
             reason: info.map(|info| info.reason.clone()).unwrap_or_default(),
             index,
             fields,
+            retry_after: details.retry_info().and_then(|info| info.retry_delay),
+            quotas,
             message: status.message().to_owned(),
         }
     }

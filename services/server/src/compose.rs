@@ -7,7 +7,7 @@ use opentelemetry::metrics::Meter;
 use tower::{Layer as _, ServiceBuilder};
 use trestle_gateway::{Limits, Observe, Routes, browsers, gateway};
 use trestle_kv::Engine;
-use trestle_runtime::{config::ConfigError, edge::Edge, health::Health, task::Task};
+use trestle_runtime::{admin::Page, config::ConfigError, edge::Edge, health::Health, task::Task};
 use trestle_service::{
     access::AccessLog,
     account::Accounts,
@@ -25,7 +25,7 @@ use trestle_table::TableRole;
 
 use crate::{
     failure::Failure,
-    identity, reach,
+    hot_partitions, identity, reach,
     reload::Reload,
     roles::Role,
     settings::{DevelopmentAccount, Settings},
@@ -69,6 +69,8 @@ pub struct Node {
     pub accounts: Accounts,
     /// What it says about itself.
     pub health: Health,
+    /// What its roles tell operators.
+    pub pages: Vec<Page>,
 }
 
 impl Node {
@@ -87,6 +89,7 @@ pub async fn compose(settings: &Settings, deps: Deps) -> Result<Node, Failure> {
     let roles = &settings.server.roles;
     let health = Health::of(&[TABLE_SERVICE]).await;
     let (mut tasks, mut reload) = (Vec::new(), Reload::default());
+    let mut pages = Vec::new();
     let table = if roles.has(Role::Table) {
         let engine = deps.engine.ok_or_else(|| missing("storage: the role table needs a store"))?;
         tasks.push(watch_storage(&engine, &health));
@@ -95,6 +98,7 @@ pub async fn compose(settings: &Settings, deps: Deps) -> Result<Node, Failure> {
         let meter = deps.meter.clone();
         let table = TableRole::new(trestle_table::Deps { engine, clock, quotas, meter });
         tasks.push(sweep(&table));
+        pages.push(hot_partitions::page(&table, settings.quotas.show_partition_keys));
         Upstream::local(MessageSizeLayer::new(MESSAGE_BYTES_MAX).layer(table.server()))
     } else {
         let reached = reach::table(settings, TABLE_SERVICE).map_err(|problem| missing(&problem))?;
@@ -136,7 +140,7 @@ pub async fn compose(settings: &Settings, deps: Deps) -> Result<Node, Failure> {
     } else {
         edge
     };
-    Ok(Node { routes, tasks, reload, accounts, health })
+    Ok(Node { routes, tasks, reload, accounts, health, pages })
 }
 
 /// The names of the accounts as they are whenever it is asked.

@@ -9,6 +9,7 @@ pub mod compose;
 pub mod encryption;
 pub mod failure;
 pub mod healthcheck;
+mod hot_partitions;
 pub mod identity;
 mod reach;
 pub mod reload;

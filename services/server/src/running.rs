@@ -92,7 +92,7 @@ impl Running {
         for task in node.tasks {
             rest.spawn(task.run(stop_rest.clone(), rand::random));
         }
-        let answers = Admin { health: node.health.clone(), metrics };
+        let answers = Admin { health: node.health.clone(), metrics, pages: node.pages };
         rest.spawn(answers.serve(admin, tls(admin_encryption), stop_rest.clone()));
         rest.close();
         let limits = &settings.limits;

@@ -9,12 +9,12 @@ use std::{
     time::Duration,
 };
 
+#[cfg(test)]
+use opentelemetry::metrics::{MeterProvider as _, noop::NoopMeterProvider};
 use opentelemetry::{
     KeyValue,
     metrics::{Counter, Meter},
 };
-#[cfg(test)]
-use opentelemetry::metrics::{MeterProvider as _, noop::NoopMeterProvider};
 use tokio::time::Instant;
 use trestle_service::{
     fault::{self, Fault, quoted},

@@ -13,7 +13,7 @@ use trestle_kv::{CommitError, Engine, Write, transact};
 use trestle_service::{
     clock::{Ticks, WriteClock},
     fault::{Fault, Reason, quoted},
-    limits::{BATCH_BYTES_MAX, BATCH_OPERATIONS_MAX},
+    limits::{BATCH_BYTES_MAX, BATCH_OPERATIONS_MAX, QUOTA_WAIT_MAX},
 };
 
 use crate::{
@@ -46,7 +46,8 @@ pub(crate) struct Writer {
 pub(crate) struct Progress {
     /// The outcomes of the first operations, in their order.
     pub(crate) outcomes: Vec<Result<(), TableError>>,
-    /// The limit that those after them would have passed, and they themselves.
+    /// The limit that those after them would have passed, with a wait that is worth waiting, and
+    /// they themselves.
     pub(crate) held: Option<(OverQuota, Vec<Operation>)>,
 }
 
@@ -143,16 +144,22 @@ impl Writer {
         let mut outcomes = Vec::with_capacity(operations.len());
         let mut operations = operations.into_iter();
         while let Some(operation) = operations.next() {
-            let outcome = target.covers(&operation);
-            if outcome.is_ok() {
-                let key = keys::entity(table, operation.key());
-                if let Err(over) = toll.pay(&key, operation.weight()) {
+            let key = keys::entity(table, operation.key());
+            let paid = match target.covers(&operation) {
+                Ok(()) => toll.pay(&key, operation.weight()).map_err(TableError::from),
+                Err(refused) => Err(refused),
+            };
+            match paid {
+                Err(TableError::OverQuota(over)) if over.wait <= QUOTA_WAIT_MAX => {
                     let rest = std::iter::once(operation).chain(operations).collect();
                     return (allowed, Progress { outcomes, held: Some((over, rest)) });
                 }
-                allowed.push(operation);
+                Err(error) => outcomes.push(Err(error)),
+                Ok(()) => {
+                    allowed.push(operation);
+                    outcomes.push(Ok(()));
+                }
             }
-            outcomes.push(outcome);
         }
         (allowed, Progress { outcomes, held: None })
     }

@@ -1,6 +1,7 @@
-//! The listener for operators and orchestrators, on HTTP: `/metrics`, `/livez`, `/readyz`.
+//! The listener for operators and orchestrators, on HTTP: `/metrics`, `/livez`, `/readyz`, and pages
+//! of the roles.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use axum::{
     Router,
@@ -43,16 +44,31 @@ pub struct Admin {
     pub health: Health,
     /// Its metrics.
     pub metrics: Exposition,
+    /// What its roles tell beside.
+    pub pages: Vec<Page>,
+}
+
+/// A page of JSON that a role makes when it is asked for.
+#[derive(Clone)]
+pub struct Page {
+    /// Where it is, beginning with `/`.
+    pub path: &'static str,
+    /// Makes it.
+    pub json: Arc<dyn Fn() -> String + Send + Sync>,
 }
 
 impl Admin {
     /// The routes.
     pub fn router(self) -> Router {
-        Router::new()
+        let mut router = Router::new()
             .route("/metrics", get(metrics))
             .route("/livez", get(async || "ok\n"))
-            .route("/readyz", get(readyz))
-            .with_state(self)
+            .route("/readyz", get(readyz));
+        for Page { path, json } in self.pages.clone() {
+            let answer = async move || ([(CONTENT_TYPE, "application/json")], json());
+            router = router.route(path, get(answer));
+        }
+        router.with_state(self)
     }
 
     /// Serves until `stop`, encrypted with `tls`.

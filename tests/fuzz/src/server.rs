@@ -4,10 +4,14 @@ use std::sync::Arc;
 
 use bytes::{BufMut as _, Bytes, BytesMut};
 use http_body_util::{BodyExt as _, Full};
+use opentelemetry::metrics::{MeterProvider as _, noop::NoopMeterProvider};
 use tower::ServiceExt as _;
 use trestle_kv::MemoryEngine;
 use trestle_proto::table::v1 as proto;
-use trestle_service::clock::{ManualClock, Ticks};
+use trestle_service::{
+    clock::{ManualClock, Ticks},
+    quota::Quotas,
+};
 use trestle_table::{Deps, TableRole};
 
 /// 2026-01-01T00:00:00Z.
@@ -61,7 +65,12 @@ impl Server {
         let clock = Arc::new(ManualClock::new(Ticks::new(START).expect("in range")));
         let engine = Arc::new(MemoryEngine::new());
         let server = Self {
-            role: TableRole::new(Deps { engine, clock }),
+            role: TableRole::new(Deps {
+                engine,
+                clock,
+                quotas: Quotas::default(),
+                meter: NoopMeterProvider::new().meter("fuzz"),
+            }),
             runtime: tokio::runtime::Builder::new_current_thread()
                 .enable_all()
                 .build()

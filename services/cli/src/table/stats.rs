@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use serde_json::json;
 use trestle_proto::table::v1::{
-    Durability, Entity, GetServiceStatsRequest, StreamEntitiesRequest, stored::decode_entities,
+    Durability, Entity, GetServiceStatsRequest, HotPartition, StreamEntitiesRequest,
+    stored::decode_entities,
 };
 
 use super::{Context, scan::Scan};
@@ -34,6 +35,12 @@ pub(super) async fn service(context: &mut Context) -> Result<(), CliError> {
             "storage_bytes": stats.storage_bytes,
             "free_bytes": stats.free_bytes,
             "tables_being_reclaimed": stats.tables_being_reclaimed,
+            "hottest_partitions": stats.hottest_partitions.iter().map(|hot| json!({
+                "table": hot.table,
+                "partition_key": hot.partition_key,
+                "entities_per_second": hot.entities_per_second,
+                "throttled": hot.throttled,
+            })).collect::<Vec<_>>(),
         });
         return context.output.line(&object.to_string());
     }
@@ -47,7 +54,17 @@ pub(super) async fn service(context: &mut Context) -> Result<(), CliError> {
         row("free", stats.free_bytes.map_or_else(|| "unknown".to_owned(), bytes)),
         row("tables being reclaimed", stats.tables_being_reclaimed.to_string()),
     ];
-    context.output.table(&["Service", ""], &rows)
+    context.output.table(&["Service", ""], &rows)?;
+    if stats.hottest_partitions.is_empty() {
+        return Ok(());
+    }
+    let rows: Vec<_> = stats.hottest_partitions.into_iter().map(hot_partition).collect();
+    context.output.table(&["Table", "Hottest partitions", "Entities/s", "Throttled"], &rows)
+}
+
+fn hot_partition(hot: HotPartition) -> Vec<String> {
+    let rate = format!("{:.1}", hot.entities_per_second);
+    vec![hot.table, hot.partition_key, rate, thousands(hot.throttled)]
 }
 
 /// What a scan found.

@@ -28,10 +28,10 @@ pub struct QuotaSettings {
     /// second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub partition_burst_entities: Option<u64>,
-    /// Whether the admin listener shows partition keys and table names, or only a hash of both.
-    /// Default: false.
+    /// Whether `/hot-partitions` on the admin listener shows partition keys, not only a number for
+    /// each. Default: false.
     #[serde(default)]
-    pub show_keys: bool,
+    pub show_partition_keys: bool,
     /// The limits of single accounts, by name. What is left out is as for every account.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub accounts: BTreeMap<String, QuotaNumbers>,
@@ -185,7 +185,7 @@ mod tests {
         let settings = load(&[]).expect("settings");
 
         assert!(settings.quotas.quotas().of(&account("any")).is_unlimited());
-        assert!(!settings.quotas.show_keys);
+        assert!(!settings.quotas.show_partition_keys);
     }
 
     #[test]

@@ -8,7 +8,7 @@ use trestle_proto::table::v1::{self as proto, import_entities_request::Message};
 use trestle_service::{
     facts::Facts,
     fault::{Fault, Reason, Violations},
-    limits::{BATCH_BYTES_MAX, IMPORT_CHUNK_ENTITIES_MAX, QUOTA_WAIT_MAX, STREAM_IDLE_MAX},
+    limits::{BATCH_BYTES_MAX, IMPORT_CHUNK_ENTITIES_MAX, STREAM_IDLE_MAX},
     name::TableName,
 };
 
@@ -125,10 +125,6 @@ impl Import {
             };
             outcomes.extend(progress.outcomes);
             let Some((over, rest)) = progress.held else { return Ok(outcomes) };
-            if over.wait > QUOTA_WAIT_MAX {
-                outcomes.extend(rest.iter().map(|_| Err(over.clone().into())));
-                return Ok(outcomes);
-            }
             outbox.pause(over.wait.max(PAUSE_MIN)).await?;
             operations = rest;
         }

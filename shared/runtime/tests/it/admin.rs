@@ -1,5 +1,7 @@
 //! The admin listener, asked over a real socket.
 
+use std::sync::Arc;
+
 use opentelemetry::metrics::MeterProvider as _;
 use opentelemetry_sdk::metrics::SdkMeterProvider;
 use tokio::{
@@ -7,7 +9,12 @@ use tokio::{
     net::TcpStream,
 };
 use tokio_util::sync::CancellationToken;
-use trestle_runtime::{admin::Admin, health::Health, openmetrics::Exposition, serve::bind};
+use trestle_runtime::{
+    admin::{Admin, Page},
+    health::Health,
+    openmetrics::Exposition,
+    serve::bind,
+};
 use trestle_service::exemplar::Exemplars;
 
 const TABLE: &str = "trestle.table.v1.TableService";
@@ -34,7 +41,9 @@ async fn probes_and_metrics_say_how_the_process_is() {
     let address = listener.local_addr().unwrap();
     let stop = CancellationToken::new();
     let metrics = Exposition::new(registry, Exemplars::default());
-    let admin = Admin { health: health.clone(), metrics };
+    let json = Arc::new(|| "[1]".to_owned());
+    let pages = vec![Page { path: "/numbers", json }];
+    let admin = Admin { health: health.clone(), metrics, pages };
     let serving = tokio::spawn(admin.serve(listener, None, stop.clone()));
 
     let ready = get(address, "/readyz").await;
@@ -42,6 +51,7 @@ async fn probes_and_metrics_say_how_the_process_is() {
     let unready = get(address, "/readyz").await;
     let live = get(address, "/livez").await;
     let metrics = get(address, "/metrics").await;
+    let numbers = get(address, "/numbers").await;
     stop.cancel();
     serving.await.unwrap();
 
@@ -49,6 +59,7 @@ async fn probes_and_metrics_say_how_the_process_is() {
     assert_eq!(unready.0, "HTTP/1.1 503 Service Unavailable");
     assert_eq!(unready.1, format!("{TABLE}: storage stopped: disk\n"));
     assert_eq!(live.0, "HTTP/1.1 200 OK");
+    assert_eq!(numbers, ("HTTP/1.1 200 OK".to_owned(), "[1]".to_owned()));
     assert!(
         metrics.1.lines().any(|line| line.starts_with("things_total{") && line.ends_with(" 3")),
         "{}",

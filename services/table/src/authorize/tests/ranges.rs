@@ -16,6 +16,7 @@ use crate::{
     query::Filter,
     read::{Ask, PageLimit, Query, Reader},
     stored,
+    throttle::Throttle,
 };
 
 fn units(text: &str) -> Vec<u16> {

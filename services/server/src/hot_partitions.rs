@@ -1,0 +1,36 @@
+//! The page of the admin listener that shows which partitions are used most.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use trestle_runtime::admin::Page;
+use trestle_service::quota::{HotKey, hot::WINDOW};
+use trestle_table::{HotPartition, TableRole};
+
+/// Most partitions on the page.
+const SHOWN_MAX: usize = 100;
+
+/// The page of a table role. Partition keys are data of the clients, so they are shown only when
+/// asked for.
+pub(crate) fn page(table: &TableRole, show_keys: bool) -> Page {
+    let table = table.clone();
+    let json = move || {
+        let partitions = table.hottest_partitions(SHOWN_MAX);
+        let partitions: Vec<_> = partitions.into_iter().map(|hot| row(hot, show_keys)).collect();
+        let page = json!({ "window_seconds": WINDOW.as_secs(), "partitions": partitions });
+        format!("{page:#}\n")
+    };
+    Page { path: "/hot-partitions", json: Arc::new(json) }
+}
+
+fn row(hot: HotKey<HotPartition>, show_keys: bool) -> Value {
+    let HotKey { name, per_second, refused } = hot;
+    json!({
+        "account": name.account.as_str(),
+        "table": name.table,
+        "partition": format!("{:016x}", name.hash),
+        "partition_key": show_keys.then_some(name.partition_key),
+        "entities_per_second": per_second,
+        "throttled": refused,
+    })
+}

@@ -1,0 +1,301 @@
+//! Quotas: who asks for too much is held back, at the partition or the account; others are served.
+
+use std::time::{Duration, Instant};
+
+use tonic::Code;
+use trestle_proto::table::v1::{
+    Entity, GetServicePropertiesRequest, GetServiceStatsRequest, HotPartition,
+    QueryEntitiesRequest, StreamEntitiesRequest, WriteMode, stored::decode_entities,
+};
+use trestle_tests::{Refusal, Server, Table, World, entity, insert_op, string};
+
+/// Settings of a server, by what follows `TRESTLE__QUOTAS__`.
+type Quotas<'a> = &'a [(&'a str, &'a str)];
+
+/// What a refused call is.
+const BUSY: (Code, &str) = (Code::ResourceExhausted, "SERVER_BUSY");
+
+fn server(roles: &str, quotas: Quotas<'_>) -> Server {
+    let named = |key: &str| format!("TRESTLE__QUOTAS__{key}");
+    let named: Vec<_> = quotas.iter().map(|(key, value)| (named(key), *value)).collect();
+    let mut settings: Vec<_> = named.iter().map(|(key, value)| (key.as_str(), *value)).collect();
+    settings.push(("TRESTLE__STORAGE__EPHEMERAL", "true"));
+    Server::start(&["--roles", roles], &settings)
+}
+
+async fn world(quotas: Quotas<'_>) -> World {
+    World::of(server("all", quotas)).await
+}
+
+/// A partition that takes a hundred entities at once, and a hundred a second.
+const HUNDRED: Quotas<'static> = &[("PARTITION_ENTITIES_PER_SECOND", "100")];
+
+/// An entity that counts once.
+fn plain(partition: &str, row: &str) -> Entity {
+    entity(partition, row, [])
+}
+
+/// Inserts into partitions until a call is refused; how many were not, and the refusal.
+async fn insert_until_refused(
+    table: &Table,
+    partition: impl Fn(usize) -> String,
+) -> (usize, Refusal) {
+    for count in 0..1000 {
+        let row = format!("{count:04}");
+        if let Err(refusal) = table.insert(plain(&partition(count), &row)).await {
+            return (count, refusal);
+        }
+    }
+    panic!("a thousand inserts were not refused")
+}
+
+fn rows(count: usize) -> Vec<Entity> {
+    (0..count).map(|row| plain("p", &format!("{row:04}"))).collect()
+}
+
+fn names(count: usize) -> Vec<String> {
+    (0..count).map(|row| format!("{row:04}")).collect()
+}
+
+async fn hottest(world: &World) -> Vec<HotPartition> {
+    let stats = world.client().get_service_stats(GetServiceStatsRequest {}).await;
+    stats.unwrap().into_inner().hottest_partitions
+}
+
+/// Calls again as a client does that heeds `RetryInfo`.
+async fn patiently<T>(mut call: impl AsyncFnMut() -> Result<T, Refusal>) -> T {
+    for _ in 0..100 {
+        match call().await {
+            Ok(answer) => return answer,
+            Err(refusal) => {
+                assert_eq!(refusal.kind(), BUSY, "{refusal:?}");
+                tokio::time::sleep(refusal.retry_after.unwrap()).await;
+            }
+        }
+    }
+    panic!("a hundred calls were refused")
+}
+
+/// With a burst of ten and one a second more: the bound allows for a machine that takes a minute.
+async fn only_the_hot_partition_is_refused(world: &World) {
+    let table = world.table("uneven").await;
+
+    let (count, refusal) = insert_until_refused(&table, |_| "hot".to_owned()).await;
+
+    assert!((10..70).contains(&count), "{count} inserts");
+    assert_eq!(refusal.kind(), BUSY);
+    assert_eq!(refusal.quotas, ["partition `hot` of table `uneven`"]);
+    let wait = refusal.retry_after.unwrap();
+    assert!(wait > Duration::ZERO && wait <= Duration::from_secs(1), "{wait:?}");
+    for cold in 0..20 {
+        table.insert(plain(&format!("cold {cold}"), "r")).await.unwrap();
+    }
+    let hottest = hottest(world).await;
+    assert_eq!(hottest[0].table, "uneven");
+    assert_eq!(hottest[0].partition_key, "hot");
+    assert!(hottest[0].throttled >= 1, "{hottest:?}");
+    assert!(hottest[0].entities_per_second > 0.0, "{hottest:?}");
+}
+
+const ONE: Quotas<'static> =
+    &[("PARTITION_ENTITIES_PER_SECOND", "1"), ("PARTITION_BURST_ENTITIES", "10")];
+
+#[tokio::test]
+async fn a_hot_partition_is_refused_while_others_are_served() {
+    only_the_hot_partition_is_refused(&world(ONE).await).await;
+}
+
+#[tokio::test]
+async fn a_hot_partition_is_refused_through_a_gateway_of_its_own() {
+    let table = server("table", ONE);
+    let endpoint = table.endpoint();
+    let settings = [("TRESTLE__GATEWAY__TABLE_ENDPOINT", endpoint.as_str())];
+    let gateway = Server::start(&["--roles", "gateway"], &settings);
+
+    only_the_hot_partition_is_refused(&World::of(gateway).await).await;
+}
+
+#[tokio::test]
+async fn a_refused_write_succeeds_after_the_wait_it_was_told() {
+    let world = world(ONE).await;
+    let table = world.table("patient").await;
+    let (_, refusal) = insert_until_refused(&table, |_| "p".to_owned()).await;
+
+    tokio::time::sleep(refusal.retry_after.unwrap()).await;
+
+    table.insert(plain("p", "after the wait")).await.unwrap();
+}
+
+#[tokio::test]
+async fn the_limit_of_an_account_spans_its_partitions() {
+    let limits = [("ACCOUNT_ENTITIES_PER_SECOND", "1"), ("ACCOUNT_BURST_ENTITIES", "10")];
+    let world = world(&limits).await;
+    let table = world.table("wide").await;
+
+    let (count, refusal) = insert_until_refused(&table, |count| format!("p{count}")).await;
+
+    assert!((10..70).contains(&count), "{count} inserts");
+    assert_eq!(refusal.kind(), BUSY);
+    assert_eq!(refusal.quotas, ["account `devstoreaccount1`"]);
+    // What is not work on entities goes on.
+    world.client().get_service_properties(GetServicePropertiesRequest {}).await.unwrap();
+    world.table("another").await;
+}
+
+#[tokio::test]
+async fn an_account_of_its_own_limits_is_held_to_them() {
+    let limits = [
+        ("ACCOUNT_ENTITIES_PER_SECOND", "1"),
+        ("ACCOUNTS__DEVSTOREACCOUNT1__ACCOUNT_ENTITIES_PER_SECOND", "1000000"),
+    ];
+    let world = world(&limits).await;
+    let table = world.table("excepted").await;
+
+    for row in names(100) {
+        table.insert(plain("p", &row)).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_batch_over_the_limit_writes_nothing() {
+    let limits = [("PARTITION_ENTITIES_PER_SECOND", "1"), ("PARTITION_BURST_ENTITIES", "60")];
+    let world = world(&limits).await;
+    let table = world.table("batches").await;
+    let batch = |range: std::ops::Range<usize>| {
+        range.map(|row| insert_op(plain("p", &format!("{row:04}")))).collect::<Vec<_>>()
+    };
+    table.batch(batch(0..50)).await.unwrap();
+
+    let refused = table.batch(batch(50..100)).await.unwrap_err();
+
+    assert_eq!(refused.kind(), BUSY);
+    assert_eq!(refused.quotas, ["partition `p` of table `batches`"]);
+    assert!(refused.retry_after.unwrap() > Duration::from_secs(1), "{refused:?}");
+    for row in ["0050", "0075", "0099"] {
+        let absent = table.get("p", row).await.unwrap_err();
+        assert_eq!(absent.kind(), (Code::NotFound, "RESOURCE_NOT_FOUND"), "{row}");
+    }
+    assert!(table.get("p", "0049").await.is_ok());
+}
+
+#[tokio::test]
+async fn large_entities_count_for_each_kibibyte() {
+    let world = world(ONE).await;
+    let table = world.table("large").await;
+    let large = |row: &str| entity("p", row, [string("t", &"x".repeat(9000))]);
+    table.insert(large("first")).await.unwrap();
+
+    let refused = table.insert(large("second")).await.unwrap_err();
+
+    assert_eq!(refused.kind(), BUSY);
+    // Nine tokens are used, and those for the second are nine again: eight seconds, less the time
+    // that the test took.
+    assert!(refused.retry_after.unwrap() > Duration::from_secs(1), "{refused:?}");
+}
+
+#[tokio::test]
+async fn a_page_ends_early_at_the_limit_and_its_token_goes_on_to_the_end() {
+    let world = world(HUNDRED).await;
+    let table = world.table("pages").await;
+    assert_eq!(table.import(None, vec![rows(300)]).await.unwrap(), []);
+
+    let (mut found, mut early, mut page_token) = (Vec::new(), 0, String::new());
+    loop {
+        let request = QueryEntitiesRequest { page_token: page_token.clone(), ..Default::default() };
+        let (entities, page) = patiently(async || table.page(request.clone()).await).await;
+        assert_eq!(page.cost.unwrap().scanned, entities.len() as u64);
+        found.extend(entities.into_iter().map(|entity| entity.row_key));
+        page_token = page.next_page_token;
+        if page_token.is_empty() {
+            break;
+        }
+        early += 1;
+    }
+
+    assert_eq!(found, names(300));
+    assert!(early > 0, "no page ended early");
+}
+
+#[tokio::test]
+async fn entities_that_are_examined_and_not_returned_count() {
+    let world = world(HUNDRED).await;
+    let table = world.table("examined").await;
+    assert_eq!(table.import(None, vec![rows(300)]).await.unwrap(), []);
+    let filter = "PartitionKey eq 'p' and nothing eq 1".to_owned();
+    let request = QueryEntitiesRequest { filter, ..Default::default() };
+
+    let (entities, page) = patiently(async || table.page(request.clone()).await).await;
+
+    assert_eq!(entities, []);
+    assert_ne!(page.next_page_token, "", "one call cannot examine 300 after they were written");
+    assert!((1..300).contains(&page.cost.unwrap().scanned), "{:?}", page.cost);
+}
+
+#[tokio::test]
+async fn a_stream_slows_down_at_the_limit_and_misses_nothing() {
+    let world = world(HUNDRED).await;
+    let table = world.table("streams").await;
+    assert_eq!(table.import(None, vec![rows(300)]).await.unwrap(), []);
+
+    let started = Instant::now();
+    let all = StreamEntitiesRequest::default();
+    let messages = patiently(async || table.stream(all.clone()).await).await;
+
+    let entities = messages.iter().flat_map(|m| decode_entities(&m.entities).unwrap());
+    assert_eq!(entities.map(|entity| entity.row_key).collect::<Vec<_>>(), names(300));
+    assert!(messages.len() > 1);
+    // At most a hundred were there; the others flowed in meanwhile.
+    assert!(started.elapsed() > Duration::from_secs(1), "{:?}", started.elapsed());
+}
+
+#[tokio::test]
+async fn an_import_slows_down_at_the_limit_and_writes_everything() {
+    let world = world(HUNDRED).await;
+    let table = world.table("imports").await;
+    let started = Instant::now();
+
+    let failures = table.import(Some(WriteMode::Replace), vec![rows(200), rows(200)]).await;
+
+    assert_eq!(failures.unwrap(), []);
+    assert!(started.elapsed() > Duration::from_secs(2), "{:?}", started.elapsed());
+    let found = patiently(async || table.get("p", "0199").await).await;
+    assert_eq!(found.row_key, "0199");
+}
+
+#[tokio::test]
+async fn an_entity_that_an_import_would_wait_for_too_long_is_refused_alone() {
+    let limits = [("PARTITION_ENTITIES_PER_SECOND", "1"), ("PARTITION_BURST_ENTITIES", "100")];
+    let world = world(&limits).await;
+    let table = world.table("impatient").await;
+    let text = "x".repeat(30_000);
+    let large = |row: &str| entity("p", row, ["a", "b", "c"].map(|name| string(name, &text)));
+    let chunk = vec![large("0"), large("1"), large("2"), plain("q", "r")];
+
+    let failures = table.import(None, vec![chunk]).await.unwrap();
+
+    // The first takes 88 of 100 tokens. The others would wait for more than a minute.
+    let indexes: Vec<u64> = failures.iter().map(|(index, _)| *index).collect();
+    assert_eq!(indexes, [1, 2], "{failures:?}");
+    for (_, status) in failures {
+        assert_eq!(Code::from(status.code), Code::ResourceExhausted);
+    }
+    assert!(table.get("p", "0").await.is_ok());
+    assert!(table.get("q", "r").await.is_ok());
+}
+
+#[tokio::test]
+async fn nothing_is_limited_by_default_and_the_hottest_partition_is_known_all_the_same() {
+    let world = world(&[]).await;
+    let table = world.table("free").await;
+    let chunks = vec![rows(1000); 4];
+
+    assert_eq!(table.import(Some(WriteMode::Replace), chunks).await.unwrap(), []);
+    table.insert(plain("cold", "r")).await.unwrap();
+    assert_eq!(table.query("").await.unwrap().len(), 1001);
+
+    let hottest = hottest(&world).await;
+    assert_eq!(hottest[0].table, "free");
+    assert_eq!(hottest[0].partition_key, "p");
+    assert_eq!(hottest[0].throttled, 0);
+    assert!(hottest[0].entities_per_second > 50.0, "{hottest:?}");
+}
