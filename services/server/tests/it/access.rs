@@ -3,6 +3,12 @@
 use serde_json::Value;
 use tonic::{Code, Request, transport::Channel};
 use trestle_proto::table::v1::{self as proto, table_service_client::TableServiceClient};
+use trestle_service::{
+    account::AccountKey,
+    caller::KeyRange,
+    name::AccountName,
+    sas::{Scope, Terms, Time, Version, mint},
+};
 
 use crate::process::Serving;
 
@@ -226,6 +232,91 @@ async fn each_call_of_one_process_has_one_line_with_names_cost_and_trace() {
 #[tokio::test]
 async fn each_call_through_a_gateway_has_one_line_with_what_the_service_knows() {
     each_call_has_one_line(World::in_two_processes(&JSON)).await;
+}
+
+/// A request by whoever holds a token with these permissions.
+fn signed<T>(id: &str, scope: Scope, permissions: &str, message: T) -> (Request<T>, String) {
+    let time = |field, text: &str| Time::parse(field, text.to_owned()).unwrap();
+    let terms = Terms {
+        version: Version::parse("2019-02-02".to_owned()).unwrap(),
+        permissions: permissions.to_owned(),
+        start: None,
+        expiry: Some(time("se", "2090-01-01T00:00:00Z")),
+        policy: None,
+        addresses: None,
+        protocol: None,
+        scope,
+    };
+    let account = AccountName::development();
+    let token = mint(terms, account.as_str(), &AccountKey::development()).unwrap().to_query();
+    let mut request = request(id, message);
+    let value = format!("SharedAccessSignature {token}").parse().unwrap();
+    request.metadata_mut().insert("authorization", value);
+    let signature = token.split('&').find_map(|field| field.strip_prefix("sig=")).unwrap();
+    (request, signature.to_owned())
+}
+
+#[tokio::test]
+async fn a_line_tells_by_which_credential_a_call_came_and_never_the_credential() {
+    let world = World::in_two_processes(&JSON);
+    let mut client = world.client().await;
+    let table = Scope::Table { name: "Orders".to_owned(), range: KeyRange::default() };
+    let account = Scope::Account {
+        services: "t".to_owned(),
+        resource_types: "o".to_owned(),
+        encryption_scope: String::new(),
+    };
+    let (by_table, one) = signed("by-table", table.clone(), "r", get("1"));
+    let (by_account, two) = signed("by-account", account, "r", get("1"));
+    let (lacking, three) = signed("lacking", table, "a", get("1"));
+    let mut wrong = request("wrong", get("1"));
+    wrong.metadata_mut().insert("authorization", "Basic YWNtZTphYWFh".parse().unwrap());
+
+    for request in [by_table, by_account, lacking, wrong] {
+        client.get_entity(request).await.unwrap_err();
+    }
+    drop(client);
+    let (log, of_table) = world.end().await;
+
+    let lines = lines(&log);
+    for (id, expected) in [
+        (
+            "by-table",
+            serde_json::json!({ "credential": "table_sas", "account": "devstoreaccount1",
+            "status": "NOT_FOUND" }),
+        ),
+        ("by-account", serde_json::json!({ "credential": "account_sas", "status": "NOT_FOUND" })),
+        (
+            "lacking",
+            serde_json::json!({ "credential": "table_sas", "status": "PERMISSION_DENIED",
+            "reason": "AUTHORIZATION_PERMISSION_MISMATCH", "table": "Orders" }),
+        ),
+        (
+            "wrong",
+            serde_json::json!({ "credential": null, "account": null, "table": null,
+            "status": "UNAUTHENTICATED", "reason": "AUTHENTICATION_FAILED" }),
+        ),
+    ] {
+        assert_line(&lines, id, &expected);
+    }
+    for secret in [one, two, three] {
+        assert!(!log.contains(&secret) && !of_table.contains(&secret), "{secret} is in {log}");
+    }
+}
+
+#[tokio::test]
+async fn a_call_that_is_shed_has_a_line_too() {
+    let world =
+        World::in_one_process(&[&JSON[..], &[("TRESTLE__LIMITS__BODY_BYTES_MAX", "512")]].concat());
+    let mut client = world.client().await;
+    let shed = client.get_entity(request("shed", get(&"r".repeat(1000)))).await.unwrap_err();
+    drop(client);
+    let (log, _) = world.end().await;
+
+    assert_eq!(shed.code(), Code::ResourceExhausted);
+    let expected = serde_json::json!({ "status": "RESOURCE_EXHAUSTED", "reason": "SERVER_BUSY",
+        "table": null });
+    assert_line(&lines(&log), "shed", &expected);
 }
 
 #[tokio::test]
