@@ -307,9 +307,14 @@ async fn a_line_tells_by_which_credential_a_call_came_and_never_the_credential()
 #[tokio::test]
 async fn a_call_that_is_shed_has_a_line_too() {
     let world =
-        World::in_one_process(&[&JSON[..], &[("TRESTLE__LIMITS__BODY_BYTES_MAX", "512")]].concat());
+        World::in_one_process(&[&JSON[..], &[("TRESTLE__LIMITS__CALLS_MAX", "1")]].concat());
     let mut client = world.client().await;
-    let shed = client.get_entity(request("shed", get(&"r".repeat(1000)))).await.unwrap_err();
+    // An import without a message holds the only place.
+    let (sender, messages) = tokio::sync::mpsc::channel(1);
+    let messages = tokio_stream::wrappers::ReceiverStream::new(messages);
+    let import = client.import_entities(request("import", messages)).await.unwrap();
+    let shed = client.get_entity(request("shed", get("1"))).await.unwrap_err();
+    drop::<(_, tokio::sync::mpsc::Sender<proto::ImportEntitiesRequest>)>((import, sender));
     drop(client);
     let (log, _) = world.end().await;
 
