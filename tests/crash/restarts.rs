@@ -178,7 +178,7 @@ impl Once<'_> {
         A: Future<Output = Result<T, Refusal>>,
     {
         match answered(call()).await {
-            Err(refusal) if refusal.code == Code::Unavailable => {
+            Err(refusal) if is_retried(&refusal) => {
                 self.retried.fetch_add(1, Ordering::Relaxed);
                 tokio::time::sleep(COME_BACK_AFTER).await;
                 let again = answered(call()).await;
@@ -187,6 +187,15 @@ impl Once<'_> {
             answer => answer.unwrap_or_else(|refusal| panic!("not retried: {refusal:?}")),
         }
     }
+}
+
+/// Whether a client retries. tonic has a name of its own for a call that the server, as it closed
+/// the connection, said it had not taken; other clients of gRPC call that unavailable too. Would it
+/// have been taken, the retry of an insert would fail.
+fn is_retried(refusal: &Refusal) -> bool {
+    let is_untaken = refusal.kind() == (Code::Internal, "")
+        && refusal.message == "h2 protocol error: http2 error";
+    refusal.code == Code::Unavailable || is_untaken
 }
 
 /// Writes, reads and queries until told to stop. The rows that were written.

@@ -1,6 +1,13 @@
 //! One connection, from its handshake to its end.
 
-use std::{net::SocketAddr, pin::pin, sync::Arc, time::Duration};
+use std::{
+    io,
+    net::{Shutdown, SocketAddr},
+    os::fd::AsFd as _,
+    pin::pin,
+    sync::Arc,
+    time::Duration,
+};
 
 use hyper::{
     body::Incoming,
@@ -39,6 +46,8 @@ const KEEPALIVE: Duration = Duration::from_secs(20);
 /// How long a client may take until it has said what it speaks. Ample for a slow network, and
 /// short enough that sockets nobody uses do not hold places for long.
 const OPEN_WITHIN: Duration = Duration::from_secs(10);
+/// How long a client may take to close its side once the connection has ended.
+const LINGER_WITHIN: Duration = Duration::from_millis(500);
 /// The same once the listener has closed.
 const OPEN_AT_END_WITHIN: Duration = Duration::from_millis(500);
 /// Longest time between requests of HTTP/1, which has no probes, and for the head of one.
@@ -67,6 +76,14 @@ pub(super) struct Connection {
 impl Connection {
     /// Serves until the client goes, or until the end, with everything that was asked before.
     pub(super) async fn run(self, socket: TcpStream, address: SocketAddr) {
+        let spare = socket.as_fd().try_clone_to_owned();
+        self.attend_to(socket, address).await;
+        if let Ok(spare) = spare {
+            linger(spare.into()).await;
+        }
+    }
+
+    async fn attend_to(self, socket: TcpStream, address: SocketAddr) {
         // Without it the end of each answer waits for an acknowledgement: 40 ms and more.
         if let Err(error) = socket.set_nodelay(true) {
             debug!(%error, "connection lost before it was used");
@@ -91,7 +108,7 @@ impl Connection {
     /// has come there is a little time: the client may be in the middle of it, with a call.
     async fn opened<T>(
         &self,
-        step: impl Future<Output = std::io::Result<T>>,
+        step: impl Future<Output = io::Result<T>>,
         until: Instant,
     ) -> Option<T> {
         let mut step = pin!(timeout_at(until, step));
@@ -189,4 +206,32 @@ impl Connection {
 /// together are not all made anew together.
 fn aged(age_max: Duration, peer: &Peer) -> Duration {
     age_max.mul_f64(0.9 + 0.2 * f64::from(peer.address.port() % 1024) / 1024.0)
+}
+
+/// Reads what a client still sends to a connection that has ended, until it closes its side.
+///
+/// A socket that is closed with unread bytes resets the connection. The client may see that before
+/// it reads what was written last: which of its calls were taken, and their answers. It would have
+/// to call their outcome unknown.
+async fn linger(socket: std::net::TcpStream) {
+    if socket.shutdown(Shutdown::Write).is_err() {
+        return;
+    }
+    let Ok(socket) = TcpStream::from_std(socket) else {
+        return;
+    };
+    let mut bytes = [0; 1024];
+    let drained = async {
+        while socket.readable().await.is_ok() {
+            match socket.try_read(&mut bytes) {
+                Ok(0) => return,
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(_) => return,
+            }
+        }
+    };
+    if timeout(LINGER_WITHIN, drained).await.is_err() {
+        debug!("client keeps its side of an ended connection open");
+    }
 }
