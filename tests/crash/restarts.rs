@@ -189,13 +189,17 @@ impl Once<'_> {
     }
 }
 
-/// Whether a client retries. tonic has a name of its own for a call that the server, as it closed
-/// the connection, said it had not taken; other clients of gRPC call that unavailable too. Would it
-/// have been taken, the retry of an insert would fail.
+/// What tonic says of a call that it has not sent, or that the server, as it closed the connection,
+/// said it had not taken. Other clients of gRPC say that it is unavailable.
+const UNTAKEN: [(Code, &str); 2] = [
+    (Code::Cancelled, "operation was canceled"),
+    (Code::Internal, "h2 protocol error: http2 error"),
+];
+
+/// Whether a client retries. Had the call been taken, the retry of an insert would fail.
 fn is_retried(refusal: &Refusal) -> bool {
-    let is_untaken = refusal.kind() == (Code::Internal, "")
-        && refusal.message == "h2 protocol error: http2 error";
-    refusal.code == Code::Unavailable || is_untaken
+    let seen = (refusal.code, &*refusal.message);
+    refusal.code == Code::Unavailable || (refusal.reason.is_empty() && UNTAKEN.contains(&seen))
 }
 
 /// Writes, reads and queries until told to stop. The rows that were written.
