@@ -11,6 +11,7 @@
     reason = "tests"
 )]
 
+mod certified;
 mod drain;
 mod faults;
 mod gateway;

@@ -9,10 +9,14 @@ use tokio::{
 };
 use tonic::{Code, Status};
 use tonic_types::StatusExt as _;
+use tower::ServiceExt as _;
 use trestle_cli::TlsArgs;
 use trestle_proto::table::v1::{
-    CreateTableRequest, GetTableRequest, table_service_client::TableServiceClient,
+    CreateTableRequest, GetTableRequest, ListTablesRequest,
+    table_service_client::TableServiceClient,
 };
+use trestle_service::layer::Request;
+use trestle_service::peer::Peer;
 use trestle_service::upstream::{Endpoint, Remote, RemoteOptions, Upstream};
 
 use crate::{process::Serving, serving::node};
@@ -144,4 +148,31 @@ async fn a_gateway_is_ready_when_the_service_behind_it_is() {
     table.terminate();
     assert_eq!(table.wait().0.code(), Some(0));
     assert!(serves(false).await, "still says it is ready");
+}
+
+#[tokio::test]
+async fn a_role_without_a_gateway_believes_nobody_whom_it_does_not_know() {
+    let stranger = Peer { address: "10.1.2.3:4".parse().unwrap(), tls: None };
+    for (settings, is_believed) in [
+        (&[("TRESTLE__SERVER__ROLES", "table")][..], false),
+        (&[("TRESTLE__SERVER__ROLES", "table"), ("TRESTLE__SERVER__TRUST_CALLERS", "true")], true),
+    ] {
+        let peer = stranger.clone();
+        let routes = node(settings).await.routes.map_request(move |mut request: Request| {
+            request.extensions_mut().insert(peer.clone());
+            request
+        });
+        let mut client = TableServiceClient::new(Upstream::local(routes));
+
+        let answer = client.list_tables(ListTablesRequest::default()).await;
+
+        match answer {
+            Ok(_) => assert!(is_believed),
+            Err(status) => {
+                assert!(!is_believed, "{status}");
+                assert_eq!(status.code(), Code::Unauthenticated);
+                assert!(status.message().contains("server.trust_callers"), "{status}");
+            }
+        }
+    }
 }

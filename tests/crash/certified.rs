@@ -1,0 +1,90 @@
+//! Certificates between roles: a gateway reaches the table process with the right one, with no
+//! other, and takes over a new one while it runs.
+
+use std::time::Duration;
+
+use tempfile::TempDir;
+use tonic::Code;
+use trestle_tests::{Authority, Issued, Server, Table, entity};
+
+use crate::{sight::MAIN, writer::create};
+
+/// The address of the table process, as its certificate names it.
+const HERE: &str = "127.0.0.1";
+/// How long files may take to be read again, with the reconnect after it.
+const SOON: Duration = Duration::from_secs(30);
+
+/// A table process that asks for certificates of an authority.
+fn table_process(data: &TempDir, own: &Issued, gateways: &Authority) -> Server {
+    let path = data.path().to_str().expect("a path in UTF-8");
+    let authorities = gateways.file();
+    let asked = [
+        ("TRESTLE__TLS__CLIENT_CA_FILE", authorities.to_str().expect("a path in UTF-8")),
+        ("TRESTLE__TLS__CLIENT_CERTIFICATES", "required"),
+    ];
+    let settings = [&own.settings()[..], &asked].concat();
+    Server::start(&["--roles", "table", "--data-dir", path], &settings)
+}
+
+/// A gateway that trusts an authority and shows a certificate, or none.
+fn gateway(table: &Server, trusted: &Authority, shown: Option<&Issued>) -> Server {
+    let endpoint = format!("https://{}", table.address("grpc"));
+    let authorities = trusted.file();
+    let mut settings = vec![
+        ("TRESTLE__GATEWAY__TABLE_ENDPOINT", endpoint.as_str()),
+        ("TRESTLE__GATEWAY__TLS__CA_FILE", authorities.to_str().expect("a path in UTF-8")),
+        ("TRESTLE__GATEWAY__WAIT_MS", "0"),
+    ];
+    if let Some(shown) = shown {
+        let [certificate, key] = [&shown.certificate, &shown.key].map(|file| file.to_str());
+        settings.push(("TRESTLE__GATEWAY__TLS__CERT_FILE", certificate.expect("a path")));
+        settings.push(("TRESTLE__GATEWAY__TLS__KEY_FILE", key.expect("a path")));
+    }
+    Server::start(&["--roles", "gateway"], &settings)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn only_a_gateway_with_the_right_certificate_reaches_the_table_process() {
+    let (roles, gateways) = (Authority::new("roles"), Authority::new("gateways"));
+    let stranger = Authority::new("stranger");
+    let (own, shown, other) =
+        (roles.issue(HERE), gateways.issue("gateway"), stranger.issue("gateway"));
+    let data = tempfile::tempdir().unwrap();
+    let table = table_process(&data, &own, &gateways);
+
+    let good = gateway(&table, &roles, Some(&shown));
+    let through = Table::over(&good.channel(), MAIN);
+    create(&through).await.unwrap();
+    through.insert(entity("p", "r", [])).await.unwrap();
+
+    for (what, bad) in [
+        ("shows none", gateway(&table, &roles, None)),
+        ("shows a stranger's", gateway(&table, &roles, Some(&other))),
+        ("trusts a stranger", gateway(&table, &stranger, Some(&shown))),
+    ] {
+        let refused = Table::over(&bad.channel(), MAIN).get("p", "r").await.unwrap_err();
+        assert_eq!(refused.kind(), (Code::Unavailable, "SERVER_UNAVAILABLE"), "{what}");
+    }
+    assert_eq!(through.rows("").await.unwrap().len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_gateway_takes_over_a_new_certificate_while_it_runs() {
+    let (roles, gateways) = (Authority::new("roles"), Authority::new("gateways"));
+    let data = tempfile::tempdir().unwrap();
+    let table = table_process(&data, &roles.issue(HERE), &gateways);
+    let stranger = Authority::new("stranger");
+    let shown = stranger.issue("gateway");
+    let gateway = gateway(&table, &roles, Some(&shown));
+    let through = Table::over(&gateway.channel(), MAIN);
+    assert_eq!(create(&through).await.unwrap_err().code, Code::Unavailable);
+
+    gateways.replace(&shown, "gateway");
+
+    let works = async {
+        while create(&through).await.is_err() {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    };
+    tokio::time::timeout(SOON, works).await.expect("the new certificate is shown");
+}
