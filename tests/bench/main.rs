@@ -17,6 +17,7 @@ mod credentials;
 mod drive;
 mod echo;
 mod memory;
+mod overload;
 mod paths;
 mod raw;
 mod report;

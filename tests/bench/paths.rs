@@ -19,7 +19,7 @@ use trestle_proto::table::v1::{
 use crate::{
     Plan, credentials,
     drive::{Connections, Done, drive},
-    echo, memory,
+    echo, memory, overload,
     raw::RawEngine,
     report::{self, Side},
     server::Process,
@@ -36,7 +36,7 @@ const STREAM_CLIENTS: usize = 4;
 pub(crate) const STORED: u64 = 20_000;
 pub(crate) const TABLE: &str = "bench";
 pub(crate) const GET: &str = "/trestle.table.v1.TableService/GetEntity";
-const INSERT: &str = "/trestle.table.v1.TableService/InsertEntity";
+pub(crate) const INSERT: &str = "/trestle.table.v1.TableService/InsertEntity";
 const UPSERT: &str = "/trestle.table.v1.TableService/UpsertEntity";
 const BATCH: &str = "/trestle.table.v1.TableService/ExecuteBatch";
 const QUERY: &str = "/trestle.table.v1.TableService/QueryEntities";
@@ -57,6 +57,7 @@ pub(crate) fn all() -> Vec<(&'static str, Run)> {
         ("hot-row", |plan| Box::pin(hot_row(plan))),
         ("batch", |plan| Box::pin(batch(plan))),
         ("pages", |plan| Box::pin(pages(plan))),
+        ("overload", |plan| Box::pin(overload::overload(plan))),
         ("filter-scan", |plan| Box::pin(memory::filter_scan(plan))),
         ("start", |plan| Box::pin(memory::start(plan))),
         ("million", |plan| Box::pin(memory::million(plan))),
@@ -165,7 +166,7 @@ pub(crate) fn get_message(number: u64) -> Bytes {
     proto::GetEntityRequest { table, partition_key, row_key, select: None }.encode_to_vec().into()
 }
 
-fn insert_message(number: u64) -> Bytes {
+pub(crate) fn insert_message(number: u64) -> Bytes {
     let (partition, row) = key(number);
     let entity = Some(entity(partition, row));
     proto::InsertEntityRequest { table: TABLE.to_owned(), entity }.encode_to_vec().into()

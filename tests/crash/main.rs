@@ -17,6 +17,7 @@ mod faults;
 mod gateway;
 mod kills;
 mod ledger;
+mod overload;
 mod restarts;
 mod resume;
 mod sight;

@@ -26,7 +26,7 @@ pub const BATCH_OPERATIONS_MAX: usize = 100;
 pub const BATCH_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// Most entities of one chunk of an import: bounds the work before the next chunk, and the answer.
 pub const IMPORT_CHUNK_ENTITIES_MAX: usize = 1000;
-/// How long a client of a stream may neither send nor read before it is let go.
+/// How long a client of a stream may send nothing before it is let go. How long it may read nothing: the listener's.
 pub const STREAM_IDLE_MAX: Duration = Duration::from_secs(120);
 /// Longest wait of a stream or an import for room in a quota before it fails.
 pub const QUOTA_WAIT_MAX: Duration = Duration::from_secs(30);

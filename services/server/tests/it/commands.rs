@@ -47,6 +47,40 @@ fn what_cannot_be_served_is_refused_with_its_own_exit_code() {
 }
 
 #[test]
+fn an_address_that_others_reach_needs_encryption_or_leave_for_plain_text() {
+    let pair = [("TRESTLE__TLS__CERT_FILE", "c.pem"), ("TRESTLE__TLS__KEY_FILE", "k.pem")];
+    let admin = ("TRESTLE__TLS__ADMIN", "true");
+    let (listen, other) = (["--listen", "0.0.0.0:0"], ["--admin", "[::]:0"]);
+    let asked = |arguments: &[&str], variables: &[(&str, &str)]| {
+        let mut command = trestle(&[&["config", "print"], arguments].concat());
+        command.env("TRESTLE__GATEWAY__DEVELOPMENT_ACCOUNT", "anywhere");
+        output(command.envs(variables.iter().copied()))
+    };
+
+    let allowed = [
+        asked(&listen, &pair),
+        asked(&[listen, other].concat(), &[pair[0], pair[1], admin]),
+        asked(&[&listen[..], &other, &["--allow-plaintext"]].concat(), &[]),
+    ];
+    let refused = [
+        (asked(&listen, &[]), "server.listen"),
+        (asked(&other, &pair), "server.admin"),
+        (asked(&listen, &pair[..1]), "tls.key_file"),
+        (asked(&[], &[("TRESTLE__TLS__CLIENT_CERTIFICATES", "required")]), "tls.client_ca_file"),
+        (asked(&[], &[admin]), "tls.admin"),
+        (asked(&[], &[("TRESTLE__LIMITS__BODY_BYTES_MAX", "1")]), "limits.body_bytes_max"),
+    ];
+
+    for allowed in allowed {
+        assert_eq!(code(&allowed), Some(0), "{}", errors(&allowed));
+    }
+    for (refused, key) in refused {
+        assert_eq!(code(&refused), Some(2), "{key}");
+        assert!(errors(&refused).contains(key), "{key}: {}", errors(&refused));
+    }
+}
+
+#[test]
 fn a_data_directory_belongs_to_one_process_and_is_free_after_it() {
     let parent = tempfile::tempdir().unwrap();
     let directory = parent.path().join("made/for/this");

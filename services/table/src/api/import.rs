@@ -144,7 +144,10 @@ async fn next_message(
 ) -> Result<Option<proto::ImportEntitiesRequest>, Status> {
     match tokio::time::timeout(STREAM_IDLE_MAX, messages.message()).await {
         Ok(message) => message,
-        Err(_) => Err(outbox::idle("no message came", STREAM_IDLE_MAX).into()),
+        Err(_) => {
+            let message = format!("no message came: seconds=`{}`", STREAM_IDLE_MAX.as_secs());
+            Err(Fault::new(Reason::OperationTimedOut, message).into())
+        }
     }
 }
 

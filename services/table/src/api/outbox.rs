@@ -1,7 +1,8 @@
-//! Streams of answers made by a task of their own: bounded in memory, bounded in time without progress, and honest
-//! about a defect in the task, which must not look like a good end.
+//! Streams of answers made by a task of their own: bounded in memory, and honest about a defect in the task, which must
+//! not look like a good end. A client that does not read holds the task up until the listener, which knows of such
+//! clients, drops the stream.
 
-use std::{future::Future, time::Duration};
+use std::future::Future;
 
 use futures::{StreamExt as _, stream};
 use tokio::{sync::mpsc, task::JoinHandle};
@@ -21,17 +22,16 @@ const WAITING_MAX: usize = 2;
 /// Where a task puts its messages.
 pub(super) struct Outbox<T> {
     sender: mpsc::Sender<T>,
-    idle_max: Duration,
 }
 
 impl<T> Outbox<T> {
     /// Waits until the client has room for the message.
     ///
     /// # Errors
-    /// When the client does not read, or is gone; the task should end.
+    /// When the client is gone; the task should end.
     pub(super) async fn send(&self, message: T) -> Result<(), Status> {
-        let sent = self.sender.send_timeout(message, self.idle_max).await;
-        sent.map_err(|_| idle("no answer was read", self.idle_max).into())
+        let sent = self.sender.send(message).await;
+        sent.map_err(|_| Status::cancelled("nobody reads the answers any more"))
     }
 
     /// Lets time pass.
@@ -46,27 +46,14 @@ impl<T> Outbox<T> {
     }
 }
 
-/// The failure of a client that neither sends nor reads.
-pub(super) fn idle(what: &str, waited: Duration) -> Fault {
-    Fault::new(Reason::OperationTimedOut, format!("{what}: seconds=`{}`", waited.as_secs()))
-}
-
 /// What `produce` puts into its outbox, and at the end its failure, if it failed.
 pub(super) fn responses<T, F>(produce: impl FnOnce(Outbox<T>) -> F) -> Responses<T>
 where
     T: Send + 'static,
     F: Future<Output = Result<(), Status>> + Send + 'static,
 {
-    paced(STREAM_IDLE_MAX, produce)
-}
-
-fn paced<T, F>(idle_max: Duration, produce: impl FnOnce(Outbox<T>) -> F) -> Responses<T>
-where
-    T: Send + 'static,
-    F: Future<Output = Result<(), Status>> + Send + 'static,
-{
     let (sender, receiver) = mpsc::channel(WAITING_MAX);
-    let work = produce(Outbox { sender, idle_max });
+    let work = produce(Outbox { sender });
     let task = tokio::spawn(propagation::carry(work));
     // The task ends before or with the last message, so waiting for it takes no time.
     let end = stream::once(failure(task)).filter_map(|failure| async { failure.map(Err) });
@@ -122,19 +109,24 @@ mod tests {
         assert_eq!(collect(panicking).await, (vec![1], Some(tonic::Code::Internal)));
     }
 
-    #[tokio::test(start_paused = true)]
-    async fn a_client_that_does_not_read_is_let_go() {
-        let unread = paced(Duration::from_secs(5), |outbox| async move {
-            for message in 0.. {
-                outbox.send(message).await?;
+    #[tokio::test]
+    async fn a_task_waits_for_its_client_and_ends_with_it() {
+        let (told, ended) = tokio::sync::oneshot::channel();
+        let mut unread = responses(|outbox| async move {
+            let mut sent = 0;
+            while outbox.send(sent).await.is_ok() {
+                sent += 1;
             }
+            told.send(sent).expect("the test listens");
             Ok(())
         });
 
-        tokio::time::sleep(Duration::from_secs(6)).await;
+        let first = unread.next().await;
+        drop(unread);
+        let sent = tokio::time::timeout(std::time::Duration::from_secs(10), ended).await;
 
-        let (messages, code) = collect(unread).await;
-        assert_eq!(messages.len(), WAITING_MAX);
-        assert_eq!(code, Some(tonic::Code::DeadlineExceeded));
+        assert!(matches!(first, Some(Ok(0))));
+        let sent = usize::try_from(sent.expect("it goes on").expect("it tells")).expect("few");
+        assert!((WAITING_MAX..=WAITING_MAX + 1).contains(&sent), "{sent}");
     }
 }
