@@ -41,7 +41,6 @@ async fn upsert(client: &mut Client, caller: usize) -> Result<(), tonic::Status>
         table: TABLE.to_owned(),
         entity: Some(row(caller)),
         mode: WriteMode::Replace.into(),
-        ..UpsertEntityRequest::default()
     };
     client.upsert_entity(request).await.map(drop)
 }

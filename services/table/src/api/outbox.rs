@@ -10,7 +10,6 @@ use tokio_stream::wrappers::ReceiverStream;
 use tonic::Status;
 use trestle_service::{
     fault::{Fault, Reason},
-    limits::STREAM_IDLE_MAX,
     propagation,
 };
 
