@@ -2,7 +2,7 @@
 //! not look like a good end. A client that does not read holds the task up until the listener, which knows of such
 //! clients, drops the stream.
 
-use std::future::Future;
+use std::{future::Future, time::Duration};
 
 use futures::{StreamExt as _, stream};
 use tokio::{sync::mpsc, task::JoinHandle};
@@ -122,7 +122,7 @@ mod tests {
 
         let first = unread.next().await;
         drop(unread);
-        let sent = tokio::time::timeout(std::time::Duration::from_secs(10), ended).await;
+        let sent = tokio::time::timeout(Duration::from_secs(10), ended).await;
 
         assert!(matches!(first, Some(Ok(0))));
         let sent = usize::try_from(sent.expect("it goes on").expect("it tells")).expect("few");
