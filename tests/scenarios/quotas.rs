@@ -2,6 +2,10 @@
 
 use std::time::{Duration, Instant};
 
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::TcpStream,
+};
 use tonic::Code;
 use trestle_proto::table::v1::{
     Entity, GetServicePropertiesRequest, GetServiceStatsRequest, HotPartition,
@@ -281,6 +285,39 @@ async fn an_entity_that_an_import_would_wait_for_too_long_is_refused_alone() {
     }
     assert!(table.get("p", "0").await.is_ok());
     assert!(table.get("q", "r").await.is_ok());
+}
+
+/// The page of an admin listener.
+async fn hot_partitions(admin: &str) -> String {
+    let mut stream = TcpStream::connect(admin).await.unwrap();
+    let request = "GET /hot-partitions HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n";
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    answer
+}
+
+#[tokio::test]
+async fn operators_see_the_hottest_partitions_and_their_keys_only_where_allowed() {
+    for (shown, setting) in [(false, "false"), (true, "true")] {
+        let server = server("all", &[("SHOW_PARTITION_KEYS", setting)]);
+        let admin = server.address("admin");
+        let world = World::of(server).await;
+        let table = world.table("watched").await;
+        assert_eq!(table.import(None, vec![rows(100)]).await.unwrap(), []);
+        table
+            .batch((0..50).map(|row| insert_op(plain("secret", &row.to_string()))).collect())
+            .await
+            .unwrap();
+
+        let page = hot_partitions(&admin).await;
+
+        assert!(page.contains("\"account\": \"devstoreaccount1\""), "{page}");
+        assert!(page.contains("\"table\": \"watched\""), "{page}");
+        assert_eq!(page.contains("secret"), shown, "{page}");
+        assert!(page.contains("\"throttled\": 0"), "{page}");
+    }
 }
 
 #[tokio::test]

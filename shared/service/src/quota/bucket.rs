@@ -39,8 +39,12 @@ impl Rate {
 
     /// How long that many tokens take to flow in, in nanoseconds, rounded up.
     fn time_of(self, tokens: u64) -> u64 {
-        let nanos = (u128::from(tokens) * 1_000_000_000).div_ceil(u128::from(self.per_second));
-        u64::try_from(nanos).unwrap_or(u64::MAX)
+        // Division of 64 bits is several times cheaper, and nearly always enough.
+        if let Some(scaled) = tokens.checked_mul(1_000_000_000) {
+            return scaled.div_ceil(self.per_second);
+        }
+        let scaled = u128::from(tokens) * 1_000_000_000;
+        u64::try_from(scaled.div_ceil(u128::from(self.per_second))).unwrap_or(u64::MAX)
     }
 }
 

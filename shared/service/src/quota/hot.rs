@@ -17,6 +17,9 @@ pub const KEYS_MAX: usize = SETS * SET_SLOTS;
 /// The time that use is counted over.
 pub const WINDOW: Duration = Duration::from_secs(10);
 
+/// Parts that a window is divided into; a power of two.
+const PARTS: u64 = 1 << 10;
+
 /// Tokens after which a key gets its name: most keys are cold, and cost no memory of their own.
 const NAMED_FROM: u64 = 4;
 
@@ -72,14 +75,15 @@ struct Count {
 struct Moment {
     /// The number of the present window.
     window: u64,
-    /// Nanoseconds of the window that are still to come.
+    /// How much of the window is still to come, in parts of [`PARTS`].
     left: u64,
 }
 
 impl Moment {
     fn new(now: Duration) -> Self {
         let (now, window) = (nanos(now), nanos(WINDOW));
-        Self { window: now / window, left: window - now % window }
+        // Not by 128 bits: this is worked out for every use.
+        Self { window: now / window, left: PARTS - now % window / (window / PARTS) }
     }
 }
 
@@ -91,8 +95,7 @@ impl Count {
     /// What was counted in the last [`WINDOW`], as if the uses of the window before were spread
     /// evenly.
     fn recent(self, moment: Moment) -> u64 {
-        let before = u128::from(self.before) * u128::from(moment.left) / WINDOW.as_nanos();
-        self.now.saturating_add(u64::try_from(before).unwrap_or(u64::MAX))
+        self.now.saturating_add(self.before.saturating_mul(moment.left) / PARTS)
     }
 
     fn roll(&mut self, windows: u64) {
@@ -119,6 +122,25 @@ impl<N> Slot<N> {
     }
 }
 
+impl<N> Slot<N> {
+    fn add(&mut self, usage: Use, name: impl FnOnce() -> N) {
+        match usage {
+            Use::Taken(tokens) => {
+                self.rank.add(tokens);
+                self.taken.add(tokens);
+            }
+            Use::Refused => {
+                self.rank.add(1);
+                self.refused.add(1);
+            }
+        }
+        let uses = self.taken.now.saturating_add(self.refused.now);
+        if self.name.is_none() && uses >= NAMED_FROM {
+            self.name = Some(name());
+        }
+    }
+}
+
 impl<N> Default for Hot<N> {
     fn default() -> Self {
         let set = || Mutex::new(std::array::from_fn(|_| Slot::new()));
@@ -134,25 +156,14 @@ impl<N: Clone> Hot<N> {
         let Some(set) = self.sets.get(index) else { return };
         let moment = Moment::new(now);
         let mut set = lock(set);
+        if let Some(slot) = set.iter_mut().find(|slot| slot.key == key) {
+            slot.roll(moment);
+            return slot.add(usage, name);
+        }
         set.iter_mut().for_each(|slot| slot.roll(moment));
-        let least = |slot: &&mut Slot<N>| (slot.key != key, slot.rank.recent(moment));
-        let Some(slot) = set.iter_mut().min_by_key(least) else { return };
-        if slot.key != key {
+        if let Some(slot) = set.iter_mut().min_by_key(|slot| slot.rank.recent(moment)) {
             *slot = Slot { key, window: moment.window, rank: slot.rank, ..Slot::new() };
-        }
-        match usage {
-            Use::Taken(tokens) => {
-                slot.rank.add(tokens);
-                slot.taken.add(tokens);
-            }
-            Use::Refused => {
-                slot.rank.add(1);
-                slot.refused.add(1);
-            }
-        }
-        let uses = slot.taken.now.saturating_add(slot.refused.now);
-        if slot.name.is_none() && uses >= NAMED_FROM {
-            slot.name = Some(name());
+            slot.add(usage, name);
         }
     }
 

@@ -78,15 +78,16 @@ impl KeyedBuckets {
             return work(&mut Bucket::default());
         };
         let mut set = lock(set);
-        // A bucket is as good as new when it is full, and unused slots are full.
-        let fullest = |slot: &&mut Slot| (slot.key != key, slot.bucket.full_at());
-        let Some(slot) = set.iter_mut().min_by_key(fullest) else {
-            return work(&mut Bucket::default());
-        };
-        if slot.key != key {
-            *slot = Slot { key, bucket: Bucket::default() };
+        if let Some(slot) = set.iter_mut().find(|slot| slot.key == key) {
+            return work(&mut slot.bucket);
         }
-        work(&mut slot.bucket)
+        let mut slot = Slot { key, bucket: Bucket::default() };
+        let answer = work(&mut slot.bucket);
+        // A bucket is as good as new when it is full, and unused slots are full.
+        if let Some(fullest) = set.iter_mut().min_by_key(|slot| slot.bucket.full_at()) {
+            *fullest = slot;
+        }
+        answer
     }
 
     /// How many buckets are not full at `now`.
