@@ -72,7 +72,7 @@ fuzz_target!(|input: Input| {
             let again = Token::parse(&token.to_query(), resource.clone());
             assert_eq!(again.as_ref(), Ok(&token), "it reads back");
         }
-        explain(&input.text, resource, Some(&account), now, Some(&peer));
+        let _ = explain(&input.text, resource, Some(&account), now, Some(&peer));
     }
     // Nobody guesses a signature.
     assert!(verify(&input.text, None, &accounts, now, &peer).is_err());
