@@ -1,5 +1,7 @@
 //! A token as the fields of a query string: known names only, each at most once, values decoded.
 
+use std::borrow::Cow;
+
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 
 /// Longest token that is looked at, in bytes.
@@ -93,6 +95,11 @@ impl Fields {
 
 /// The value of a field, as a query string writes it.
 fn decode(name: &'static str, value: &str) -> Result<String, Malformed> {
+    // Most values need no decoding, and every call with a token comes through here.
+    let is_plain = |byte: u8| byte.is_ascii_graphic() && byte != b'%' && byte != b'+';
+    if value.bytes().all(is_plain) {
+        return Ok(value.to_owned());
+    }
     let mut rest = value.split('%');
     rest.next();
     let escaped = |part: &str| {
@@ -101,7 +108,10 @@ fn decode(name: &'static str, value: &str) -> Result<String, Malformed> {
     if !rest.all(escaped) {
         return Err(Malformed::new(name, "must have two hexadecimal digits after each %"));
     }
-    let spaced = value.replace('+', " ");
+    let spaced = match value.contains('+') {
+        true => Cow::Owned(value.replace('+', " ")),
+        false => Cow::Borrowed(value),
+    };
     let decoded = percent_decode_str(&spaced).decode_utf8();
     let decoded = decoded.map_err(|_| Malformed::new(name, "must be UTF-8 behind its escapes"))?;
     // Line breaks part the fields in what is signed: within a field they would move its end.
