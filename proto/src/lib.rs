@@ -14,7 +14,13 @@ pub const FILE_DESCRIPTOR_SET: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "
 /// Reasons of failed calls.
 pub mod errors {
     /// Version 1.
-    #[allow(missing_docs, unused_qualifications, clippy::all, reason = "generated")]
+    #[allow(
+        missing_docs,
+        unused_qualifications,
+        clippy::all,
+        clippy::too_many_lines,
+        reason = "generated"
+    )]
     pub mod v1 {
         include!(concat!(env!("OUT_DIR"), "/trestle.errors.v1.rs"));
     }
@@ -40,5 +46,23 @@ pub mod table {
         pub use stored::{GetEntityResponse, QueryEntitiesResponse, StreamEntitiesResponse};
 
         include!(concat!(env!("OUT_DIR"), "/trestle.table.v1.rs"));
+    }
+}
+
+/// Queues and messages.
+pub mod queue {
+    /// Version 1.
+    #[allow(
+        missing_docs,
+        unused_qualifications,
+        clippy::all,
+        clippy::pedantic,
+        clippy::missing_errors_doc,
+        clippy::needless_pass_by_value,
+        clippy::too_many_lines,
+        reason = "generated"
+    )]
+    pub mod v1 {
+        include!(concat!(env!("OUT_DIR"), "/trestle.queue.v1.rs"));
     }
 }

@@ -55,7 +55,7 @@ async fn see(server: &Server, crew: &mut [Writer]) -> Channel {
 
 /// The seed in `CRASH_SEED`, to repeat a run; else a new one.
 #[allow(clippy::disallowed_methods, reason = "no setting of the product")]
-fn seed() -> u64 {
+pub(crate) fn seed() -> u64 {
     match std::env::var("CRASH_SEED") {
         Ok(seed) => seed.parse().expect("CRASH_SEED is a number"),
         Err(_) => rand::random(),

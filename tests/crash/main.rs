@@ -18,6 +18,7 @@ mod gateway;
 mod kills;
 mod ledger;
 mod overload;
+mod queue;
 mod restarts;
 mod resume;
 mod sight;

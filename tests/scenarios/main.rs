@@ -26,6 +26,7 @@ mod limits;
 mod model;
 mod paging;
 mod queries;
+mod queue;
 mod quotas;
 mod settings;
 mod signatures;

@@ -14,7 +14,6 @@ use proptest::{
 };
 use trestle_kv::{Engine, FjallEngine, FjallOptions, MemoryEngine};
 use trestle_proto::table::v1::{QueryEntitiesRequest, WriteMode, batch_operation::Operation};
-use trestle_table::KEYSPACES;
 use trestle_tests::{
     Refusal, Table, World, delete_op, entity_of, insert_op, int, update_op, upsert_op,
 };
@@ -281,7 +280,7 @@ fn plainly(entity: trestle_proto::table::v1::Entity) -> Stored {
 
 async fn run(commands: Vec<Command>) {
     let data = tempfile::tempdir().unwrap();
-    let options = FjallOptions::new(data.path(), KEYSPACES.to_vec());
+    let options = FjallOptions::new(data.path(), trestle::storage::keyspaces());
     let mut on_disk = Real::new(Arc::new(FjallEngine::open(options).unwrap())).await;
     let mut in_memory = Real::new(Arc::new(MemoryEngine::new())).await;
     let mut plain = Plain::default();

@@ -17,6 +17,7 @@ mod entity;
 mod operation;
 mod policies;
 mod process;
+mod queue;
 mod raw;
 mod refusal;
 mod remote;
@@ -32,6 +33,10 @@ pub use crate::{
     entity::{double, entity, entity_of, int, key_of, null, prop, string, utf16, value_of},
     operation::{delete_op, insert_op, update_op, upsert_op},
     process::{Server, server_binary},
+    queue::{
+        Queue, data, delayed, duration, everlasting, living, receipt_of, receipt_of_sent, seconds,
+        text, text_of, texts, unique,
+    },
     refusal::Refusal,
     service::Service,
     signed::{terms, terms_by_policy, token},
@@ -42,7 +47,10 @@ pub use crate::{
 /// Runs each scenario in every kind of world.
 #[macro_export]
 macro_rules! scenario {
-    ($($name:ident),+ $(,)?) => {$(
+    ($($name:ident),+ $(,)?) => {
+        $crate::scenario! { @as_separate_processes $($name),+ }
+    };
+    (@$separate:ident $($name:ident),+) => {$(
         mod $name {
             #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn in_process() {
@@ -56,7 +64,7 @@ macro_rules! scenario {
 
             #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn as_separate_processes() {
-                super::$name(&$crate::World::as_separate_processes().await).await;
+                super::$name(&$crate::World::$separate().await).await;
             }
         }
     )+};
@@ -87,6 +95,14 @@ macro_rules! scenario_with {
             }
         }
     )+};
+}
+
+/// Runs each scenario on queues in every kind of world.
+#[macro_export]
+macro_rules! queue_scenario {
+    ($($name:ident),+ $(,)?) => {
+        $crate::scenario! { @with_separate_queues $($name),+ }
+    };
 }
 
 /// Runs each scenario on a table service without a gateway, in both kinds.

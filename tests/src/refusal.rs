@@ -51,6 +51,16 @@ impl Refusal {
     }
 }
 
+impl Refusal {
+    /// What the failure of one element of a batch says.
+    pub fn of_item(status: &tonic_types::Status) -> Self {
+        use prost::Message as _;
+        let code = Code::from_i32(status.code);
+        let details = status.encode_to_vec().into();
+        Self::of(&Status::with_details(code, status.message.clone(), details))
+    }
+}
+
 impl From<Status> for Refusal {
     fn from(status: Status) -> Self {
         Self::of(&status)

@@ -1,4 +1,4 @@
-//! Tables of a server that the test starts, stops and starts again.
+//! Tables and queues of a server that the test starts, stops and starts again.
 
 use http::Request;
 use tonic::{
@@ -6,15 +6,27 @@ use tonic::{
     transport::{Channel, Endpoint},
 };
 use tower::{BoxError, ServiceExt, util::BoxCloneSyncService};
-use trestle_proto::table::v1::table_service_client::TableServiceClient;
+use trestle_proto::{
+    queue::v1::queue_service_client::QueueServiceClient,
+    table::v1::table_service_client::TableServiceClient,
+};
 
-use crate::{Server, Table};
+use crate::{Queue, Server, Table};
 
 impl Server {
     /// A way to the server that connects when it is used.
     pub fn channel(&self) -> Channel {
         let endpoint = Endpoint::from_shared(self.endpoint()).expect("an endpoint");
         endpoint.connect_lazy()
+    }
+}
+
+impl Queue {
+    /// A queue that may be there or not, at the other end of a channel.
+    pub fn over(channel: &Channel, name: &str) -> Self {
+        let transport = ServiceExt::<Request<Body>>::map_err(channel.clone(), BoxError::from);
+        let client = QueueServiceClient::new(BoxCloneSyncService::new(transport));
+        Self::new(client.max_decoding_message_size(16 * 1024 * 1024), name)
     }
 }
 

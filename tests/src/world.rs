@@ -9,6 +9,7 @@ use tower::{BoxError, ServiceExt, util::BoxCloneSyncService};
 use trestle::{
     compose::{Deps, compose},
     settings::Settings,
+    storage::keyspaces,
 };
 use trestle_kv::{Engine, FjallEngine, FjallOptions};
 use trestle_proto::table::v1::{CreateTableRequest, table_service_client::TableServiceClient};
@@ -16,7 +17,6 @@ use trestle_runtime::config::Sources;
 use trestle_service::{
     access::AccessLog, clock::SystemClock, layer::CallService, propagation::Traces,
 };
-use trestle_table::KEYSPACES;
 
 use crate::{Server, Table};
 
@@ -101,6 +101,24 @@ impl World {
         Self::new(transport, vec![gateway, table], Some(data))
     }
 
+    /// Gateway, tables and queues, each in a process of its own.
+    pub async fn with_separate_queues() -> Self {
+        let data = tempfile::tempdir().expect("a directory");
+        let path = data.path().to_str().expect("a path in UTF-8").to_owned();
+        let role = |role: &str| {
+            Server::start(&["--roles", role, "--data-dir", &format!("{path}/{role}")], &[])
+        };
+        let (table, queue) = (role("table"), role("queue"));
+        let endpoints = [table.endpoint(), queue.endpoint()];
+        let settings = [
+            ("TRESTLE__GATEWAY__TABLE_ENDPOINT", endpoints[0].as_str()),
+            ("TRESTLE__GATEWAY__QUEUE_ENDPOINT", endpoints[1].as_str()),
+        ];
+        let gateway = Server::start(&["--roles", "gateway"], &settings);
+        let transport = connect(&gateway.endpoint()).await;
+        Self::new(transport, vec![gateway, table, queue], Some(data))
+    }
+
     fn new(transport: Transport, servers: Vec<Server>, data: Option<TempDir>) -> Self {
         Self { client: client(transport.clone()), transport, servers, _data: data }
     }
@@ -141,7 +159,7 @@ impl World {
 /// A store in a directory of its own.
 pub(crate) fn store() -> (Arc<dyn Engine>, TempDir) {
     let data = tempfile::tempdir().expect("a directory");
-    let options = FjallOptions::new(data.path(), KEYSPACES.to_vec());
+    let options = FjallOptions::new(data.path(), keyspaces());
     (Arc::new(FjallEngine::open(options).expect("the store opens")), data)
 }
 

@@ -11,6 +11,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("trestle-service", &["trestle-kv", "trestle-proto"]),
     ("trestle-runtime", &["trestle-kv", "trestle-proto", "trestle-service"]),
     ("trestle-table", &["trestle-kv", "trestle-proto", "trestle-service"]),
+    ("trestle-queue", &["trestle-kv", "trestle-proto", "trestle-service"]),
     ("trestle-gateway", &["trestle-kv", "trestle-proto", "trestle-service"]),
     ("trestle-cli", &["trestle-kv", "trestle-proto", "trestle-service"]),
     (
@@ -20,6 +21,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "trestle-gateway",
             "trestle-kv",
             "trestle-proto",
+            "trestle-queue",
             "trestle-runtime",
             "trestle-service",
             "trestle-table",
@@ -33,12 +35,16 @@ const LAYERS: &[(&str, &[&str])] = &[
             "trestle-gateway",
             "trestle-kv",
             "trestle-proto",
+            "trestle-queue",
             "trestle-runtime",
             "trestle-service",
             "trestle-table",
         ],
     ),
-    ("trestle-fuzz", &["trestle-kv", "trestle-proto", "trestle-service", "trestle-table"]),
+    (
+        "trestle-fuzz",
+        &["trestle-kv", "trestle-proto", "trestle-queue", "trestle-service", "trestle-table"],
+    ),
 ];
 
 /// The parts of a manifest that name dependencies.

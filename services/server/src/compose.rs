@@ -7,6 +7,7 @@ use opentelemetry::metrics::Meter;
 use tower::{Layer as _, ServiceBuilder};
 use trestle_gateway::{Limits, Observe, Routes, browsers, gateway};
 use trestle_kv::Engine;
+use trestle_queue::{QUEUE_SERVICE, QueueRole};
 use trestle_runtime::{admin::Page, config::ConfigError, edge::Edge, health::Health, task::Task};
 use trestle_service::{
     access::AccessLog,
@@ -27,14 +28,17 @@ use crate::{
     failure::Failure,
     hot_partitions, identity, reach,
     reload::Reload,
-    roles::Role,
+    roles::{Role, Roles},
     settings::{DevelopmentAccount, Settings},
 };
 
 /// Full name of the table service.
 pub const TABLE_SERVICE: &str = "trestle.table.v1.TableService";
 
-/// How often deleted tables are looked for.
+/// The roles that own data, and their services.
+const DATA: [(Role, &str); 2] = [(Role::Table, TABLE_SERVICE), (Role::Queue, QUEUE_SERVICE)];
+
+/// How often roles look for what deleted tables and queues left, and for what expired.
 const SWEEP_EVERY: Duration = Duration::from_secs(5);
 /// How often the store is asked whether it still works.
 const STORAGE_WATCH_EVERY: Duration = Duration::from_millis(500);
@@ -87,32 +91,36 @@ impl Node {
 /// Settings that contradict the parts that are there.
 pub async fn compose(settings: &Settings, deps: Deps) -> Result<Node, Failure> {
     let roles = &settings.server.roles;
-    let health = Health::of(&[TABLE_SERVICE]).await;
+    let served = served(settings);
+    let names: Vec<_> = served.iter().map(|(_, service)| *service).collect();
+    let health = Health::of(&names).await;
     let (mut tasks, mut reload) = (Vec::new(), Reload::default());
-    let mut pages = Vec::new();
-    let table = if roles.has(Role::Table) {
-        let engine = deps.engine.ok_or_else(|| missing("storage: the role table needs a store"))?;
-        tasks.push(watch_storage(&engine, &health));
-        let clock = Arc::clone(&deps.clock);
-        let quotas = settings.quotas.quotas();
-        let meter = deps.meter.clone();
-        let table = TableRole::new(trestle_table::Deps { engine, clock, quotas, meter });
-        tasks.push(sweep(&table));
-        pages.push(hot_partitions::page(&table, settings.quotas.show_partition_keys));
-        Upstream::local(MessageSizeLayer::new(MESSAGE_BYTES_MAX).layer(table.server()))
-    } else {
-        let reached = reach::table(settings, TABLE_SERVICE).map_err(|problem| missing(&problem))?;
-        if let Some(task) = reached.task {
-            reload.add(&task);
-            tasks.push(task);
+    let (mut routes, mut table, mut pages) = (Routes::default(), None, Vec::new());
+    for (role, service) in served {
+        let upstream = if roles.has(role) {
+            let here = local(role, settings, &deps)?;
+            tasks.push(here.sweep);
+            pages.extend(here.page);
+            here.upstream
+        } else {
+            let reached = reach::role(settings, role, service);
+            let reached = reached.map_err(|problem| missing(&problem))?;
+            if let Some(task) = reached.task {
+                reload.add(&task);
+                tasks.push(task);
+            }
+            health.report(service, Some("not reached yet".to_owned())).await;
+            tasks.push(watch_upstream(service, &reached.remote, &health));
+            Upstream::Remote(reached.remote)
+        };
+        if role == Role::Table {
+            table = Some(upstream.clone());
         }
-        let table = reached.remote;
-        let problem = "not reached yet".to_owned();
-        health.report(TABLE_SERVICE, Some(problem)).await;
-        tasks.push(watch_upstream(&table, &health));
-        Upstream::Remote(table)
-    };
-    let routes = Routes::default().with(TABLE_SERVICE, table.clone());
+        routes = routes.with(service, upstream);
+    }
+    if let Some(engine) = deps.engine.as_ref().filter(|_| roles.own_data()) {
+        tasks.push(watch_storage(engine, roles, &health));
+    }
 
     let descriptors = trestle_proto::FILE_DESCRIPTOR_SET;
     let methods = Methods::from_descriptors(descriptors)
@@ -135,16 +143,15 @@ pub async fn compose(settings: &Settings, deps: Deps) -> Result<Node, Failure> {
         direct(routes, limits, observe, settings.server.trust_callers)
     };
     let edge = CallService::new(Edge::new(&health, descriptors, calls)?);
-    let routes = if roles.has(Role::Gateway) {
-        browsers(edge, table, names(accounts.clone()))
-    } else {
-        edge
+    let routes = match table.filter(|_| roles.has(Role::Gateway)) {
+        Some(table) => browsers(edge, table, names_of(accounts.clone())),
+        None => edge,
     };
     Ok(Node { routes, tasks, reload, accounts, health, pages })
 }
 
 /// The names of the accounts as they are whenever it is asked.
-fn names(accounts: Accounts) -> trestle_gateway::Accounts {
+fn names_of(accounts: Accounts) -> trestle_gateway::Accounts {
     Arc::new(move || accounts.now().iter().map(|account| account.name.clone()).collect())
 }
 
@@ -176,36 +183,76 @@ fn missing(problem: &str) -> Failure {
     ConfigError::Invalid { problems }.into()
 }
 
-fn sweep(table: &TableRole) -> Task {
-    let table = table.clone();
-    Task::new("table-sweep", SWEEP_EVERY, move || {
+/// The services that the node answers itself or, as a gateway, passes calls on to, with the roles
+/// that own their data.
+fn served(settings: &Settings) -> Vec<(Role, &'static str)> {
+    let roles = &settings.server.roles;
+    let is_gateway = roles.has(Role::Gateway);
+    let reaches_queues = is_gateway && settings.gateway.queue_endpoint.is_some();
+    let table = (is_gateway || roles.has(Role::Table)).then_some(DATA[0]);
+    let queue = (reaches_queues || roles.has(Role::Queue)).then_some(DATA[1]);
+    table.into_iter().chain(queue).collect()
+}
+
+/// A role in this process.
+struct Local {
+    upstream: Upstream,
+    /// Its work in the background.
+    sweep: Task,
+    /// What it shows to operators.
+    page: Option<Page>,
+}
+
+fn local(role: Role, settings: &Settings, deps: &Deps) -> Result<Local, Failure> {
+    let engine = deps.engine.clone();
+    let engine = engine.ok_or_else(|| missing("storage: a role that owns data needs a store"))?;
+    let (clock, random) = (Arc::clone(&deps.clock), deps.random);
+    let size = MessageSizeLayer::new(MESSAGE_BYTES_MAX);
+    if role == Role::Queue {
+        let queue = QueueRole::new(trestle_queue::Deps { engine, clock, random });
+        let upstream = Upstream::local(size.layer(queue.server()));
+        let sweep = Task::new("queue-sweep", SWEEP_EVERY, move || {
+            let queue = queue.clone();
+            async move { queue.sweep().await.map_err(Into::into) }
+        });
+        return Ok(Local { upstream, sweep, page: None });
+    }
+    let (quotas, meter) = (settings.quotas.quotas(), deps.meter.clone());
+    let table = TableRole::new(trestle_table::Deps { engine, clock, quotas, meter });
+    let page = Some(hot_partitions::page(&table, settings.quotas.show_partition_keys));
+    let upstream = Upstream::local(size.layer(table.server()));
+    let sweep = Task::new("table-sweep", SWEEP_EVERY, move || {
         let table = table.clone();
         async move { table.sweep().await.map_err(Into::into) }
-    })
+    });
+    Ok(Local { upstream, sweep, page })
 }
 
 /// A store that stopped takes no writes until a restart: callers are sent elsewhere.
-fn watch_storage(engine: &Arc<dyn Engine>, health: &Health) -> Task {
+fn watch_storage(engine: &Arc<dyn Engine>, roles: &Roles, health: &Health) -> Task {
     let (engine, health) = (Arc::clone(engine), health.clone());
+    let owners: Vec<_> = DATA.into_iter().filter(|(role, _)| roles.has(*role)).collect();
     Task::new("storage-watch", STORAGE_WATCH_EVERY, move || {
-        let (engine, health) = (Arc::clone(&engine), health.clone());
+        let (engine, health, owners) = (Arc::clone(&engine), health.clone(), owners.clone());
         async move {
             let problem = engine.status().stopped;
             let problem = problem.map(|reason| format!("storage stopped: {reason}"));
-            health.report(TABLE_SERVICE, problem).await;
+            for (_, service) in owners {
+                health.report(service, problem.clone()).await;
+            }
             Ok(false)
         }
     })
 }
 
 /// A gateway is as ready as what stands behind it; while calls wait for a restart, it is ready.
-fn watch_upstream(remote: &Remote, health: &Health) -> Task {
+fn watch_upstream(service: &'static str, remote: &Remote, health: &Health) -> Task {
     let (remote, health) = (remote.clone(), health.clone());
     Task::new("upstream-watch", UPSTREAM_WATCH_EVERY, move || {
         let (remote, health) = (remote.clone(), health.clone());
         async move {
             let problem = remote.problem().await.map(str::to_owned);
-            health.report(TABLE_SERVICE, problem).await;
+            health.report(service, problem).await;
             Ok(false)
         }
     })

@@ -73,7 +73,7 @@ async fn serve_until_signal(
     }
 
     let meter = telemetry.meter();
-    let owns_data = settings.server.roles.has(Role::Table);
+    let owns_data = settings.server.roles.own_data();
     let exemplars = telemetry.traces().exemplars;
     let engine =
         owns_data.then(|| storage::open(&settings.storage, &meter, exemplars)).transpose()?;

@@ -8,6 +8,7 @@ use trestle_service::upstream::{ClientPem, ClientTls, Endpoint, Remote, RemoteOp
 
 use crate::{
     reload,
+    roles::Role,
     settings::{GatewaySettings, RoleTlsSettings, Settings},
 };
 
@@ -18,16 +19,23 @@ pub(crate) struct Reached {
     pub(crate) task: Option<Task>,
 }
 
-/// The table role, which is not in this process.
+/// A role that is not in this process.
 ///
 /// # Errors
 /// What is wrong, with its key.
-pub(crate) fn table(settings: &Settings, service: &'static str) -> Result<Reached, String> {
+pub(crate) fn role(
+    settings: &Settings,
+    role: Role,
+    service: &'static str,
+) -> Result<Reached, String> {
     let gateway = &settings.gateway;
-    let required = "gateway.table_endpoint: required, since the role table is not in this process";
-    let endpoint = gateway.table_endpoint.as_deref().ok_or(required)?;
-    let endpoint = Endpoint::parse(endpoint);
-    let endpoint = endpoint.map_err(|error| format!("gateway.table_endpoint: {error}"))?;
+    let (key, endpoint) = match role {
+        Role::Queue => ("gateway.queue_endpoint", &gateway.queue_endpoint),
+        Role::Table | Role::Gateway => ("gateway.table_endpoint", &gateway.table_endpoint),
+    };
+    let required = || format!("{key}: required, since the role is not in this process");
+    let endpoint = endpoint.as_deref().ok_or_else(required)?;
+    let endpoint = Endpoint::parse(endpoint).map_err(|error| format!("{key}: {error}"))?;
     let (tls, task) = match endpoint.is_encrypted() {
         false => (None, None),
         true => {

@@ -11,15 +11,18 @@ pub enum Role {
     Gateway,
     /// Owns the tables.
     Table,
+    /// Owns the queues.
+    Queue,
 }
 
 impl Role {
-    const ALL: [Self; 2] = [Self::Gateway, Self::Table];
+    const ALL: [Self; 3] = [Self::Gateway, Self::Table, Self::Queue];
 
     fn name(self) -> &'static str {
         match self {
             Self::Gateway => "gateway",
             Self::Table => "table",
+            Self::Queue => "queue",
         }
     }
 }
@@ -34,6 +37,12 @@ impl Roles {
     #[must_use]
     pub fn all() -> Self {
         Self(Role::ALL.into())
+    }
+
+    /// Whether the process owns data.
+    #[must_use]
+    pub fn own_data(&self) -> bool {
+        self.has(Role::Table) || self.has(Role::Queue)
     }
 
     /// Whether the process plays `role`.
@@ -52,7 +61,8 @@ impl FromStr for Roles {
         }
         let role = |name: &str| {
             let known = Role::ALL.into_iter().find(|role| role.name() == name.trim());
-            let rule = "roles must be `all`, or of `gateway` and `table`, separated by commas";
+            let rule =
+                "roles must be `all`, or of `gateway`, `table` and `queue`, separated by commas";
             known.ok_or_else(|| format!("{rule}: value=`{text}`"))
         };
         text.split(',').map(role).collect::<Result<_, _>>().map(Self)
@@ -89,9 +99,14 @@ mod tests {
 
     #[test]
     fn roles_read_back_as_they_are_written() {
-        for (text, written) in
-            [("all", "all"), ("table", "table"), ("gateway", "gateway"), ("table, gateway", "all")]
-        {
+        for (text, written) in [
+            ("all", "all"),
+            ("table", "table"),
+            ("queue", "queue"),
+            ("gateway", "gateway"),
+            ("table, gateway", "gateway,table"),
+            ("queue,table, gateway", "all"),
+        ] {
             let roles: Roles = text.parse().expect("roles");
             assert_eq!(roles.to_string(), written);
         }

@@ -4,7 +4,8 @@ use std::{sync::Arc, time::Duration};
 
 use opentelemetry::{KeyValue, metrics::Meter};
 use trestle_kv::{
-    Engine, EngineStats, FjallEngine, FjallOptions, GroupWrite, MemoryEngine, OpenError, SyncPolicy,
+    Engine, EngineStats, FjallEngine, FjallOptions, GroupWrite, Keyspace, MemoryEngine, OpenError,
+    SyncPolicy,
 };
 use trestle_service::{
     exemplar::Exemplars,
@@ -55,8 +56,15 @@ fn options(settings: &StorageSettings, meter: &Meter) -> FjallOptions {
             changes.record(group.changes);
             seconds.record(group.took.as_secs_f64());
         }),
-        ..FjallOptions::new(path, trestle_table::KEYSPACES.to_vec())
+        ..FjallOptions::new(path, keyspaces())
     }
+}
+
+/// The keyspaces of every role, whatever roles a process plays: a directory may be given to
+/// another process later.
+#[must_use]
+pub fn keyspaces() -> Vec<Keyspace> {
+    [trestle_table::KEYSPACES, trestle_queue::KEYSPACES].concat()
 }
 
 /// Reads the engine when metrics are asked for. Holds it weakly, so that metrics keep no store

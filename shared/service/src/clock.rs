@@ -30,6 +30,27 @@ impl Ticks {
         self.0
     }
 
+    /// So much later; the last tick of the year 9999 at most.
+    #[must_use]
+    pub fn after(self, duration: Duration) -> Self {
+        let ticks = u64::try_from(duration.as_nanos() / 100).unwrap_or(u64::MAX);
+        Self(self.0.saturating_add(ticks).min(Self::MAX.0))
+    }
+
+    /// So much earlier; the first tick of the year 1 at least.
+    #[must_use]
+    pub fn before(self, duration: Duration) -> Self {
+        let ticks = u64::try_from(duration.as_nanos() / 100).unwrap_or(u64::MAX);
+        Self(self.0.saturating_sub(ticks))
+    }
+
+    /// How long `earlier` was ago; nothing if it was not.
+    #[must_use]
+    pub fn since(self, earlier: Self) -> Duration {
+        let ticks = self.0.saturating_sub(earlier.0);
+        Duration::new(ticks / PER_SECOND, u32::try_from(ticks % PER_SECOND).unwrap_or(0) * 100)
+    }
+
     /// The next tick.
     #[must_use]
     pub const fn next(self) -> Self {

@@ -6,7 +6,7 @@ use tonic::{Code, Status};
 use tonic_types::{ErrorDetails, FieldViolation, QuotaViolation, StatusExt as _};
 pub use trestle_proto::errors::v1::ErrorReason as Reason;
 
-/// `ErrorInfo.domain` of every failure.
+/// `ErrorInfo.domain` of failures of the table service, and of what fails before a service is reached.
 pub const DOMAIN: &str = "trestle.table.v1.TableService";
 
 /// Longest part of a client's value that an error repeats, in characters.
@@ -138,6 +138,13 @@ impl Violations {
         }
     }
 
+    /// Notes violations that were found elsewhere.
+    pub fn extend(&mut self, violations: Vec<Violation>) {
+        for violation in violations {
+            self.push(violation.reason, violation.field, violation.description);
+        }
+    }
+
     /// Whether nothing was noted.
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -182,32 +189,39 @@ pub struct Meaning {
 #[must_use]
 pub fn meaning(reason: Reason) -> Meaning {
     use Reason as R;
+    let invalid = |azure_code| (Code::InvalidArgument, azure_code, 400);
     let (code, azure_code, http_status) = match reason {
         R::EntityAlreadyExists => (Code::AlreadyExists, "EntityAlreadyExists", 409),
         R::TableAlreadyExists => (Code::AlreadyExists, "TableAlreadyExists", 409),
         R::TableNotFound => (Code::NotFound, "TableNotFound", 404),
+        R::QueueAlreadyExists => (Code::AlreadyExists, "QueueAlreadyExists", 409),
+        R::QueueNotFound => (Code::NotFound, "QueueNotFound", 404),
+        R::MessageNotFound => (Code::NotFound, "MessageNotFound", 404),
         R::ResourceNotFound => (Code::NotFound, "ResourceNotFound", 404),
         R::UpdateConditionNotSatisfied => (Code::Aborted, "UpdateConditionNotSatisfied", 412),
-        R::InvalidInput => (Code::InvalidArgument, "InvalidInput", 400),
-        R::InvalidResourceName => (Code::InvalidArgument, "InvalidResourceName", 400),
-        R::OutOfRangeInput => (Code::InvalidArgument, "OutOfRangeInput", 400),
-        R::PropertiesNeedValue => (Code::InvalidArgument, "PropertiesNeedValue", 400),
-        R::PropertyNameTooLong => (Code::InvalidArgument, "PropertyNameTooLong", 400),
-        R::PropertyNameInvalid => (Code::InvalidArgument, "PropertyNameInvalid", 400),
-        R::PropertyValueTooLarge => (Code::InvalidArgument, "PropertyValueTooLarge", 400),
-        R::TooManyProperties => (Code::InvalidArgument, "TooManyProperties", 400),
-        R::EntityTooLarge => (Code::InvalidArgument, "EntityTooLarge", 400),
-        R::DuplicatePropertiesSpecified => {
-            (Code::InvalidArgument, "DuplicatePropertiesSpecified", 400)
-        }
+        R::InvalidInput => invalid("InvalidInput"),
+        R::InvalidResourceName => invalid("InvalidResourceName"),
+        R::OutOfRangeInput => invalid("OutOfRangeInput"),
+        R::PropertiesNeedValue => invalid("PropertiesNeedValue"),
+        R::PropertyNameTooLong => invalid("PropertyNameTooLong"),
+        R::PropertyNameInvalid => invalid("PropertyNameInvalid"),
+        R::PropertyValueTooLarge => invalid("PropertyValueTooLarge"),
+        R::TooManyProperties => invalid("TooManyProperties"),
+        R::EntityTooLarge => invalid("EntityTooLarge"),
+        R::DuplicatePropertiesSpecified => invalid("DuplicatePropertiesSpecified"),
         R::RequestBodyTooLarge => (Code::InvalidArgument, "RequestBodyTooLarge", 413),
         R::CommandsInBatchActOnDifferentPartitions => {
-            (Code::InvalidArgument, "CommandsInBatchActOnDifferentPartitions", 400)
+            invalid("CommandsInBatchActOnDifferentPartitions")
         }
-        R::InvalidDuplicateRow => (Code::InvalidArgument, "InvalidDuplicateRow", 400),
-        R::InvalidXmlDocument => (Code::InvalidArgument, "InvalidXmlDocument", 400),
-        R::InvalidQueryParameterValue => (Code::InvalidArgument, "InvalidQueryParameterValue", 400),
-        R::InvalidHeaderValue => (Code::InvalidArgument, "InvalidHeaderValue", 400),
+        R::InvalidDuplicateRow => invalid("InvalidDuplicateRow"),
+        R::InvalidXmlDocument => invalid("InvalidXmlDocument"),
+        R::InvalidQueryParameterValue => invalid("InvalidQueryParameterValue"),
+        R::InvalidHeaderValue => invalid("InvalidHeaderValue"),
+        R::OutOfRangeQueryParameterValue => invalid("OutOfRangeQueryParameterValue"),
+        R::MissingRequiredQueryParameter => invalid("MissingRequiredQueryParameter"),
+        R::InvalidMetadata => invalid("InvalidMetadata"),
+        R::EmptyMetadataKey => invalid("EmptyMetadataKey"),
+        R::MetadataTooLarge => invalid("MetadataTooLarge"),
         R::ServerBusy => (Code::ResourceExhausted, "ServerBusy", 503),
         R::InsufficientStorage => (Code::ResourceExhausted, "InsufficientStorage", 507),
         R::StorageStopped | R::ServerUnavailable => (Code::Unavailable, "ServerBusy", 503),
@@ -252,6 +266,15 @@ pub fn reason_name(reason: Reason) -> &'static str {
 
 impl From<Fault> for Status {
     fn from(fault: Fault) -> Self {
+        fault.into_status(DOMAIN)
+    }
+}
+
+impl Fault {
+    /// As it travels, from the service with the full name `domain`.
+    #[must_use]
+    pub fn into_status(self, domain: &str) -> Status {
+        let fault = self;
         let meaning = meaning(fault.reason);
         let mut metadata = vec![
             ("azureCode".to_owned(), meaning.azure_code.to_owned()),
@@ -262,7 +285,7 @@ impl From<Fault> for Status {
         let mut details = ErrorDetails::new();
         details.set_error_info(
             reason_name(fault.reason),
-            DOMAIN,
+            domain,
             metadata.into_iter().collect::<std::collections::HashMap<_, _>>(),
         );
         if !fault.violations.is_empty() {
@@ -279,7 +302,7 @@ impl From<Fault> for Status {
         if let Some(delay) = fault.retry_after {
             details.set_retry_info(Some(delay));
         }
-        Self::with_error_details(meaning.code, fault.message, details)
+        Status::with_error_details(meaning.code, fault.message, details)
     }
 }
 

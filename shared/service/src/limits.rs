@@ -1,6 +1,6 @@
 //! Every limit of the data model and of a call, with its unit and where it comes from.
 //!
-//! "Azure" marks a limit of the Azure Table service, kept so that programs move both ways; the others are ours.
+//! "Azure" marks a limit of Azure storage, kept so that programs move both ways; the others are ours.
 
 use std::time::Duration;
 
@@ -56,3 +56,48 @@ pub const ACCESS_POLICY_ID_CHARS_MAX: usize = 64;
 pub const CORS_RULES_MAX: usize = 5;
 /// Largest message a server decodes, in bytes: a batch of 4 MiB and its wrapping.
 pub const MESSAGE_BYTES_MAX: usize = 8 * 1024 * 1024;
+
+/// Shortest queue name, in characters. Azure.
+pub const QUEUE_NAME_CHARS_MIN: usize = 3;
+/// Longest queue name, in characters. Azure.
+pub const QUEUE_NAME_CHARS_MAX: usize = 63;
+/// Largest metadata of a queue, names and values together, in bytes. Azure.
+pub const METADATA_BYTES_MAX: usize = 8192;
+/// Largest message of a queue, in bytes. Azure.
+pub const MESSAGE_BODY_BYTES_MAX: usize = 65_536;
+/// How long a message lives unless it says otherwise. Azure.
+pub const MESSAGE_LIFE_DEFAULT: Duration = Duration::from_secs(7 * 24 * 3600);
+/// Shortest life of a message. Azure.
+pub const MESSAGE_LIFE_MIN: Duration = Duration::from_secs(1);
+/// Longest time that a message may be hidden. Azure.
+pub const VISIBILITY_MAX: Duration = Duration::from_secs(7 * 24 * 3600);
+/// How long a received message is hidden unless the request says otherwise. Azure.
+pub const VISIBILITY_DEFAULT: Duration = Duration::from_secs(30);
+/// Shortest time that a received message is hidden. Azure.
+pub const VISIBILITY_RECEIVE_MIN: Duration = Duration::from_secs(1);
+/// Most messages of one receive or peek. Azure.
+pub const RECEIVE_MESSAGES_MAX: usize = 32;
+/// Longest wait for a message.
+pub const RECEIVE_WAIT_MAX: Duration = Duration::from_secs(20);
+/// Most messages of one send or delete.
+pub const QUEUE_BATCH_MESSAGES_MAX: usize = 100;
+/// Most bytes of the messages of one send.
+pub const QUEUE_BATCH_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// Most messages that a stream may be owed: bounds what one client keeps from others.
+pub const STREAM_CREDIT_MAX: u32 = 1000;
+/// Most messages of one redrive.
+pub const REDRIVE_MESSAGES_MAX: usize = 1000;
+/// Most deliveries that a dead-letter policy may allow.
+pub const DEQUEUE_COUNT_MAX: u32 = 1000;
+/// Longest deduplication id, in bytes.
+pub const DEDUPLICATION_ID_BYTES_MAX: usize = 128;
+/// Shortest deduplication window.
+pub const DEDUPLICATION_WINDOW_MIN: Duration = Duration::from_secs(1);
+/// Longest deduplication window.
+pub const DEDUPLICATION_WINDOW_MAX: Duration = Duration::from_secs(7 * 24 * 3600);
+/// Longest request id of a send, in bytes.
+pub const SEND_REQUEST_ID_BYTES_MAX: usize = 64;
+/// How long the request id of a send is remembered.
+pub const SEND_REQUEST_REMEMBERED: Duration = Duration::from_secs(600);
+/// Most queues in a page. Azure.
+pub const PAGE_QUEUES_MAX: usize = 5000;

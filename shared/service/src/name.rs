@@ -4,7 +4,9 @@ use std::fmt;
 
 use crate::{
     fault::{Reason, Violations, quoted},
-    limits::{TABLE_NAME_CHARS_MAX, TABLE_NAME_CHARS_MIN},
+    limits::{
+        QUEUE_NAME_CHARS_MAX, QUEUE_NAME_CHARS_MIN, TABLE_NAME_CHARS_MAX, TABLE_NAME_CHARS_MIN,
+    },
 };
 
 /// The name of an account: 3 to 24 lower-case ASCII letters and digits.
@@ -84,9 +86,71 @@ impl fmt::Display for TableName {
     }
 }
 
+/// The name of a queue.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct QueueName(String);
+
+impl QueueName {
+    /// Parses a queue name: 3 to 63 lower-case ASCII letters, digits and `-`; a letter or digit at both ends, no two
+    /// `-` in a row. Notes every broken rule under `field`.
+    pub fn parse(name: String, field: &str, violations: &mut Violations) -> Option<Self> {
+        if name.is_empty() {
+            violations.push(Reason::PropertiesNeedValue, field, "required: the name of a queue");
+            return None;
+        }
+        let is_plain = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit();
+        let is_legal = name.bytes().all(|b| is_plain(b) || b == b'-')
+            && !name.starts_with('-')
+            && !name.ends_with('-')
+            && !name.contains("--");
+        let (reason, rule) = if !is_legal {
+            let rule = "must be lower-case ASCII letters, digits and single `-` between them";
+            (Reason::InvalidResourceName, rule)
+        } else if !(QUEUE_NAME_CHARS_MIN..=QUEUE_NAME_CHARS_MAX).contains(&name.len()) {
+            (Reason::OutOfRangeInput, "must have 3 to 63 characters")
+        } else {
+            return Some(Self(name));
+        };
+        violations.push(reason, field, format!("{rule}: value=`{}`", quoted(&name)));
+        None
+    }
+
+    /// The name.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for QueueName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn queue_names_are_accepted_at_their_bounds_and_refused_past_them() {
+        let reason_for = |name: &str| {
+            let mut violations = Violations::default();
+            let parsed = QueueName::parse(name.to_owned(), "queue", &mut violations);
+            let fault = violations.check(()).err();
+            assert_eq!(parsed.is_none(), fault.is_some(), "a refused name has a violation");
+            fault.map(|fault| fault.reason)
+        };
+        for name in ["abc", "a-b", "1-2-3", &"a".repeat(63)] {
+            assert_eq!(reason_for(name), None, "{name}");
+        }
+        assert_eq!(reason_for(""), Some(Reason::PropertiesNeedValue));
+        assert_eq!(reason_for("ab"), Some(Reason::OutOfRangeInput));
+        assert_eq!(reason_for(&"a".repeat(64)), Some(Reason::OutOfRangeInput));
+        for name in ["Abc", "a--b", "-abc", "abc-", "a_b", "äbc", "a b"] {
+            assert_eq!(reason_for(name), Some(Reason::InvalidResourceName), "{name}");
+        }
+    }
 
     fn reason_for(name: &str) -> Option<Reason> {
         let mut violations = Violations::default();

@@ -18,6 +18,10 @@ pub struct GatewaySettings {
     /// may have several addresses. No default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub table_endpoint: Option<String>,
+    /// Where the queue role is when it is not in this process, such as `http://queue:50051`.
+    /// Default: nowhere; without the role here, the gateway has no queues then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queue_endpoint: Option<String>,
     /// Where the development account is there, whose key everybody knows: `loopback`, `off` or
     /// `anywhere`. Default: `loopback`, which is `off` where others can reach the listener.
     pub development_account: DevelopmentAccount,
@@ -68,6 +72,7 @@ impl Default for GatewaySettings {
     fn default() -> Self {
         Self {
             table_endpoint: None,
+            queue_endpoint: None,
             development_account: DevelopmentAccount::Loopback,
             connections: 4,
             wait_ms: 5000,
@@ -88,6 +93,14 @@ impl GatewaySettings {
         if self.wait_ms > WAIT_MS_MAX {
             let rule = format!("must be up to {WAIT_MS_MAX}: value=`{}`", self.wait_ms);
             problems.push(format!("gateway.wait_ms: {rule}"));
+        }
+        match self.queue_endpoint.as_deref().map(Endpoint::parse) {
+            Some(Err(error)) => problems.push(format!("gateway.queue_endpoint: {error}")),
+            // Both are reached the same way: one certificate vouches for the gateway.
+            Some(Ok(endpoint)) if self.table_endpoint.is_none() => {
+                problems.extend(self.tls.problems(&endpoint));
+            }
+            _ => {}
         }
         match self.table_endpoint.as_deref().map(Endpoint::parse) {
             Some(Err(error)) => problems.push(format!("gateway.table_endpoint: {error}")),

@@ -1,0 +1,258 @@
+//! The gRPC face of the service: parse the request, call the domain, render the response. Decides nothing itself.
+
+mod parse;
+mod render;
+mod settings;
+mod stream;
+
+use std::{pin::Pin, sync::Arc};
+
+use futures::Stream;
+use tonic::{Request, Response, Status, Streaming};
+use trestle_kv::Engine;
+use trestle_proto::queue::v1::{self as proto, queue_service_server::QueueService};
+use trestle_service::{caller::Caller, clock::Ticks, fault::Fault, name::AccountName};
+
+use crate::{
+    Deps, QUEUE_SERVICE,
+    authorize::{self, Need},
+    error::QueueError,
+    messages::Messages,
+    sweep::Sweeper,
+};
+
+/// A stream of responses.
+type Responses<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
+
+/// The implementation of `trestle.queue.v1.QueueService`.
+#[derive(Clone)]
+pub struct Api {
+    engine: Arc<dyn Engine>,
+    messages: Messages,
+    sweeper: Arc<Sweeper>,
+    started_at: Ticks,
+}
+
+impl Api {
+    /// Serves what the engine holds.
+    pub(crate) fn new(deps: Deps) -> Self {
+        let started_at = deps.clock.now();
+        let messages = Messages::new(Arc::clone(&deps.engine), deps.clock, deps.random);
+        let sweeper = Arc::new(Sweeper::new(messages.clone()));
+        Self { engine: deps.engine, messages, sweeper, started_at }
+    }
+
+    /// The background work.
+    pub(crate) fn sweeper(&self) -> &Sweeper {
+        &self.sweeper
+    }
+}
+
+/// The account that a request works in, and the message, for a caller who may do what it needs.
+///
+/// There is no other way to the message than this one.
+fn open<T>(request: Request<T>, need: Need) -> Result<(AccountName, T), Fault> {
+    let caller = Caller::of(&request)?;
+    authorize::check(&caller, need)?;
+    Ok((caller.account.clone(), request.into_inner()))
+}
+
+/// A failed call, as this service tells it.
+fn refused(error: impl Into<Fault>) -> Status {
+    error.into().into_status(QUEUE_SERVICE)
+}
+
+/// The answer to a call.
+fn answer<T>(outcome: Result<T, Fault>) -> Result<Response<T>, Status> {
+    outcome.map(Response::new).map_err(refused)
+}
+
+/// A failure as part of an answer.
+fn item_error(error: impl Into<Fault>) -> tonic_types::Status {
+    use prost::Message as _;
+    let status = refused(error);
+    // The details of a status are an encoded `google.rpc.Status`.
+    let plain = || tonic_types::Status {
+        code: status.code().into(),
+        message: status.message().to_owned(),
+        details: Vec::new(),
+    };
+    tonic_types::Status::decode(status.details()).unwrap_or_else(|_| plain())
+}
+
+#[tonic::async_trait]
+impl QueueService for Api {
+    type StreamMessagesStream = Responses<proto::StreamMessagesResponse>;
+
+    async fn create_queue(
+        &self,
+        request: Request<proto::CreateQueueRequest>,
+    ) -> Result<Response<proto::CreateQueueResponse>, Status> {
+        let (account, message) = open(request, Need::CreateQueue).map_err(refused)?;
+        answer(self.create(&account, message).await)
+    }
+
+    async fn get_queue(
+        &self,
+        request: Request<proto::GetQueueRequest>,
+    ) -> Result<Response<proto::GetQueueResponse>, Status> {
+        let (account, message) = open(request, Need::ReadQueue).map_err(refused)?;
+        answer(self.get(&account, message).await)
+    }
+
+    async fn update_queue(
+        &self,
+        request: Request<proto::UpdateQueueRequest>,
+    ) -> Result<Response<proto::UpdateQueueResponse>, Status> {
+        let (account, message) = open(request, Need::WriteQueue).map_err(refused)?;
+        answer(self.update(&account, message).await)
+    }
+
+    async fn list_queues(
+        &self,
+        request: Request<proto::ListQueuesRequest>,
+    ) -> Result<Response<proto::ListQueuesResponse>, Status> {
+        let (account, message) = open(request, Need::ListQueues).map_err(refused)?;
+        answer(self.list(&account, message).await)
+    }
+
+    async fn delete_queue(
+        &self,
+        request: Request<proto::DeleteQueueRequest>,
+    ) -> Result<Response<proto::DeleteQueueResponse>, Status> {
+        let (account, message) = open(request, Need::DeleteQueue).map_err(refused)?;
+        let name = parse::queue(message.queue).map_err(refused)?;
+        self.messages.queues.delete(&account, name).await.map_err(refused)?;
+        answer(Ok(proto::DeleteQueueResponse {}))
+    }
+
+    async fn get_queue_access_policies(
+        &self,
+        request: Request<proto::GetQueueAccessPoliciesRequest>,
+    ) -> Result<Response<proto::GetQueueAccessPoliciesResponse>, Status> {
+        let (account, message) = open(request, Need::AccessPolicies).map_err(refused)?;
+        answer(self.policies(&account, message).await)
+    }
+
+    async fn set_queue_access_policies(
+        &self,
+        request: Request<proto::SetQueueAccessPoliciesRequest>,
+    ) -> Result<Response<proto::SetQueueAccessPoliciesResponse>, Status> {
+        let (account, message) = open(request, Need::AccessPolicies).map_err(refused)?;
+        answer(self.set_policies(&account, message).await)
+    }
+
+    async fn send_messages(
+        &self,
+        request: Request<proto::SendMessagesRequest>,
+    ) -> Result<Response<proto::SendMessagesResponse>, Status> {
+        let (account, message) = open(request, Need::Add).map_err(refused)?;
+        let send = parse::send(message).map_err(refused)?;
+        let sent = match send.messages.is_empty() {
+            true => {
+                let found = self.messages.queues.open(&account, &send.queue).await;
+                found.map_err(refused)?;
+                Vec::new()
+            }
+            false => {
+                let sent =
+                    self.messages.send(&account, &send.queue, send.messages, send.request_id).await;
+                sent.map_err(refused)?
+            }
+        };
+        answer(Ok(render::sent(sent, send.refused)))
+    }
+
+    async fn receive_messages(
+        &self,
+        request: Request<proto::ReceiveMessagesRequest>,
+    ) -> Result<Response<proto::ReceiveMessagesResponse>, Status> {
+        let (account, message) = open(request, Need::Process).map_err(refused)?;
+        let (queue, receive) = parse::receive(message).map_err(refused)?;
+        let delivered = self.messages.receive(&account, &queue, receive).await.map_err(refused)?;
+        let deliveries = delivered.into_iter().map(render::delivery).collect();
+        answer(Ok(proto::ReceiveMessagesResponse { deliveries }))
+    }
+
+    async fn stream_messages(
+        &self,
+        request: Request<Streaming<proto::StreamMessagesRequest>>,
+    ) -> Result<Response<Self::StreamMessagesStream>, Status> {
+        let (account, requests) = open(request, Need::Process).map_err(refused)?;
+        answer(Ok(stream::deliveries(self.messages.clone(), account, requests)))
+    }
+
+    async fn peek_messages(
+        &self,
+        request: Request<proto::PeekMessagesRequest>,
+    ) -> Result<Response<proto::PeekMessagesResponse>, Status> {
+        let (account, message) = open(request, Need::Peek).map_err(refused)?;
+        let (queue, max) = parse::peek(message).map_err(refused)?;
+        let found = self.messages.peek(&account, &queue, max).await.map_err(refused)?;
+        let messages = found.into_iter().map(|(state, body)| render::message(&state, body));
+        answer(Ok(proto::PeekMessagesResponse { messages: messages.collect() }))
+    }
+
+    async fn update_message(
+        &self,
+        request: Request<proto::UpdateMessageRequest>,
+    ) -> Result<Response<proto::UpdateMessageResponse>, Status> {
+        let (account, message) = open(request, Need::Update).map_err(refused)?;
+        let (queue, update) = parse::update(message).map_err(refused)?;
+        let receipt = self.messages.update(&account, &queue, update).await.map_err(refused)?;
+        answer(Ok(proto::UpdateMessageResponse {
+            pop_receipt: receipt.to_text(),
+            next_visible_time: Some(render::timestamp(receipt.place.visible_at)),
+        }))
+    }
+
+    async fn delete_messages(
+        &self,
+        request: Request<proto::DeleteMessagesRequest>,
+    ) -> Result<Response<proto::DeleteMessagesResponse>, Status> {
+        let (account, message) = open(request, Need::Process).map_err(refused)?;
+        let (queue, receipts) = parse::delete(message).map_err(refused)?;
+        let claimed = receipts.iter().filter_map(|receipt| receipt.clone().ok()).collect();
+        let deleted = self.messages.delete(&account, &queue, claimed).await.map_err(refused)?;
+        let mut deleted = deleted.into_iter();
+        let results = receipts.into_iter().map(|receipt| {
+            let error = match receipt {
+                Err(fault) => Some(item_error(fault)),
+                Ok(_) if deleted.next() == Some(true) => None,
+                Ok(claimed) => Some(item_error(QueueError::MessageNotFound(claimed.message_id))),
+            };
+            proto::DeleteResult { error }
+        });
+        answer(Ok(proto::DeleteMessagesResponse { results: results.collect() }))
+    }
+
+    async fn clear_messages(
+        &self,
+        request: Request<proto::ClearMessagesRequest>,
+    ) -> Result<Response<proto::ClearMessagesResponse>, Status> {
+        let (account, message) = open(request, Need::Clear).map_err(refused)?;
+        let name = parse::queue(message.queue).map_err(refused)?;
+        self.messages.queues.clear(&account, name).await.map_err(refused)?;
+        answer(Ok(proto::ClearMessagesResponse {}))
+    }
+
+    async fn redrive_messages(
+        &self,
+        request: Request<proto::RedriveMessagesRequest>,
+    ) -> Result<Response<proto::RedriveMessagesResponse>, Status> {
+        let (account, message) = open(request, Need::Redrive).map_err(refused)?;
+        let (queue, destination, max) = parse::redrive(message).map_err(refused)?;
+        let moved = self.messages.redrive(&account, &queue, destination, max).await;
+        let moved = u32::try_from(moved.map_err(refused)?).unwrap_or(u32::MAX);
+        answer(Ok(proto::RedriveMessagesResponse { moved }))
+    }
+
+    async fn get_service_stats(
+        &self,
+        request: Request<proto::GetServiceStatsRequest>,
+    ) -> Result<Response<proto::GetServiceStatsResponse>, Status> {
+        open(request, Need::ReadStats).map_err(refused)?;
+        let pending = self.sweeper.pending().await.map_err(refused)?;
+        answer(Ok(render::service_stats(&self.engine.status(), self.started_at, pending)))
+    }
+}

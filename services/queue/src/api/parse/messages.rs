@@ -1,0 +1,228 @@
+//! Requests on messages.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use trestle_proto::queue::v1::{
+    self as proto,
+    outgoing_message::{Body, Life},
+    update_message_request::Body as NewBody,
+};
+use trestle_service::{
+    fault::{Fault, Reason, Violations},
+    limits::{
+        DEDUPLICATION_ID_BYTES_MAX, MESSAGE_BODY_BYTES_MAX, MESSAGE_LIFE_DEFAULT, MESSAGE_LIFE_MIN,
+        QUEUE_BATCH_BYTES_MAX, QUEUE_BATCH_MESSAGES_MAX, RECEIVE_MESSAGES_MAX, RECEIVE_WAIT_MAX,
+        SEND_REQUEST_ID_BYTES_MAX, VISIBILITY_MAX,
+    },
+    name::QueueName,
+};
+
+use super::{Between, count, duration, finish, hidden_for, redrive_count, short_text};
+use crate::{
+    change::Update,
+    receipt::{Claimed, Receipt, malformed},
+    receive::Receive,
+    send::Outgoing,
+    stored::Payload,
+};
+
+/// A send, with what is to be sent apart from what is refused.
+#[derive(Debug)]
+pub(in crate::api) struct Send {
+    /// Where to.
+    pub(in crate::api) queue: QueueName,
+    /// What makes a repeated send harmless.
+    pub(in crate::api) request_id: Option<String>,
+    /// The messages that break no rule, in their order.
+    pub(in crate::api) messages: Vec<Outgoing>,
+    /// The others, by position.
+    pub(in crate::api) refused: Vec<(usize, Fault)>,
+}
+
+/// A send.
+pub(in crate::api) fn send(request: proto::SendMessagesRequest) -> Result<Send, Fault> {
+    let mut violations = Violations::default();
+    let queue = QueueName::parse(request.queue, "queue", &mut violations);
+    let max = SEND_REQUEST_ID_BYTES_MAX;
+    let request_id = short_text(request.request_id, max, "request_id", &mut violations);
+    check_batch(request.messages.len(), "messages", &mut violations);
+    let body_bytes = |message: &proto::OutgoingMessage| match &message.body {
+        Some(Body::Text(text)) => text.len(),
+        Some(Body::Data(data)) => data.len(),
+        None => 0,
+    };
+    let bytes: usize = request.messages.iter().map(body_bytes).sum();
+    if bytes > QUEUE_BATCH_BYTES_MAX {
+        let max = QUEUE_BATCH_BYTES_MAX;
+        let rule = format!("must have at most {max} bytes together: bytes=`{bytes}`");
+        violations.push(Reason::RequestBodyTooLarge, "messages", rule);
+    }
+    let queue = finish(violations, queue)?;
+    let (mut messages, mut refused) = (Vec::new(), Vec::new());
+    for (index, message) in request.messages.into_iter().enumerate() {
+        match outgoing(message, &format!("messages[{index}].")) {
+            Ok(message) => messages.push(message),
+            Err(fault) => refused.push((index, fault)),
+        }
+    }
+    Ok(Send { queue, request_id, messages, refused })
+}
+
+fn check_batch(count: usize, field: &str, violations: &mut Violations) {
+    if !(1..=QUEUE_BATCH_MESSAGES_MAX).contains(&count) {
+        let max = QUEUE_BATCH_MESSAGES_MAX;
+        let rule = format!("must have 1 to {max} elements: count=`{count}`");
+        violations.push(Reason::InvalidInput, field, rule);
+    }
+}
+
+fn outgoing(message: proto::OutgoingMessage, prefix: &str) -> Result<Outgoing, Fault> {
+    let mut violations = Violations::default();
+    let field = |name: &str| format!("{prefix}{name}");
+    let payload = match message.body {
+        Some(Body::Text(text)) => Some(Payload::Text(Bytes::from(text))),
+        Some(Body::Data(data)) => Some(Payload::Data(data)),
+        None => {
+            let rule = "required: text or data, which may be empty";
+            violations.push(Reason::PropertiesNeedValue, field("body"), rule);
+            None
+        }
+    };
+    if let Some(payload) = &payload {
+        check_payload(payload, &field("body"), &mut violations);
+    }
+    let visible = Between(Duration::ZERO, VISIBILITY_MAX);
+    let delay_field = field("visibility_delay");
+    let delay = duration(message.visibility_delay, visible, &delay_field, &mut violations);
+    let delay = delay.unwrap_or_default();
+    let life = match message.life {
+        None => Some(MESSAGE_LIFE_DEFAULT),
+        Some(Life::NeverExpires(_)) => None,
+        Some(Life::TimeToLive(life)) => {
+            let between = Between(MESSAGE_LIFE_MIN, Duration::MAX);
+            let life = duration(Some(life), between, &field("time_to_live"), &mut violations);
+            Some(life.unwrap_or(MESSAGE_LIFE_DEFAULT))
+        }
+    };
+    // The rule is about what was asked for: without a delay there is nothing to compare.
+    if violations.is_empty() && life.is_some_and(|life| life <= delay) {
+        let rule = "time_to_live must be greater than visibility_delay";
+        violations.push(Reason::InvalidQueryParameterValue, delay_field, rule);
+    }
+    let max = DEDUPLICATION_ID_BYTES_MAX;
+    let (id, id_field) = (message.deduplication_id, field("deduplication_id"));
+    let deduplication_id = short_text(id, max, &id_field, &mut violations);
+    let parsed = payload.map(|payload| Outgoing { payload, delay, life, deduplication_id });
+    finish(violations, parsed)
+}
+
+fn check_payload(payload: &Payload, field: &str, violations: &mut Violations) {
+    let bytes = payload.len();
+    if bytes > MESSAGE_BODY_BYTES_MAX {
+        let rule = format!("must have at most {MESSAGE_BODY_BYTES_MAX} bytes: bytes=`{bytes}`");
+        violations.push(Reason::RequestBodyTooLarge, field, rule);
+    }
+}
+
+/// A receive.
+pub(in crate::api) fn receive(
+    request: proto::ReceiveMessagesRequest,
+) -> Result<(QueueName, Receive), Fault> {
+    let mut violations = Violations::default();
+    let queue = QueueName::parse(request.queue, "queue", &mut violations);
+    let max = received(request.max_messages, &mut violations);
+    let (timeout, field) = (request.visibility_timeout, "visibility_timeout");
+    let hidden_for = hidden_for(timeout, field, &mut violations);
+    let waits = Between(Duration::ZERO, RECEIVE_WAIT_MAX);
+    let wait = duration(request.wait, waits, "wait", &mut violations).unwrap_or_default();
+    finish(violations, queue.map(|queue| (queue, Receive { max, hidden_for, wait })))
+}
+
+/// A peek.
+pub(in crate::api) fn peek(
+    request: proto::PeekMessagesRequest,
+) -> Result<(QueueName, usize), Fault> {
+    let mut violations = Violations::default();
+    let queue = QueueName::parse(request.queue, "queue", &mut violations);
+    let max = received(request.max_messages, &mut violations);
+    finish(violations, queue.map(|queue| (queue, max)))
+}
+
+fn received(max: Option<u32>, violations: &mut Violations) -> usize {
+    count(max, RECEIVE_MESSAGES_MAX, 1, "max_messages", violations)
+}
+
+/// An update of a message.
+pub(in crate::api) fn update(
+    request: proto::UpdateMessageRequest,
+) -> Result<(QueueName, Update), Fault> {
+    let mut violations = Violations::default();
+    let queue = QueueName::parse(request.queue, "queue", &mut violations);
+    let receipt = request.receipt.unwrap_or_default();
+    let (message_id, text) = (receipt.message_id, receipt.pop_receipt);
+    let receipt = match Receipt::parse(&text) {
+        Some(receipt) => Some(Claimed { message_id, receipt }),
+        None => {
+            let fault = malformed("receipt.pop_receipt", &text);
+            violations.extend(fault.violations);
+            None
+        }
+    };
+    let field = "visibility_timeout";
+    if request.visibility_timeout.is_none() {
+        let rule = "required: how long the message stays hidden";
+        violations.push(Reason::MissingRequiredQueryParameter, field, rule);
+    }
+    let between = Between(Duration::ZERO, VISIBILITY_MAX);
+    let hidden_for = duration(request.visibility_timeout, between, field, &mut violations);
+    let payload = request.body.map(|body| match body {
+        NewBody::Text(text) => Payload::Text(Bytes::from(text)),
+        NewBody::Data(data) => Payload::Data(data),
+    });
+    if let Some(payload) = &payload {
+        check_payload(payload, "body", &mut violations);
+    }
+    let parsed = queue.zip(receipt).zip(hidden_for);
+    let parsed = parsed
+        .map(|((queue, claimed), hidden_for)| (queue, Update { claimed, hidden_for, payload }));
+    finish(violations, parsed)
+}
+
+/// What is known of the messages to delete: a receipt, or why it is none.
+pub(in crate::api) type Receipts = Vec<Result<Claimed, Fault>>;
+
+/// A delete.
+pub(in crate::api) fn delete(
+    request: proto::DeleteMessagesRequest,
+) -> Result<(QueueName, Receipts), Fault> {
+    let mut violations = Violations::default();
+    let queue = QueueName::parse(request.queue, "queue", &mut violations);
+    check_batch(request.receipts.len(), "receipts", &mut violations);
+    let queue = finish(violations, queue)?;
+    let receipt = |(index, receipt): (usize, proto::ReceiptRef)| {
+        let proto::ReceiptRef { message_id, pop_receipt } = receipt;
+        let field = format!("receipts[{index}].pop_receipt");
+        let parsed = Receipt::parse(&pop_receipt).ok_or_else(|| malformed(field, &pop_receipt));
+        parsed.map(|receipt| Claimed { message_id, receipt })
+    };
+    Ok((queue, request.receipts.into_iter().enumerate().map(receipt).collect()))
+}
+
+/// A redrive: from where, where to if that is said, and how many at most.
+pub(in crate::api) fn redrive(
+    request: proto::RedriveMessagesRequest,
+) -> Result<(QueueName, Option<QueueName>, usize), Fault> {
+    let mut violations = Violations::default();
+    let queue = QueueName::parse(request.queue, "queue", &mut violations);
+    let destination = match request.destination {
+        name if name.is_empty() => None,
+        name => QueueName::parse(name, "destination", &mut violations),
+    };
+    if destination.is_some() && destination == queue {
+        let rule = "must be another queue than the one to move from";
+        violations.push(Reason::InvalidInput, "destination", rule);
+    }
+    let max = redrive_count(request.max_messages, &mut violations);
+    finish(violations, queue.map(|queue| (queue, destination, max)))
+}

@@ -1,0 +1,141 @@
+//! From our own types to responses.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use trestle_kv::{Durability, EngineStatus};
+use trestle_proto::queue::v1::{self as proto, message::Body as ProtoBody, send_result::Outcome};
+use trestle_service::{clock::Ticks, fault::Fault};
+
+use super::item_error;
+use crate::{
+    messages::Delivered,
+    record::QueueRecord,
+    send::Sent,
+    stats::Stats,
+    stored::{Body, MessageState, Payload},
+};
+
+/// A time.
+pub(super) fn timestamp(ticks: Ticks) -> prost_types::Timestamp {
+    let (seconds, nanos) = ticks.to_unix();
+    prost_types::Timestamp { seconds, nanos }
+}
+
+fn duration(duration: Duration) -> prost_types::Duration {
+    prost_types::Duration {
+        seconds: i64::try_from(duration.as_secs()).unwrap_or(i64::MAX),
+        nanos: i32::try_from(duration.subsec_nanos()).unwrap_or(0),
+    }
+}
+
+/// A queue.
+pub(super) fn queue(name: &str, record: QueueRecord) -> proto::Queue {
+    let settings = record.settings;
+    let dead_letter = settings.dead_letter.map(|policy| proto::DeadLetterPolicy {
+        queue: policy.queue.as_str().to_owned(),
+        max_dequeue_count: policy.dequeue_count_max,
+    });
+    proto::Queue {
+        name: name.to_owned(),
+        metadata: settings.metadata.into_iter().collect(),
+        dead_letter,
+        deduplication_window: settings.deduplication_window.map(duration),
+        create_time: Some(timestamp(record.created_at)),
+    }
+}
+
+/// How a queue is.
+pub(super) fn stats(stats: Stats) -> proto::QueueStats {
+    let age = |inserted_at| duration(stats.now.since(inserted_at));
+    proto::QueueStats {
+        approximate_message_count: stats.messages,
+        oldest_message_age: stats.oldest_inserted_at.map(age),
+    }
+}
+
+/// A message.
+pub(super) fn message(state: &MessageState, body: Body) -> proto::Message {
+    let origin = body.origin.map(|origin| proto::DeadLetterOrigin {
+        queue: origin.queue,
+        dequeue_count: origin.dequeue_count,
+    });
+    proto::Message {
+        message_id: state.id.to_string(),
+        insertion_time: Some(timestamp(state.inserted_at)),
+        expiration_time: state.expires_at.map(timestamp),
+        dequeue_count: state.dequeue_count,
+        dead_letter_origin: origin,
+        body: Some(payload(body.payload)),
+    }
+}
+
+fn payload(payload: Payload) -> ProtoBody {
+    match payload {
+        // Checked when it was sent; damage would have failed the checksum of its block.
+        Payload::Text(bytes) => ProtoBody::Text(text(&bytes)),
+        Payload::Data(bytes) => ProtoBody::Data(bytes),
+    }
+}
+
+fn text(bytes: &Bytes) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// A delivery.
+pub(super) fn delivery(delivered: Delivered) -> proto::Delivery {
+    proto::Delivery {
+        pop_receipt: delivered.receipt().to_text(),
+        next_visible_time: Some(timestamp(delivered.place.visible_at)),
+        message: Some(message(&delivered.state, delivered.body)),
+    }
+}
+
+/// The outcomes of a send: those of the messages that were sent, in order, between those that were refused, by
+/// position.
+pub(super) fn sent(sent: Vec<Sent>, refused: Vec<(usize, Fault)>) -> proto::SendMessagesResponse {
+    let mut results: Vec<_> = sent
+        .into_iter()
+        .map(|sent| proto::SendResult { outcome: Some(Outcome::Sent(sent_message(&sent))) })
+        .collect();
+    for (index, fault) in refused {
+        let outcome = Some(Outcome::Error(item_error(fault)));
+        results.insert(index.min(results.len()), proto::SendResult { outcome });
+    }
+    proto::SendMessagesResponse { results }
+}
+
+fn sent_message(sent: &Sent) -> proto::SentMessage {
+    let state = &sent.sent.state;
+    proto::SentMessage {
+        message_id: state.id.to_string(),
+        insertion_time: Some(timestamp(state.inserted_at)),
+        expiration_time: state.expires_at.map(timestamp),
+        pop_receipt: sent.receipt().to_text(),
+        next_visible_time: Some(timestamp(sent.sent.place.visible_at)),
+        duplicate: sent.is_duplicate,
+    }
+}
+
+/// The state of the service.
+pub(super) fn service_stats(
+    engine: &EngineStatus,
+    started_at: Ticks,
+    queues_being_reclaimed: usize,
+) -> proto::GetServiceStatsResponse {
+    let durability = match engine.durability {
+        Durability::Always => proto::Durability::Always,
+        Durability::Interval => proto::Durability::Interval,
+        Durability::Os => proto::Durability::Os,
+        Durability::None => proto::Durability::None,
+    };
+    proto::GetServiceStatsResponse {
+        durability: durability.into(),
+        engine: engine.name.to_owned(),
+        server_version: env!("CARGO_PKG_VERSION").to_owned(),
+        start_time: Some(timestamp(started_at)),
+        storage_bytes: engine.storage_bytes,
+        free_bytes: engine.free_bytes,
+        queues_being_reclaimed: queues_being_reclaimed as u64,
+    }
+}

@@ -1,0 +1,147 @@
+//! Deliveries on a stream: as many as the client gave credit for, as they become visible.
+//!
+//! One task reads grants and sends deliveries. It holds no more than what it sends next, so a client that does not read
+//! keeps nothing from others but what is under way to it, and that lapses.
+
+use std::time::Duration;
+
+use futures::{StreamExt as _, stream};
+use tokio::{sync::mpsc, task::JoinHandle};
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::{Status, Streaming};
+use trestle_proto::queue::v1::{
+    StreamMessagesRequest, StreamMessagesResponse,
+    stream_messages_request::{Message, Open},
+};
+use trestle_service::{
+    fault::{Fault, Reason, Violations},
+    limits::{RECEIVE_MESSAGES_MAX, RECEIVE_WAIT_MAX, STREAM_CREDIT_MAX, STREAM_IDLE_MAX},
+    name::{AccountName, QueueName},
+};
+
+use super::{Responses, parse, refused, render};
+use crate::{messages::Messages, receive::Receive};
+
+/// Answers that wait for the client.
+const WAITING_MAX: usize = 1;
+
+/// What a client asked for.
+struct Opened {
+    queue: QueueName,
+    hidden_for: Duration,
+    credit: u32,
+}
+
+/// The stream of deliveries for a stream of grants.
+pub(super) fn deliveries(
+    messages: Messages,
+    account: AccountName,
+    requests: Streaming<StreamMessagesRequest>,
+) -> Responses<StreamMessagesResponse> {
+    let (answers, receiver) = mpsc::channel(WAITING_MAX);
+    let work = run(messages, account, requests, answers);
+    let task = tokio::spawn(tracing::Instrument::in_current_span(work));
+    // The task ends before or with the last answer, so waiting for it takes no time.
+    let end = stream::once(failure(task)).filter_map(|failure| async { failure.map(Err) });
+    Box::pin(ReceiverStream::new(receiver).map(Ok).chain(end))
+}
+
+async fn failure(task: JoinHandle<Result<(), Status>>) -> Option<Status> {
+    match task.await {
+        Ok(outcome) => outcome.err(),
+        Err(_) => Some(refused(Fault::new(Reason::InternalError, "the server failed"))),
+    }
+}
+
+async fn run(
+    messages: Messages,
+    account: AccountName,
+    mut requests: Streaming<StreamMessagesRequest>,
+    answers: mpsc::Sender<StreamMessagesResponse>,
+) -> Result<(), Status> {
+    let first = requests.message().await?.and_then(|request| request.message);
+    let Opened { queue, hidden_for, mut credit } = open(first).map_err(refused)?;
+    // A queue that is not there is told at once, also without credit.
+    messages.queues.open(&account, &queue).await.map_err(refused)?;
+    let mut is_open = true;
+    let mut receiving = None;
+    while is_open || credit > 0 {
+        if receiving.is_none() && credit > 0 {
+            let max = usize::try_from(credit).unwrap_or(usize::MAX).min(RECEIVE_MESSAGES_MAX);
+            let receive = Receive { max, hidden_for, wait: RECEIVE_WAIT_MAX };
+            receiving = Some(Box::pin(messages.receive(&account, &queue, receive)));
+        }
+        let next = async {
+            match receiving.as_mut() {
+                Some(receiving) => receiving.await,
+                None => std::future::pending().await,
+            }
+        };
+        let delivered = tokio::select! {
+            // Grants first: they are what a client may say, and bounded by its credit. The receive under way goes on,
+            // as what it has hidden already would be lost to everybody for a time.
+            biased;
+            request = requests.message(), if is_open => {
+                match request? {
+                    Some(request) => credit = grant(&request, credit).map_err(refused)?,
+                    None => is_open = false,
+                }
+                continue;
+            }
+            () = answers.closed() => return Ok(()),
+            delivered = next => delivered.map_err(refused)?,
+        };
+        receiving = None;
+        if delivered.is_empty() {
+            continue;
+        }
+        credit = credit.saturating_sub(u32::try_from(delivered.len()).unwrap_or(u32::MAX));
+        let deliveries = delivered.into_iter().map(render::delivery).collect();
+        let answer = StreamMessagesResponse { deliveries };
+        if answers.send_timeout(answer, STREAM_IDLE_MAX).await.is_err() {
+            let seconds = STREAM_IDLE_MAX.as_secs();
+            let message = format!("no delivery was read: seconds=`{seconds}`");
+            return Err(refused(Fault::new(Reason::OperationTimedOut, message)));
+        }
+    }
+    Ok(())
+}
+
+fn open(first: Option<Message>) -> Result<Opened, Fault> {
+    let mut violations = Violations::default();
+    let Some(Message::Open(Open { queue, visibility_timeout, credit })) = first else {
+        let rule = "required: the first message opens the stream";
+        return Err(Fault::violation(Reason::InvalidInput, "open", rule));
+    };
+    let queue = QueueName::parse(queue, "open.queue", &mut violations);
+    let field = "open.visibility_timeout";
+    let hidden_for = parse::hidden_for(visibility_timeout, field, &mut violations);
+    check_credit(credit, 0, "open.credit", &mut violations);
+    violations.check(())?;
+    let queue = queue
+        .ok_or_else(|| Fault::new(Reason::InternalError, "a refused value has no violation"))?;
+    Ok(Opened { queue, hidden_for, credit })
+}
+
+/// The credit after a grant.
+fn grant(request: &StreamMessagesRequest, credit: u32) -> Result<u32, Fault> {
+    let Some(Message::Grant(grant)) = &request.message else {
+        let rule = "required: every message but the first grants credit";
+        return Err(Fault::violation(Reason::InvalidInput, "grant", rule));
+    };
+    let mut violations = Violations::default();
+    if grant.credit == 0 {
+        let rule = "must be 1 or more: value=`0`";
+        violations.push(Reason::OutOfRangeQueryParameterValue, "grant.credit", rule);
+    }
+    check_credit(grant.credit, credit, "grant.credit", &mut violations);
+    violations.check(credit.saturating_add(grant.credit))
+}
+
+fn check_credit(more: u32, credit: u32, field: &str, violations: &mut Violations) {
+    if credit.saturating_add(more) > STREAM_CREDIT_MAX {
+        let rule = format!("credit must be at most {STREAM_CREDIT_MAX} together");
+        let rule = format!("{rule}: unused=`{credit}`, value=`{more}`");
+        violations.push(Reason::OutOfRangeQueryParameterValue, field, rule);
+    }
+}

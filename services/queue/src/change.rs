@@ -1,0 +1,237 @@
+//! Deleting and updating messages by their receipts.
+
+use std::{collections::HashSet, sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use trestle_kv::{Write, transact};
+use trestle_service::{
+    clock::Ticks,
+    name::{AccountName, QueueName},
+};
+
+use crate::{
+    error::QueueError,
+    finish::finish,
+    keys::{self, Place, QueueId},
+    messages::{Messages, Miss, live},
+    queues::Queue,
+    receipt::{Claimed, Receipt},
+    stored::{Body, MessageState, Payload},
+};
+
+/// An update of a message, checked.
+#[derive(Debug, Clone)]
+pub(crate) struct Update {
+    /// Which message.
+    pub(crate) claimed: Claimed,
+    /// How long it is hidden from now on.
+    pub(crate) hidden_for: Duration,
+    /// What it carries from now on, if that changes.
+    pub(crate) payload: Option<Payload>,
+}
+
+impl Messages {
+    /// Deletes messages; for each whether it was there and the receipt its last one.
+    ///
+    /// # Errors
+    /// [`QueueError::QueueNotFound`], or a failed commit.
+    pub(crate) async fn delete(
+        &self,
+        account: &AccountName,
+        name: &QueueName,
+        claimed: Vec<Claimed>,
+    ) -> Result<Vec<bool>, QueueError> {
+        let claimed = Arc::new(claimed);
+        self.with_queue(account, name, |queue| {
+            finish(self.clone().delete_from(queue, Arc::clone(&claimed)))
+        })
+        .await
+    }
+
+    async fn delete_from(
+        self,
+        queue: Queue,
+        claimed: Arc<Vec<Claimed>>,
+    ) -> Result<Vec<bool>, Miss> {
+        let id = queue.record.id;
+        let shelf = self.shelves.open(id).await?;
+        let now = self.clock.now();
+        let mut reads = vec![keys::count(id)];
+        reads.extend(claimed.iter().map(|claimed| keys::state(id, claimed.receipt.place)));
+        let decided = Arc::clone(&claimed);
+        let deleted = transact(&*self.engine, reads, move |current| {
+            decide_delete(id, now, &decided, current)
+        })
+        .await??;
+        let gone = claimed.iter().zip(&deleted).filter(|(_, deleted)| **deleted);
+        let places: Vec<_> = gone.map(|(claimed, _)| claimed.receipt.place).collect();
+        shelf.change(&places, &[]);
+        Ok(deleted)
+    }
+
+    /// Updates a message; its new receipt.
+    ///
+    /// # Errors
+    /// [`QueueError::QueueNotFound`], [`QueueError::MessageNotFound`], or a failed commit.
+    pub(crate) async fn update(
+        &self,
+        account: &AccountName,
+        name: &QueueName,
+        update: Update,
+    ) -> Result<Receipt, QueueError> {
+        self.with_queue(account, name, |queue| {
+            finish(self.clone().update_in(queue, update.clone()))
+        })
+        .await
+    }
+
+    async fn update_in(self, queue: Queue, update: Update) -> Result<Receipt, Miss> {
+        let id = queue.record.id;
+        let shelf = self.shelves.open(id).await?;
+        let old = update.claimed.receipt.place;
+        let (_writing, now, ()) = shelf.write(|| (old.sequence, ()));
+        let reads = vec![keys::count(id), keys::state(id, old), keys::body(id, old.sequence)];
+        let receipt =
+            transact(&*self.engine, reads, move |current| decide_update(id, now, &update, current))
+                .await??;
+        shelf.change(&[old], &[receipt.place]);
+        Ok(receipt)
+    }
+}
+
+/// The state at the place of a receipt, if the receipt is its last one.
+fn held(
+    claimed: &Claimed,
+    stored: Option<&Bytes>,
+    now: Ticks,
+) -> Result<Option<MessageState>, QueueError> {
+    let is_held = |state: &MessageState| {
+        state.generation == claimed.receipt.generation && claimed.is_of(state.id)
+    };
+    Ok(live(stored, now)?.filter(is_held))
+}
+
+/// What to write, and which messages are deleted. `current` is the count, then the state of each.
+fn decide_delete(
+    id: QueueId,
+    now: Ticks,
+    claimed: &[Claimed],
+    current: &[Option<Bytes>],
+) -> Result<(Vec<Write>, Vec<bool>), Miss> {
+    let Some((Some(count), states)) = current.split_first() else {
+        return Err(Miss::Gone);
+    };
+    let count = keys::decode_number(count, "count of a queue")?;
+    let mut writes = Vec::with_capacity(claimed.len() * 2 + 1);
+    let (mut seen, mut deleted) = (HashSet::new(), Vec::with_capacity(claimed.len()));
+    for (claimed, stored) in claimed.iter().zip(states) {
+        let place = claimed.receipt.place;
+        // The second of two equal receipts finds nothing, as it would in a call of its own.
+        let is_held = held(claimed, stored.as_ref(), now)?.is_some() && seen.insert(place);
+        deleted.push(is_held);
+        if is_held {
+            writes.push(Write::Delete { key: keys::state(id, place) });
+            writes.push(Write::Delete { key: keys::body(id, place.sequence) });
+        }
+    }
+    if !seen.is_empty() {
+        let gone = u64::try_from(seen.len()).unwrap_or(u64::MAX);
+        let value = keys::encode_number(count.saturating_sub(gone));
+        writes.push(Write::Put { key: keys::count(id), value });
+    }
+    Ok((writes, deleted))
+}
+
+/// What to write, and the new receipt. `current` is the count, the state and the body.
+fn decide_update(
+    id: QueueId,
+    now: Ticks,
+    update: &Update,
+    current: &[Option<Bytes>],
+) -> Result<(Vec<Write>, Receipt), Miss> {
+    let [Some(_), stored, body] = current else {
+        return Err(Miss::Gone);
+    };
+    let Some(state) = held(&update.claimed, stored.as_ref(), now)? else {
+        let message_id = update.claimed.message_id.clone();
+        return Err(Miss::Failed(QueueError::MessageNotFound(message_id)));
+    };
+    let old = update.claimed.receipt.place;
+    let place = Place { visible_at: now.after(update.hidden_for), ..old };
+    let state = MessageState { generation: state.generation.wrapping_add(1), ..state };
+    // In this order: both may be the same key.
+    let mut writes = vec![
+        Write::Delete { key: keys::state(id, old) },
+        Write::Put { key: keys::state(id, place), value: state.encode() },
+    ];
+    if let Some(payload) = &update.payload {
+        let body = body.as_ref().ok_or_else(|| QueueError::corrupt("a message without a body"))?;
+        let body = Body { payload: payload.clone(), ..Body::decode(body)? };
+        writes.push(Write::Put { key: keys::body(id, old.sequence), value: body.encode() });
+    }
+    Ok((writes, Receipt { place, generation: state.generation }))
+}
+
+#[cfg(test)]
+mod tests {
+    use uuid::Uuid;
+
+    use super::*;
+
+    const ID: QueueId = QueueId(3);
+
+    fn at(ticks: u64) -> Ticks {
+        Ticks::new(ticks).expect("in range")
+    }
+
+    fn state() -> MessageState {
+        MessageState {
+            id: Uuid::from_u128(1),
+            inserted_at: at(1),
+            expires_at: Some(at(100)),
+            generation: 7,
+            dequeue_count: 2,
+        }
+    }
+
+    fn claimed(id: u128, generation: u32) -> Claimed {
+        let place = Place { visible_at: at(30), sequence: 5 };
+        let message_id = Uuid::from_u128(id).to_string();
+        Claimed { message_id, receipt: Receipt { place, generation } }
+    }
+
+    fn deleted(claimed: &[Claimed], now: u64) -> (usize, Vec<bool>) {
+        let mut current = vec![Some(keys::encode_number(9))];
+        current.extend(claimed.iter().map(|_| Some(state().encode())));
+        let (writes, deleted) =
+            decide_delete(ID, at(now), claimed, &current).expect("the queue is there");
+        (writes.len(), deleted)
+    }
+
+    #[test]
+    fn only_the_last_receipt_of_the_right_message_deletes_and_only_once() {
+        assert_eq!(deleted(&[claimed(1, 7)], 20), (3, vec![true]), "hidden");
+        assert_eq!(deleted(&[claimed(1, 7)], 50), (3, vec![true]), "lapsed");
+        assert_eq!(deleted(&[claimed(1, 7)], 100), (0, vec![false]), "expired");
+        assert_eq!(deleted(&[claimed(1, 6)], 20), (0, vec![false]), "superseded");
+        assert_eq!(deleted(&[claimed(2, 7)], 20), (0, vec![false]), "of another message");
+        let twice = [claimed(1, 7), claimed(1, 7)];
+        assert_eq!(deleted(&twice, 20), (3, vec![true, false]));
+        let gone = decide_delete(ID, at(20), &twice, &[None, None, None]);
+        assert!(matches!(gone, Err(Miss::Gone)));
+    }
+
+    #[test]
+    fn an_update_gives_a_new_receipt_and_keeps_the_count_of_deliveries() {
+        let update = Update { claimed: claimed(1, 7), hidden_for: Duration::ZERO, payload: None };
+        let current = [Some(keys::encode_number(9)), Some(state().encode()), None];
+
+        let (writes, receipt) = decide_update(ID, at(30), &update, &current).expect("held");
+
+        let place = Place { visible_at: at(30), sequence: 5 };
+        assert_eq!(receipt, Receipt { place, generation: 8 });
+        let new = MessageState { generation: 8, ..state() };
+        let put = Write::Put { key: keys::state(ID, place), value: new.encode() };
+        assert_eq!(writes.last(), Some(&put), "after the delete of the very same key");
+    }
+}

@@ -1,0 +1,459 @@
+//! Every key of the queue service, and the values of its counters and marks.
+//!
+//! The first byte of a key is its kind. Kinds are part of the disk format: never renumber, never reuse.
+//!
+//! | kind | key after the kind | value |
+//! |---|---|---|
+//! | 0x30 queue | account, name | see `record` |
+//! | 0x31 dead range | queue id u64, part u8 | version 1, died ticks u64, key where sweeping goes on |
+//! | 0x32 next queue id | nothing | version 1, id u64 |
+//! | 0x33 epoch | nothing | version 1, number of the latest start u64 |
+//! | 0x34 count | queue id u64 | version 1, messages u64 |
+//! | 0x35 cursor | queue id u64 | version 1, ticks u64, sequence u64, lowest sequence u64 |
+//! | 0x36 memory | queue id u64, what u8, id text | see `memory` |
+//! | 0x37 forget | ticks u64, queue id u64, what u8, id text | version 1 |
+//! | 0x40 body | queue id u64, sequence u64 | see `stored` |
+//! | 0x48 state | queue id u64, visible ticks u64, sequence u64 | see `stored` |
+//!
+//! A queue id is never used twice: a deleted or cleared queue and its successor share nothing. A sequence is never used
+//! twice in the whole store. The state of a message is deleted and written anew whenever it becomes visible at another
+//! time, so the states of a queue lie in the order in which they are due.
+
+use bytes::Bytes;
+use trestle_kv::{Keyspace, Span, after_prefix, order};
+use trestle_service::{
+    clock::Ticks,
+    name::{AccountName, QueueName},
+};
+
+use crate::{
+    error::QueueError,
+    wire::{self, Fields},
+};
+
+const QUEUE: u8 = 0x30;
+const DEAD: u8 = 0x31;
+const NEXT_QUEUE_ID: u8 = 0x32;
+const EPOCH: u8 = 0x33;
+const COUNT: u8 = 0x34;
+const CURSOR: u8 = 0x35;
+const MEMORY: u8 = 0x36;
+const FORGET: u8 = 0x37;
+const BODY: u8 = 0x40;
+const STATE: u8 = 0x48;
+
+/// Version byte of every value in this file.
+const VERSION: u8 = 1;
+
+/// Where the kinds of this service live: small records, what messages carry, and how they stand, each with a pattern of
+/// access of its own.
+pub const KEYSPACES: &[Keyspace] = &[
+    Keyspace { name: "q_meta", kinds: 0x30..=0x3F },
+    Keyspace { name: "q_msg", kinds: 0x40..=0x47 },
+    Keyspace { name: "q_vis", kinds: 0x48..=0x4F },
+];
+
+/// The number that stands for a queue in every key of its messages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct QueueId(pub(crate) u64);
+
+/// Where a message stands in its queue: the order of delivery.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Place {
+    /// When it can be received.
+    pub(crate) visible_at: Ticks,
+    /// Its number; later messages have greater ones.
+    pub(crate) sequence: u64,
+}
+
+/// What a queue remembers an id of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum Remembered {
+    /// A send.
+    Request = 1,
+    /// A message.
+    Deduplication = 2,
+}
+
+/// A part of what a dead queue leaves behind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Remains {
+    /// The states of its messages.
+    States = 0,
+    /// Their bodies.
+    Bodies = 1,
+}
+
+/// How far a queue has come. Nothing lies before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Cursor {
+    /// The lowest place that a message may have.
+    pub(crate) place: Place,
+    /// The lowest sequence that a message may have.
+    pub(crate) sequence: u64,
+}
+
+/// A range of a dead queue that is being removed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct DeadRange {
+    /// When the queue was deleted or cleared.
+    pub(crate) died_at: Ticks,
+    /// First key not swept yet.
+    pub(crate) resume: Bytes,
+}
+
+impl Place {
+    /// Before every message.
+    pub(crate) const FIRST: Self = Self { visible_at: FIRST_TICK, sequence: 0 };
+
+    /// The next place.
+    pub(crate) fn next(self) -> Self {
+        Self { sequence: self.sequence.saturating_add(1), ..self }
+    }
+}
+
+const FIRST_TICK: Ticks = match Ticks::new(0) {
+    Some(ticks) => ticks,
+    None => Ticks::MAX,
+};
+
+/// Key of the record of a queue.
+pub(crate) fn queue(account: &AccountName, name: &QueueName) -> Bytes {
+    let mut key = account_prefix(account);
+    order::push_text(&mut key, name.as_str());
+    key.into()
+}
+
+/// The queues of an account whose names start with `prefix`, by name.
+pub(crate) fn queues(account: &AccountName, prefix: &str) -> Span {
+    let mut key = account_prefix(account);
+    // The text without its end mark: names are ASCII.
+    key.extend_from_slice(prefix.as_bytes());
+    Span::prefix(&key)
+}
+
+/// Every queue of every account.
+pub(crate) fn all_queues() -> Span {
+    Span::prefix(&[QUEUE])
+}
+
+/// The name in a key of [`queue`].
+pub(crate) fn queue_name(key: &[u8]) -> Result<String, QueueError> {
+    let name = || {
+        let mut rest = Fields::of_key(key, QUEUE)?.rest();
+        order::take_text(&mut rest)?;
+        order::take_text(&mut rest)
+    };
+    name().ok_or_else(|| QueueError::corrupt("key of a queue"))
+}
+
+fn account_prefix(account: &AccountName) -> Vec<u8> {
+    let mut key = vec![QUEUE];
+    order::push_text(&mut key, account.as_str());
+    key
+}
+
+fn numbered(kind: u8, numbers: &[u64]) -> Vec<u8> {
+    let mut key = Vec::with_capacity(32);
+    key.push(kind);
+    for number in numbers {
+        order::push_u64(&mut key, *number);
+    }
+    key
+}
+
+/// Key of what is left of a dead queue.
+pub(crate) fn dead(id: QueueId, part: Remains) -> Bytes {
+    let mut key = numbered(DEAD, &[id.0]);
+    key.push(part as u8);
+    key.into()
+}
+
+/// Everything that is left of dead queues.
+pub(crate) fn all_dead() -> Span {
+    Span::prefix(&[DEAD])
+}
+
+/// The dead queue and the part that a key of [`all_dead`] names.
+pub(crate) fn dead_range_of(key: &[u8]) -> Result<(QueueId, Remains), QueueError> {
+    let fields = || {
+        let mut fields = Fields::of_key(key, DEAD)?;
+        let (id, part) = (fields.u64()?, fields.u8()?);
+        let part = [Remains::States, Remains::Bodies].into_iter().find(|p| *p as u8 == part)?;
+        fields.end((QueueId(id), part))
+    };
+    fields().ok_or_else(|| QueueError::corrupt("key of a dead queue"))
+}
+
+/// Key of the number that the next queue gets.
+pub(crate) fn next_queue_id() -> Bytes {
+    Bytes::from_static(&[NEXT_QUEUE_ID])
+}
+
+/// Key of the number of the latest start.
+pub(crate) fn epoch() -> Bytes {
+    Bytes::from_static(&[EPOCH])
+}
+
+/// Key of the number of messages in a queue. It is there exactly as long as the queue is.
+pub(crate) fn count(id: QueueId) -> Bytes {
+    numbered(COUNT, &[id.0]).into()
+}
+
+/// Key of the cursor of a queue.
+pub(crate) fn cursor(id: QueueId) -> Bytes {
+    numbered(CURSOR, &[id.0]).into()
+}
+
+/// Key of what a queue remembers of an id.
+pub(crate) fn memory(id: QueueId, what: Remembered, text: &str) -> Bytes {
+    let mut key = numbered(MEMORY, &[id.0]);
+    key.push(what as u8);
+    key.extend_from_slice(text.as_bytes());
+    key.into()
+}
+
+/// Key of the mark that says when to forget a key of [`memory`].
+pub(crate) fn forget(at: Ticks, memory: &[u8]) -> Bytes {
+    let mut key = numbered(FORGET, &[at.get()]);
+    key.extend_from_slice(memory.get(1..).unwrap_or_default());
+    key.into()
+}
+
+/// What is to be forgotten at `now`, from `start` on if that is not empty.
+pub(crate) fn due_to_forget(start: &Bytes, now: Ticks) -> Span {
+    let first = Bytes::from_static(&[FORGET]);
+    Span::new(first.max(start.clone()), numbered(FORGET, &[now.get().saturating_add(1)]))
+}
+
+/// The key of [`memory`] that a key of [`forget`] is about.
+pub(crate) fn memory_of(forget: &[u8]) -> Result<Bytes, QueueError> {
+    let rest = || {
+        let mut fields = Fields::of_key(forget, FORGET)?;
+        fields.u64()?;
+        Some([&[MEMORY], fields.rest()].concat().into())
+    };
+    rest().ok_or_else(|| QueueError::corrupt("key of what is to be forgotten"))
+}
+
+/// Key of what a message carries.
+pub(crate) fn body(id: QueueId, sequence: u64) -> Bytes {
+    numbered(BODY, &[id.0, sequence]).into()
+}
+
+/// What the messages of a queue carry, from a sequence on.
+pub(crate) fn bodies_from(id: QueueId, sequence: u64) -> Span {
+    Span::new(body(id, sequence), after_prefix(&numbered(BODY, &[id.0])))
+}
+
+/// The sequence in a key of [`body`].
+pub(crate) fn sequence_of(key: &[u8]) -> Result<u64, QueueError> {
+    let fields = || {
+        let mut fields = Fields::of_key(key, BODY)?;
+        fields.u64()?;
+        let sequence = fields.u64()?;
+        fields.end(sequence)
+    };
+    fields().ok_or_else(|| QueueError::corrupt("key of a message"))
+}
+
+/// Key of the state of a message.
+pub(crate) fn state(id: QueueId, place: Place) -> Bytes {
+    numbered(STATE, &[id.0, place.visible_at.get(), place.sequence]).into()
+}
+
+/// The states of the messages of a queue, from a place on.
+pub(crate) fn states_from(id: QueueId, place: Place) -> Span {
+    Span::new(state(id, place), after_prefix(&numbered(STATE, &[id.0])))
+}
+
+/// The place in a key of [`state`].
+pub(crate) fn place_of(key: &[u8]) -> Result<Place, QueueError> {
+    let fields = || {
+        let mut fields = Fields::of_key(key, STATE)?;
+        fields.u64()?;
+        let place = Place { visible_at: fields.ticks()?, sequence: fields.u64()? };
+        fields.end(place)
+    };
+    fields().ok_or_else(|| QueueError::corrupt("key of a state"))
+}
+
+/// Every key of a part of a queue.
+pub(crate) fn remains(id: QueueId, part: Remains) -> Span {
+    match part {
+        Remains::States => states_from(id, Place::FIRST),
+        Remains::Bodies => bodies_from(id, 0),
+    }
+}
+
+/// The stored form of a number.
+pub(crate) fn encode_number(number: u64) -> Bytes {
+    wire::number(VERSION, number)
+}
+
+/// A number from its stored form.
+///
+/// # Errors
+/// [`QueueError::Corrupt`]; `what` says which number.
+pub(crate) fn decode_number(value: &[u8], what: &str) -> Result<u64, QueueError> {
+    let number = Fields::of(value, VERSION).and_then(|mut fields| {
+        let number = fields.u64()?;
+        fields.end(number)
+    });
+    number.ok_or_else(|| QueueError::corrupt(what))
+}
+
+/// The value of a mark that says nothing but that it is there.
+pub(crate) fn mark() -> Bytes {
+    Bytes::from_static(&[VERSION])
+}
+
+impl Cursor {
+    /// Before every message.
+    pub(crate) const START: Self = Self { place: Place::FIRST, sequence: 0 };
+
+    /// The stored form.
+    pub(crate) fn encode(&self) -> Bytes {
+        let mut value = vec![VERSION];
+        for number in [self.place.visible_at.get(), self.place.sequence, self.sequence] {
+            value.extend_from_slice(&number.to_be_bytes());
+        }
+        value.into()
+    }
+
+    /// From the stored form.
+    ///
+    /// # Errors
+    /// [`QueueError::Corrupt`].
+    pub(crate) fn decode(value: &[u8]) -> Result<Self, QueueError> {
+        let fields = || {
+            let mut fields = Fields::of(value, VERSION)?;
+            let place = Place { visible_at: fields.ticks()?, sequence: fields.u64()? };
+            let sequence = fields.u64()?;
+            fields.end(Self { place, sequence })
+        };
+        fields().ok_or_else(|| QueueError::corrupt("cursor of a queue"))
+    }
+}
+
+impl DeadRange {
+    /// The stored form.
+    pub(crate) fn encode(&self) -> Bytes {
+        let mut value = vec![VERSION];
+        value.extend_from_slice(&self.died_at.get().to_be_bytes());
+        value.extend_from_slice(&self.resume);
+        value.into()
+    }
+
+    /// From the stored form.
+    ///
+    /// # Errors
+    /// [`QueueError::Corrupt`].
+    pub(crate) fn decode(value: &[u8]) -> Result<Self, QueueError> {
+        let fields = || {
+            let mut fields = Fields::of(value, VERSION)?;
+            let died_at = fields.ticks()?;
+            Some(Self { died_at, resume: Bytes::copy_from_slice(fields.rest()) })
+        };
+        fields().ok_or_else(|| QueueError::corrupt("record of a dead queue"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn place() -> impl Strategy<Value = Place> {
+        (0..4_u64, 0..4_u64).prop_map(|(ticks, sequence)| Place {
+            visible_at: Ticks::new(ticks).expect("in range"),
+            sequence,
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn states_sort_by_queue_then_by_time_then_by_sequence(
+            a in (0_u64..3, place()), b in (0_u64..3, place()),
+        ) {
+            let key = |(id, place): &(u64, Place)| state(QueueId(*id), *place);
+
+            prop_assert_eq!(key(&a).cmp(&key(&b)), a.cmp(&b));
+            prop_assert_eq!(place_of(&key(&a)).ok(), Some(a.1));
+        }
+
+        #[test]
+        fn a_range_holds_its_own_queue_from_its_start_on(
+            id in 0_u64..3, from in place(), other in (0_u64..3, place()),
+        ) {
+            let span = states_from(QueueId(id), from);
+            let key = state(QueueId(other.0), other.1);
+
+            let inside = key >= span.start && key < span.end;
+
+            prop_assert_eq!(inside, other.0 == id && other.1 >= from);
+        }
+
+        #[test]
+        fn what_is_to_be_forgotten_names_what_is_remembered(
+            id: u64, at in 0..=Ticks::MAX.get(), text in ".{1,20}", later in 0_u64..2,
+        ) {
+            let at = Ticks::new(at).expect("in range");
+            let memory = memory(QueueId(id), Remembered::Deduplication, &text);
+            let mark = forget(at, &memory);
+            let now = Ticks::new(at.get().saturating_sub(1 - later)).expect("in range");
+
+            prop_assert_eq!(memory_of(&mark).ok(), Some(memory));
+            let due = due_to_forget(&Bytes::new(), now);
+            prop_assert_eq!(mark >= due.start && mark < due.end, now >= at);
+        }
+
+        #[test]
+        fn marks_survive_and_noise_is_refused(
+            id: u64, place in place(), resume in proptest::collection::vec(any::<u8>(), 0..40),
+            noise in proptest::collection::vec(any::<u8>(), 0..40),
+        ) {
+            let cursor = Cursor { place, sequence: id };
+            let range = DeadRange { died_at: place.visible_at, resume: resume.into() };
+
+            prop_assert_eq!(Cursor::decode(&cursor.encode()).ok(), Some(cursor));
+            prop_assert_eq!(DeadRange::decode(&range.encode()).ok(), Some(range));
+            prop_assert_eq!(decode_number(&encode_number(id), "number").ok(), Some(id));
+            if noise.first() != Some(&VERSION) {
+                prop_assert!(Cursor::decode(&noise).is_err());
+                prop_assert!(DeadRange::decode(&noise).is_err());
+                prop_assert!(decode_number(&noise, "number").is_err());
+            }
+        }
+    }
+
+    #[test]
+    fn queues_are_listed_by_account_and_prefix() {
+        let account = AccountName::development();
+        let other = AccountName::parse("devstoreaccount").expect("a name");
+        let name = |text: &str| {
+            let mut violations = trestle_service::fault::Violations::default();
+            QueueName::parse(text.to_owned(), "queue", &mut violations).expect("a name")
+        };
+        let span = queues(&account, "ab");
+        let inside = |key: Bytes| key >= span.start && key < span.end;
+
+        assert!(inside(queue(&account, &name("abc"))));
+        assert!(inside(queue(&account, &name("ab-c"))));
+        assert!(!inside(queue(&account, &name("acb"))));
+        assert!(!inside(queue(&other, &name("abc"))));
+        assert!(queue(&account, &name("a-b")) < queue(&account, &name("a0b")));
+        assert_eq!(queue_name(&queue(&account, &name("abc"))).ok().as_deref(), Some("abc"));
+    }
+
+    #[test]
+    fn no_kind_lives_outside_the_keyspaces_and_none_is_used_twice() {
+        let kinds = [QUEUE, DEAD, NEXT_QUEUE_ID, EPOCH, COUNT, CURSOR, MEMORY, FORGET, BODY, STATE];
+        for (index, kind) in kinds.iter().enumerate() {
+            let homes = KEYSPACES.iter().filter(|keyspace| keyspace.kinds.contains(kind)).count();
+            assert_eq!(homes, 1, "kind {kind:#x}");
+            assert!(!kinds.iter().skip(index + 1).any(|other| other == kind), "kind {kind:#x}");
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! The queue service: messages that are delivered at least once, with the semantics of Azure Queue storage.
+//!
+//! Three layers. `api` speaks protobuf and decides nothing. `queues`, `send`, `receive`, `change`, `transfer` and
+//! `sweep` speak our own types; what they decide is pure, around one snapshot or one commit, and `shelf` and `index`
+//! are what the process knows in memory of who comes next. `keys`, `stored`, `record` and `memory` speak bytes:
+//! together they are the disk format.
+
+mod api;
+mod authorize;
+mod change;
+mod error;
+mod finish;
+mod index;
+mod keys;
+mod memory;
+mod messages;
+#[cfg(test)]
+mod model;
+mod policies;
+mod queues;
+mod receipt;
+mod receive;
+mod record;
+mod send;
+mod sequences;
+mod shelf;
+mod shelves;
+mod stats;
+mod steady;
+mod stored;
+mod sweep;
+mod transfer;
+mod wire;
+
+use std::sync::Arc;
+
+use trestle_kv::Engine;
+use trestle_proto::queue::v1::queue_service_server::QueueServiceServer;
+use trestle_service::{clock::Clock, fault::Fault, limits::MESSAGE_BYTES_MAX};
+
+pub use crate::{api::Api, keys::KEYSPACES};
+
+/// Full name of the service.
+pub const QUEUE_SERVICE: &str = "trestle.queue.v1.QueueService";
+
+/// What the service works with.
+pub struct Deps {
+    /// Where everything is stored.
+    pub engine: Arc<dyn Engine>,
+    /// The time.
+    pub clock: Arc<dyn Clock>,
+    /// Makes ids of messages.
+    pub random: fn() -> u128,
+}
+
+/// The queue role of a process.
+#[derive(Clone)]
+pub struct QueueRole {
+    api: Api,
+}
+
+impl QueueRole {
+    /// Builds the service. Starts nothing.
+    #[must_use]
+    pub fn new(deps: Deps) -> Self {
+        Self { api: Api::new(deps) }
+    }
+
+    /// The gRPC service.
+    #[must_use]
+    pub fn server(&self) -> QueueServiceServer<Api> {
+        QueueServiceServer::new(self.api.clone())
+            .max_decoding_message_size(MESSAGE_BYTES_MAX)
+            .max_encoding_message_size(MESSAGE_BYTES_MAX)
+    }
+
+    /// One step of the background work, to be called every few seconds. True when the next step should follow at
+    /// once.
+    ///
+    /// # Errors
+    /// When the store cannot be read or written; the next call repeats the step.
+    pub async fn sweep(&self) -> Result<bool, Fault> {
+        Ok(self.api.sweeper().tick().await?)
+    }
+}

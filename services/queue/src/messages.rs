@@ -1,0 +1,151 @@
+//! What is done with messages: the parts that every operation shares.
+
+use std::{future::Future, sync::Arc};
+
+use bytes::Bytes;
+use trestle_kv::{CommitError, Engine, EngineError, Snapshot};
+use trestle_service::{
+    clock::{Clock, Ticks},
+    name::{AccountName, QueueName},
+};
+use uuid::Uuid;
+
+use crate::{
+    error::QueueError,
+    keys::Place,
+    queues::{Queue, Queues},
+    receipt::Receipt,
+    sequences::Sequences,
+    shelves::Shelves,
+    steady::SteadyClock,
+    stored::{Body, MessageState},
+};
+
+/// How often an operation looks up its queue again, because it was cleared meanwhile.
+const LOOKUPS_MAX: usize = 8;
+
+/// What operations on messages work with. Clones share everything.
+#[derive(Clone)]
+pub(crate) struct Messages {
+    pub(crate) engine: Arc<dyn Engine>,
+    pub(crate) clock: Arc<SteadyClock>,
+    pub(crate) shelves: Arc<Shelves>,
+    pub(crate) sequences: Arc<Sequences>,
+    pub(crate) queues: Queues,
+    random: fn() -> u128,
+}
+
+/// A message that a consumer was given.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Delivered {
+    /// Where it stands now.
+    pub(crate) place: Place,
+    /// How it stands now.
+    pub(crate) state: MessageState,
+    /// What it carries.
+    pub(crate) body: Body,
+}
+
+/// Why an operation on a numbered queue failed.
+#[derive(Debug)]
+pub(crate) enum Miss {
+    /// The queue has another number by now, or is no more.
+    Gone,
+    /// Anything else.
+    Failed(QueueError),
+}
+
+impl From<QueueError> for Miss {
+    fn from(error: QueueError) -> Self {
+        Self::Failed(error)
+    }
+}
+
+impl From<CommitError> for Miss {
+    fn from(error: CommitError) -> Self {
+        Self::Failed(error.into())
+    }
+}
+
+impl From<EngineError> for Miss {
+    fn from(error: EngineError) -> Self {
+        Self::Failed(error.into())
+    }
+}
+
+impl Messages {
+    /// Works on `engine`; `random` makes ids.
+    pub(crate) fn new(
+        engine: Arc<dyn Engine>,
+        clock: Arc<dyn Clock>,
+        random: fn() -> u128,
+    ) -> Self {
+        let clock = Arc::new(SteadyClock::new(clock));
+        let shelves = Arc::new(Shelves::new(Arc::clone(&engine), Arc::clone(&clock)));
+        let sequences = Arc::new(Sequences::new(Arc::clone(&engine)));
+        let queues = Queues::new(Arc::clone(&engine), Arc::clone(&clock), Arc::clone(&shelves));
+        Self { engine, clock, shelves, sequences, queues, random }
+    }
+
+    /// A new id.
+    pub(crate) fn new_id(&self) -> Uuid {
+        uuid::Builder::from_random_bytes((self.random)().to_be_bytes()).into_uuid()
+    }
+
+    /// Does something with a queue, again if it was cleared meanwhile.
+    ///
+    /// # Errors
+    /// [`QueueError::QueueNotFound`], or what `attempt` fails with.
+    pub(crate) async fn with_queue<T, F>(
+        &self,
+        account: &AccountName,
+        name: &QueueName,
+        attempt: impl Fn(Queue) -> F,
+    ) -> Result<T, QueueError>
+    where
+        F: Future<Output = Result<T, Miss>>,
+    {
+        for _ in 0..LOOKUPS_MAX {
+            let queue = self.queues.open(account, name).await?;
+            match attempt(queue).await {
+                Ok(done) => return Ok(done),
+                Err(Miss::Failed(error)) => return Err(error),
+                Err(Miss::Gone) => {}
+            }
+        }
+        Err(QueueError::QueueNotFound(name.clone()))
+    }
+}
+
+impl Delivered {
+    /// What deletes or extends this delivery.
+    pub(crate) fn receipt(&self) -> Receipt {
+        Receipt { place: self.place, generation: self.state.generation }
+    }
+}
+
+/// The state of a message, if it is there and not expired.
+///
+/// # Errors
+/// [`QueueError::Corrupt`].
+pub(crate) fn live(value: Option<&Bytes>, now: Ticks) -> Result<Option<MessageState>, QueueError> {
+    let state = value.map(|value| MessageState::decode(value)).transpose()?;
+    Ok(state.filter(|state| !state.is_expired(now)))
+}
+
+/// A message in a snapshot, if it is there and not expired.
+///
+/// # Errors
+/// A failed read.
+pub(crate) async fn find(
+    snapshot: &dyn Snapshot,
+    id: crate::keys::QueueId,
+    place: Place,
+    now: Ticks,
+) -> Result<Option<(MessageState, Body)>, QueueError> {
+    let state = snapshot.get(&crate::keys::state(id, place)).await?;
+    let Some(state) = live(state.as_ref(), now)? else { return Ok(None) };
+    let body = snapshot.get(&crate::keys::body(id, place.sequence)).await?;
+    let body = body.ok_or_else(|| QueueError::corrupt("a message without a body"))?;
+    Ok(Some((state, Body::decode(&body)?)))
+}

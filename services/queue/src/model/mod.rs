@@ -1,0 +1,322 @@
+//! Any sequence of commands does what a plain model of a queue does, on every engine, with crashes and a clock that
+//! jumps both ways in between.
+
+mod plain;
+mod waiting;
+
+use std::{sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use proptest::{prelude::*, test_runner::TestCaseError};
+use trestle_kv::{Engine, FjallEngine, FjallOptions, MemoryEngine};
+use trestle_service::{
+    clock::{ManualClock, Ticks},
+    fault::Violations,
+    name::{AccountName, QueueName},
+};
+
+use self::plain::{DEQUEUES_MAX, Message, Plain, WINDOW};
+use crate::{
+    change::Update,
+    error::QueueError,
+    keys::KEYSPACES,
+    messages::Messages,
+    receipt::Claimed,
+    receive::Receive,
+    record::{DeadLetter, QueueSettings},
+    send::Outgoing,
+    stored::{Body, MessageState, Payload},
+    sweep::Sweeper,
+};
+
+#[derive(Debug, Clone)]
+enum Command {
+    Send { delay: u64, life: Option<u64>, id: Option<u8> },
+    Receive { max: usize, hidden: u64 },
+    Delete(usize),
+    Update { receipt: usize, hidden: u64, replace: bool },
+    Redrive,
+    Clear,
+    Advance(u64),
+    StepBack(u64),
+    Sweep,
+    Reopen,
+}
+
+fn command() -> impl Strategy<Value = Command> {
+    let life = proptest::option::of(10..60_u64);
+    let id = proptest::option::weighted(0.3, 0..3_u8);
+    prop_oneof![
+        6 => (0..9_u64, life, id)
+            .prop_map(|(delay, life, id)| Command::Send { delay, life, id }),
+        6 => (1..4_usize, 1..9_u64).prop_map(|(max, hidden)| Command::Receive { max, hidden }),
+        4 => (0..1000_usize).prop_map(Command::Delete),
+        2 => (0..1000_usize, 0..9_u64, any::<bool>())
+            .prop_map(|(receipt, hidden, replace)| Command::Update { receipt, hidden, replace }),
+        1 => Just(Command::Redrive),
+        1 => (0..10_u8).prop_map(|n| if n == 0 { Command::Clear } else { Command::Advance(3) }),
+        4 => (0..12_u64).prop_map(Command::Advance),
+        1 => (0..40_u64).prop_map(Command::StepBack),
+        2 => Just(Command::Sweep),
+        1 => Just(Command::Reopen),
+    ]
+}
+
+fn seconds(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
+
+pub(crate) fn queue_name(text: &str) -> QueueName {
+    QueueName::parse(text.to_owned(), "queue", &mut Violations::default()).expect("a name")
+}
+
+/// Where a test keeps its messages.
+enum Store {
+    Memory(MemoryEngine),
+    Disk(tempfile::TempDir),
+}
+
+impl Store {
+    fn open(&self) -> Arc<dyn Engine> {
+        match self {
+            Self::Memory(engine) => Arc::new(engine.clone()),
+            Self::Disk(directory) => {
+                let options = FjallOptions::new(directory.path(), KEYSPACES.to_vec());
+                Arc::new(FjallEngine::open(options).expect("the store opens"))
+            }
+        }
+    }
+}
+
+/// The service under test, and what it gave out.
+struct Real {
+    store: Store,
+    clock: Arc<ManualClock>,
+    messages: Messages,
+    sweeper: Sweeper,
+    account: AccountName,
+    work: QueueName,
+    dead: QueueName,
+    receipts: Vec<Claimed>,
+}
+
+fn service(engine: Arc<dyn Engine>, clock: &Arc<ManualClock>) -> (Messages, Sweeper) {
+    let random = || uuid::Uuid::now_v7().as_u128();
+    let messages = Messages::new(engine, clock.clone(), random);
+    let sweeper = Sweeper::new(messages.clone());
+    (messages, sweeper)
+}
+
+impl Real {
+    async fn new(store: Store) -> Self {
+        let start = Ticks::from_unix(1_700_000_000, 0).expect("in range");
+        let clock = Arc::new(ManualClock::new(start));
+        let (messages, sweeper) = service(store.open(), &clock);
+        let (work, dead) = (queue_name("work"), queue_name("dead"));
+        let account = AccountName::development();
+        let settings = QueueSettings {
+            dead_letter: Some(DeadLetter { queue: dead.clone(), dequeue_count_max: DEQUEUES_MAX }),
+            deduplication_window: Some(WINDOW),
+            ..Default::default()
+        };
+        let queues = &messages.queues;
+        queues.create(&account, work.clone(), settings).await.expect("created");
+        let plain = QueueSettings::default();
+        queues.create(&account, dead.clone(), plain).await.expect("created");
+        let receipts = Vec::new();
+        Self { store, clock, messages, sweeper, account, work, dead, receipts }
+    }
+
+    /// Ends the service without any farewell, and starts it again.
+    async fn reopen(&mut self) {
+        if matches!(self.store, Store::Disk(_)) {
+            // The directory is locked until its last user is gone.
+            let engine: Arc<dyn Engine> = Arc::new(MemoryEngine::new());
+            (self.messages, self.sweeper) = service(engine, &self.clock);
+        }
+        (self.messages, self.sweeper) = service(self.store.open(), &self.clock);
+        for name in [&self.work, &self.dead] {
+            let queue = self.messages.queues.open(&self.account, name).await.expect("there");
+            self.messages.shelves.open(queue.record.id).await.expect("readable");
+        }
+    }
+
+    fn now(&self) -> Ticks {
+        self.messages.clock.now()
+    }
+
+    async fn count(&self, name: &QueueName) -> u64 {
+        let queue = self.messages.queues.open(&self.account, name).await.expect("there");
+        self.messages.stats(queue.record.id).await.expect("readable").messages
+    }
+
+    async fn peek(&self, name: &QueueName) -> Vec<(MessageState, Body)> {
+        self.messages.peek(&self.account, name, 1000).await.expect("readable")
+    }
+
+    async fn send(
+        &mut self,
+        text: &str,
+        delay: Duration,
+        life: Option<Duration>,
+        deduplication_id: Option<String>,
+    ) -> bool {
+        let payload = Payload::Text(Bytes::from(text.to_owned()));
+        let message = Outgoing { payload, delay, life, deduplication_id };
+        let sent = self.messages.send(&self.account, &self.work, vec![message], None).await;
+        let sent = sent.expect("sent").remove(0);
+        if !sent.is_duplicate {
+            let message_id = sent.sent.state.id.to_string();
+            self.receipts.push(Claimed { message_id, receipt: sent.receipt() });
+        }
+        !sent.is_duplicate
+    }
+
+    async fn receive(&mut self, max: usize, hidden_for: Duration) -> Vec<(String, u32, Ticks)> {
+        let receive = Receive { max, hidden_for, wait: Duration::ZERO };
+        let received = self.messages.receive(&self.account, &self.work, receive).await;
+        let received = received.expect("received");
+        for delivered in &received {
+            let message_id = delivered.state.id.to_string();
+            self.receipts.push(Claimed { message_id, receipt: delivered.receipt() });
+        }
+        let seen = |d: &crate::messages::Delivered| {
+            (text(&d.body), d.state.dequeue_count, d.place.visible_at)
+        };
+        received.iter().map(seen).collect()
+    }
+
+    async fn delete(&self, receipt: usize) -> bool {
+        let claimed = vec![self.receipts[receipt].clone()];
+        self.messages.delete(&self.account, &self.work, claimed).await.expect("decided")[0]
+    }
+
+    async fn update(&mut self, receipt: usize, hidden_for: Duration, text: Option<String>) -> bool {
+        let claimed = self.receipts[receipt].clone();
+        let message_id = claimed.message_id.clone();
+        let payload = text.map(|text| Payload::Text(Bytes::from(text)));
+        let update = Update { claimed, hidden_for, payload };
+        match self.messages.update(&self.account, &self.work, update).await {
+            Ok(receipt) => {
+                self.receipts.push(Claimed { message_id, receipt });
+                true
+            }
+            Err(QueueError::MessageNotFound(_)) => false,
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
+
+fn text(body: &Body) -> String {
+    match &body.payload {
+        Payload::Text(bytes) | Payload::Data(bytes) => {
+            String::from_utf8(bytes.to_vec()).expect("text")
+        }
+    }
+}
+
+/// Runs a command on both and compares what they answer.
+async fn run(
+    real: &mut Real,
+    plain: &mut Plain,
+    number: usize,
+    command: &Command,
+) -> Result<(), TestCaseError> {
+    let now = real.now();
+    match command {
+        Command::Send { delay, life, id } => {
+            let (delay, life) = (seconds(*delay), life.map(seconds));
+            let (text, id) = (format!("m{number}"), id.map(|id| format!("id{id}")));
+            let expected = plain.send(text.clone(), (delay, life), id.as_deref(), now);
+            prop_assert_eq!(real.send(&text, delay, life, id).await, expected);
+        }
+        Command::Receive { max, hidden } => {
+            let expected = plain.receive(*max, seconds(*hidden), now).into_iter();
+            let expected: Vec<_> =
+                expected.map(|m| (m.text, m.dequeue_count, m.visible_at)).collect();
+            prop_assert_eq!(real.receive(*max, seconds(*hidden)).await, expected);
+        }
+        Command::Delete(receipt) if plain.receipts > 0 => {
+            let receipt = receipt % plain.receipts;
+            prop_assert_eq!(real.delete(receipt).await, plain.delete(receipt, now));
+        }
+        Command::Update { receipt, hidden, replace } if plain.receipts > 0 => {
+            let (receipt, hidden) = (receipt % plain.receipts, seconds(*hidden));
+            let text = replace.then(|| format!("u{number}"));
+            let expected = plain.update(receipt, hidden, text.clone(), now);
+            prop_assert_eq!(real.update(receipt, hidden, text).await, expected);
+        }
+        Command::Delete(_) | Command::Update { .. } => {}
+        Command::Redrive => {
+            let moved = real.messages.redrive(&real.account, &real.dead, None, 1000).await;
+            prop_assert_eq!(moved.expect("moved"), plain.redrive(now));
+        }
+        Command::Clear => {
+            let cleared = real.messages.queues.clear(&real.account, real.work.clone()).await;
+            cleared.expect("cleared");
+            plain.clear();
+        }
+        Command::Advance(by) => real.clock.advance(seconds(*by)),
+        Command::StepBack(by) => {
+            real.clock.set(trestle_service::clock::Clock::now(&*real.clock).before(seconds(*by)));
+        }
+        Command::Sweep => {
+            while real.sweeper.tick().await.expect("swept") {}
+            plain.sweep(now);
+        }
+        Command::Reopen => real.reopen().await,
+    }
+    Ok(())
+}
+
+async fn compare(real: &Real, plain: &Plain) -> Result<(), TestCaseError> {
+    let now = real.now();
+    for (name, messages) in [(&real.work, &plain.work), (&real.dead, &plain.dead)] {
+        let expected: Vec<_> = Plain::peek(messages, now).iter().map(seen).collect();
+        let found = real.peek(name).await;
+        let found: Vec<_> = found.iter().map(|(s, body)| (text(body), s.dequeue_count)).collect();
+        prop_assert_eq!(found, expected, "{}", name);
+        let count = u64::try_from(messages.len()).expect("fits");
+        prop_assert_eq!(real.count(name).await, count, "{}", name);
+    }
+    Ok(())
+}
+
+fn seen(message: &Message) -> (String, u32) {
+    (message.text.clone(), message.dequeue_count)
+}
+
+async fn follow(store: Store, commands: &[Command]) -> Result<(), TestCaseError> {
+    let (mut real, mut plain) = (Real::new(store).await, Plain::default());
+    for (number, command) in commands.iter().enumerate() {
+        run(&mut real, &mut plain, number, command).await?;
+        compare(&real, &plain).await?;
+    }
+    Ok(())
+}
+
+fn block_on<T>(work: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.expect("a runtime").block_on(work)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+    #[test]
+    fn any_commands_do_what_the_model_does_in_memory(
+        commands in proptest::collection::vec(command(), 1..80),
+    ) {
+        block_on(follow(Store::Memory(MemoryEngine::new()), &commands))?;
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(12))]
+    #[test]
+    fn any_commands_do_what_the_model_does_on_disk(
+        commands in proptest::collection::vec(command(), 1..60),
+    ) {
+        let directory = tempfile::tempdir().expect("a directory");
+        block_on(follow(Store::Disk(directory), &commands))?;
+    }
+}

@@ -1,0 +1,190 @@
+//! Consumers that wait: woken at once, in turn, and leaving nothing behind.
+
+use std::time::Instant;
+
+use trestle_service::clock::SystemClock;
+
+use super::*;
+
+/// Far less than any wait here, far more than any work.
+const SOON: Duration = Duration::from_secs(5);
+const LONG: Duration = Duration::from_secs(20);
+
+fn start(engine: Arc<dyn Engine>) -> Messages {
+    Messages::new(engine, Arc::new(SystemClock), || uuid::Uuid::now_v7().as_u128())
+}
+
+async fn queue() -> Messages {
+    let messages = start(Arc::new(MemoryEngine::new()));
+    let settings = QueueSettings::default();
+    let created = messages.queues.create(&account(), queue_name("work"), settings).await;
+    created.expect("created");
+    messages
+}
+
+fn account() -> AccountName {
+    AccountName::development()
+}
+
+async fn send(messages: &Messages, text: &str, delay: Duration) {
+    let payload = Payload::Text(Bytes::from(text.to_owned()));
+    let outgoing = Outgoing { payload, delay, life: None, deduplication_id: None };
+    let sent = messages.send(&account(), &queue_name("work"), vec![outgoing], None).await;
+    sent.expect("sent");
+}
+
+/// A consumer that waits; what it receives.
+fn consumer(
+    messages: &Messages,
+    max: usize,
+    wait: Duration,
+) -> tokio::task::JoinHandle<Result<Vec<String>, QueueError>> {
+    let messages = messages.clone();
+    tokio::spawn(async move {
+        let receive = Receive { max, hidden_for: LONG, wait };
+        let received = messages.receive(&account(), &queue_name("work"), receive).await?;
+        Ok(received.iter().map(|delivered| text(&delivered.body)).collect())
+    })
+}
+
+async fn waiting(messages: &Messages, count: usize) {
+    let queue = messages.queues.open(&account(), &queue_name("work")).await.expect("there");
+    let shelf = messages.shelves.open(queue.record.id).await.expect("readable");
+    let deadline = Instant::now() + SOON;
+    while shelf.waiting() != count {
+        assert!(Instant::now() < deadline, "{} wait, not {count}", shelf.waiting());
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+}
+
+async fn soon<T>(work: impl Future<Output = T>) -> T {
+    tokio::time::timeout(SOON, work).await.expect("in time")
+}
+
+#[tokio::test]
+async fn a_send_wakes_the_one_who_waited_longest() {
+    let messages = queue().await;
+    let first = consumer(&messages, 1, LONG);
+    waiting(&messages, 1).await;
+    let second = consumer(&messages, 1, LONG);
+    waiting(&messages, 2).await;
+
+    send(&messages, "a", Duration::ZERO).await;
+    assert_eq!(soon(first).await.expect("ran").expect("received"), ["a"]);
+    waiting(&messages, 1).await;
+    send(&messages, "b", Duration::ZERO).await;
+    assert_eq!(soon(second).await.expect("ran").expect("received"), ["b"]);
+    waiting(&messages, 0).await;
+}
+
+#[tokio::test]
+async fn a_message_that_becomes_due_wakes_a_consumer() {
+    let messages = queue().await;
+    let waiter = consumer(&messages, 1, LONG);
+    waiting(&messages, 1).await;
+
+    send(&messages, "later", Duration::from_millis(300)).await;
+
+    let started = Instant::now();
+    assert_eq!(soon(waiter).await.expect("ran").expect("received"), ["later"]);
+    assert!(started.elapsed() >= Duration::from_millis(250), "not before its time");
+}
+
+#[tokio::test]
+async fn a_consumer_that_left_gets_nothing_and_leaves_nothing() {
+    let messages = queue().await;
+    let leaver = consumer(&messages, 1, LONG);
+    waiting(&messages, 1).await;
+    leaver.abort();
+    waiting(&messages, 0).await;
+    let stayer = consumer(&messages, 1, LONG);
+    waiting(&messages, 1).await;
+
+    send(&messages, "a", Duration::ZERO).await;
+
+    assert_eq!(soon(stayer).await.expect("ran").expect("received"), ["a"]);
+}
+
+#[tokio::test]
+async fn a_wait_ends_empty_after_its_time() {
+    let messages = queue().await;
+
+    let started = Instant::now();
+    let received = soon(consumer(&messages, 1, Duration::from_millis(200))).await;
+
+    assert_eq!(received.expect("ran").expect("received"), Vec::<String>::new());
+    assert!(started.elapsed() >= Duration::from_millis(190));
+    waiting(&messages, 0).await;
+}
+
+#[tokio::test]
+async fn deleting_the_queue_ends_the_wait_and_clearing_it_does_not() {
+    let messages = queue().await;
+    let waiter = consumer(&messages, 1, LONG);
+    waiting(&messages, 1).await;
+
+    messages.queues.clear(&account(), queue_name("work")).await.expect("cleared");
+    waiting(&messages, 1).await;
+    messages.queues.delete(&account(), queue_name("work")).await.expect("deleted");
+
+    let outcome = soon(waiter).await.expect("ran");
+    assert!(matches!(outcome, Err(QueueError::QueueNotFound(_))), "{outcome:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn many_consumers_share_many_messages_without_losing_or_doubling_one() {
+    const CONSUMERS: usize = 24;
+    const MESSAGES: usize = 600;
+    let messages = queue().await;
+    let steady: Vec<_> = (0..CONSUMERS)
+        .map(|number| {
+            let messages = messages.clone();
+            tokio::spawn(async move {
+                let mut seen = Vec::new();
+                loop {
+                    let received = consumer(&messages, 1 + number % 3, Duration::from_secs(2));
+                    let received = received.await.expect("ran").expect("received");
+                    if received.is_empty() {
+                        return seen;
+                    }
+                    seen.extend(received);
+                }
+            })
+        })
+        .collect();
+    // Some give up again and again, at any point of the call.
+    let fickle: Vec<_> = (0..4)
+        .map(|_| {
+            let messages = messages.clone();
+            tokio::spawn(async move {
+                loop {
+                    let call = consumer(&messages, 2, LONG);
+                    tokio::time::sleep(Duration::from_millis(1)).await;
+                    call.abort();
+                    let _ = call.await;
+                }
+            })
+        })
+        .collect();
+    for number in 0..MESSAGES {
+        send(&messages, &number.to_string(), Duration::ZERO).await;
+    }
+
+    for consumer in fickle {
+        consumer.abort();
+    }
+    let mut seen = Vec::new();
+    for consumer in steady {
+        seen.extend(tokio::time::timeout(LONG, consumer).await.expect("ends").expect("ran"));
+    }
+    let received = seen.len();
+    seen.sort();
+    seen.dedup();
+    assert_eq!(seen.len(), received, "nobody was given what another holds");
+    // What those received who gave up is hidden, and everything else was received.
+    let queue = messages.queues.open(&account(), &queue_name("work")).await.expect("there");
+    let stats = messages.stats(queue.record.id).await.expect("readable");
+    assert_eq!(stats.messages, u64::try_from(MESSAGES).expect("fits"));
+    let peeked = messages.peek(&account(), &queue_name("work"), 32).await.expect("readable");
+    assert!(peeked.is_empty(), "{} messages are visible that nobody was given", peeked.len());
+}

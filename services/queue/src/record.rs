@@ -1,0 +1,183 @@
+//! The record of a queue: its number, its settings, its access policies.
+//!
+//! ```text
+//! version (1) = 1 | id u64 | created ticks u64 | flags u8 | deduplication window ticks u64
+//! | dead letter: most deliveries u32, queue | number of metadata u32 | each: name, value | access policies
+//! ```
+//!
+//! Flag 1 says that there is a deduplication window, flag 2 a dead-letter policy; what is absent takes no bytes. The
+//! policies are kept as `SetQueueAccessPoliciesRequest` without its queue, in the form of the public contract, whose
+//! rules keep old bytes readable.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use trestle_service::{clock::Ticks, fault::Violations, name::QueueName};
+
+use crate::{
+    error::QueueError,
+    keys::QueueId,
+    wire::{self, Fields},
+};
+
+const VERSION: u8 = 1;
+const HAS_WINDOW: u8 = 1;
+const HAS_DEAD_LETTER: u8 = 2;
+
+/// What a client chooses for a queue.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct QueueSettings {
+    /// Names and values of the application, by name.
+    pub(crate) metadata: Vec<(String, String)>,
+    /// Where messages go that were received too often.
+    pub(crate) dead_letter: Option<DeadLetter>,
+    /// How long deduplication ids are remembered.
+    pub(crate) deduplication_window: Option<Duration>,
+}
+
+/// Where messages go that were received too often.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct DeadLetter {
+    /// The queue.
+    pub(crate) queue: QueueName,
+    /// Deliveries before a message is moved.
+    pub(crate) dequeue_count_max: u32,
+}
+
+/// What is stored of a queue.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct QueueRecord {
+    /// The number in the keys of its messages; another one after it was cleared.
+    pub(crate) id: QueueId,
+    /// When it was created.
+    pub(crate) created_at: Ticks,
+    /// What its client chose.
+    pub(crate) settings: QueueSettings,
+    /// Its access policies, encoded.
+    pub(crate) policies: Bytes,
+}
+
+impl QueueSettings {
+    /// Whether both are the same to Azure: names of metadata are compared without regard to case, values exactly.
+    pub(crate) fn is_same_as(&self, other: &Self) -> bool {
+        let folded = |settings: &Self| {
+            let fold =
+                |(name, value): &(String, String)| (name.to_ascii_lowercase(), value.clone());
+            let mut folded: Vec<_> = settings.metadata.iter().map(fold).collect();
+            folded.sort();
+            folded
+        };
+        self.dead_letter == other.dead_letter
+            && self.deduplication_window == other.deduplication_window
+            && folded(self) == folded(other)
+    }
+}
+
+impl QueueRecord {
+    /// The stored form.
+    pub(crate) fn encode(&self) -> Bytes {
+        let mut value = vec![VERSION];
+        value.extend_from_slice(&self.id.0.to_be_bytes());
+        value.extend_from_slice(&self.created_at.get().to_be_bytes());
+        let QueueSettings { metadata, dead_letter, deduplication_window } = &self.settings;
+        let window = deduplication_window.map_or(0, |_| HAS_WINDOW);
+        value.push(window | dead_letter.as_ref().map_or(0, |_| HAS_DEAD_LETTER));
+        if let Some(window) = deduplication_window {
+            let ticks = u64::try_from(window.as_nanos() / 100).unwrap_or(u64::MAX);
+            value.extend_from_slice(&ticks.to_be_bytes());
+        }
+        if let Some(dead_letter) = dead_letter {
+            value.extend_from_slice(&dead_letter.dequeue_count_max.to_be_bytes());
+            wire::push_bytes(&mut value, dead_letter.queue.as_str().as_bytes());
+        }
+        let count = u32::try_from(metadata.len()).unwrap_or(u32::MAX);
+        value.extend_from_slice(&count.to_be_bytes());
+        for (name, text) in metadata {
+            wire::push_bytes(&mut value, name.as_bytes());
+            wire::push_bytes(&mut value, text.as_bytes());
+        }
+        value.extend_from_slice(&self.policies);
+        value.into()
+    }
+
+    /// From the stored form.
+    ///
+    /// # Errors
+    /// [`QueueError::Corrupt`].
+    pub(crate) fn decode(value: &Bytes) -> Result<Self, QueueError> {
+        Self::fields(value).ok_or_else(|| QueueError::corrupt("record of a queue"))
+    }
+
+    fn fields(value: &Bytes) -> Option<Self> {
+        let mut fields = Fields::of(value, VERSION)?;
+        let (id, created_at) = (QueueId(fields.u64()?), fields.ticks()?);
+        let flags = fields.u8()?;
+        let mut settings = QueueSettings::default();
+        if flags & HAS_WINDOW != 0 {
+            let ticks = fields.u64()?;
+            settings.deduplication_window = Some(Duration::from_nanos(ticks.checked_mul(100)?));
+        }
+        if flags & HAS_DEAD_LETTER != 0 {
+            let dequeue_count_max = fields.u32()?;
+            let queue = QueueName::parse(fields.text()?, "queue", &mut Violations::default())?;
+            settings.dead_letter = Some(DeadLetter { queue, dequeue_count_max });
+        }
+        for _ in 0..fields.u32()? {
+            settings.metadata.push((fields.text()?, fields.text()?));
+        }
+        let policies = value.slice_ref(fields.rest());
+        Some(Self { id, created_at, settings, policies })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn settings() -> impl Strategy<Value = QueueSettings> {
+        let metadata = proptest::collection::vec(("[a-z]{1,5}", "[ -~]{0,5}"), 0..4);
+        let dead_letter = proptest::option::of(("[a-z]{3,9}", 1..1000_u32));
+        let window = proptest::option::of(1..604_800_u64);
+        (metadata, dead_letter, window).prop_map(|(metadata, dead_letter, window)| {
+            let dead_letter = dead_letter.map(|(queue, dequeue_count_max)| {
+                let queue = QueueName::parse(queue, "", &mut Violations::default());
+                DeadLetter { queue: queue.expect("a name"), dequeue_count_max }
+            });
+            let deduplication_window = window.map(Duration::from_secs);
+            QueueSettings { metadata, dead_letter, deduplication_window }
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn records_survive_and_noise_does_not_panic(
+            id: u64, settings in settings(), policies in proptest::collection::vec(any::<u8>(), 0..9),
+            noise in proptest::collection::vec(any::<u8>(), 0..60),
+        ) {
+            let created_at = Ticks::new(id % Ticks::MAX.get()).expect("in range");
+            let record =
+                QueueRecord { id: QueueId(id), created_at, settings, policies: policies.into() };
+
+            prop_assert_eq!(QueueRecord::decode(&record.encode()).ok(), Some(record));
+            let _ = QueueRecord::decode(&[&[VERSION], &noise[..]].concat().into());
+        }
+    }
+
+    #[test]
+    fn settings_are_the_same_whatever_the_case_and_order_of_names() {
+        let of = |pairs: &[(&str, &str)]| QueueSettings {
+            metadata: pairs.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())).collect(),
+            ..Default::default()
+        };
+
+        assert!(of(&[("A", "1"), ("b", "2")]).is_same_as(&of(&[("B", "2"), ("a", "1")])));
+        assert!(!of(&[("a", "1")]).is_same_as(&of(&[("a", "2")])));
+        assert!(!of(&[("a", "x")]).is_same_as(&of(&[("a", "X")])));
+        assert!(!of(&[("a", "1")]).is_same_as(&of(&[])));
+        let window = Some(Duration::from_secs(1));
+        let other = QueueSettings { deduplication_window: window, ..Default::default() };
+        assert!(!of(&[]).is_same_as(&other));
+    }
+}

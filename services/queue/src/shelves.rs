@@ -1,0 +1,84 @@
+//! The queues that the process knows something of.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use trestle_kv::Engine;
+
+use crate::{
+    error::QueueError,
+    keys::{self, Cursor, QueueId},
+    shelf::Shelf,
+    steady::SteadyClock,
+};
+
+/// How long a queue that nobody asks for is kept in memory.
+const IDLE_MAX: Duration = Duration::from_secs(60);
+
+/// One shelf for each queue in use.
+pub(crate) struct Shelves {
+    engine: Arc<dyn Engine>,
+    clock: Arc<SteadyClock>,
+    shelves: Mutex<HashMap<QueueId, Arc<Shelf>>>,
+}
+
+impl Shelves {
+    /// Knows no queue.
+    pub(crate) fn new(engine: Arc<dyn Engine>, clock: Arc<SteadyClock>) -> Self {
+        Self { engine, clock, shelves: Mutex::default() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<QueueId, Arc<Shelf>>> {
+        self.shelves.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The shelf of a queue.
+    ///
+    /// # Errors
+    /// A failed read.
+    pub(crate) async fn open(&self, id: QueueId) -> Result<Arc<Shelf>, QueueError> {
+        if let Some(shelf) = self.find(id) {
+            return Ok(shelf);
+        }
+        let snapshot = self.engine.snapshot().await?;
+        let stored = snapshot.get(&keys::cursor(id)).await?;
+        let cursor = stored.map(|value| Cursor::decode(&value)).transpose()?;
+        let cursor = cursor.unwrap_or(Cursor::START);
+        // Before anything is written into the queue: nothing may come to lie before the cursor.
+        self.clock.raise(cursor.place.visible_at);
+        let (engine, clock) = (Arc::clone(&self.engine), Arc::clone(&self.clock));
+        let mut shelves = self.lock();
+        let new = || Arc::new(Shelf::new(id, engine, clock, cursor));
+        Ok(Arc::clone(shelves.entry(id).or_insert_with(new)))
+    }
+
+    /// The shelf of a queue, if it is in use.
+    pub(crate) fn find(&self, id: QueueId) -> Option<Arc<Shelf>> {
+        self.lock().get(&id).map(Arc::clone)
+    }
+
+    /// The queue is no more.
+    pub(crate) fn close(&self, id: QueueId) {
+        let shelf = self.lock().remove(&id);
+        if let Some(shelf) = shelf {
+            shelf.close();
+        }
+    }
+
+    /// Every queue in use.
+    pub(crate) fn all(&self) -> Vec<(QueueId, Arc<Shelf>)> {
+        self.lock().iter().map(|(id, shelf)| (*id, Arc::clone(shelf))).collect()
+    }
+
+    /// Forgets a queue that nobody has asked for lately, if nobody else holds it.
+    pub(crate) fn forget_if_idle(&self, id: QueueId) {
+        let mut shelves = self.lock();
+        let is_idle = |shelf: &Arc<Shelf>| Arc::strong_count(shelf) == 1 && shelf.is_idle(IDLE_MAX);
+        if shelves.get(&id).is_some_and(is_idle) {
+            shelves.remove(&id);
+        }
+    }
+}

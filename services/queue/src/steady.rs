@@ -1,0 +1,116 @@
+//! The time of the queue service: it never goes back, also where the clock of the machine does.
+//!
+//! The order of delivery, and the mark behind which nothing can lie, rest on times that do not fall. When the clock
+//! steps back, this one goes on from where it was and runs a sixteenth slower until the two agree again. A queue that
+//! is opened raises it to where the queue had come before a restart.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use trestle_service::clock::{Clock, Ticks};
+
+/// How much of the time that passes is used to close the gap.
+const SLOWER_BY: u64 = 16;
+
+/// A clock that never goes back.
+pub(crate) struct SteadyClock {
+    clock: Arc<dyn Clock>,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct State {
+    /// What the clock said last.
+    seen: u64,
+    /// How far we are ahead of it.
+    ahead: u64,
+    /// What we said last.
+    said: u64,
+}
+
+impl SteadyClock {
+    /// Follows `clock`.
+    pub(crate) fn new(clock: Arc<dyn Clock>) -> Self {
+        let seen = clock.now().get();
+        Self { clock, state: Mutex::new(State { seen, ahead: 0, said: seen }) }
+    }
+
+    /// The time now.
+    pub(crate) fn now(&self) -> Ticks {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.advance(self.clock.now().get());
+        Ticks::new(state.said).unwrap_or(Ticks::MAX)
+    }
+
+    /// Is `time` or later from now on.
+    pub(crate) fn raise(&self, time: Ticks) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.advance(self.clock.now().get());
+        state.ahead += time.get().saturating_sub(state.said);
+        state.said = state.said.max(time.get());
+    }
+}
+
+impl State {
+    fn advance(&mut self, now: u64) {
+        if now < self.seen {
+            self.ahead += self.seen - now;
+        } else {
+            let passed = now - self.seen;
+            self.ahead = self.ahead.saturating_sub(passed / SLOWER_BY);
+        }
+        self.seen = now;
+        self.said = self.said.max(now.saturating_add(self.ahead));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use proptest::prelude::*;
+    use trestle_service::clock::ManualClock;
+
+    use super::*;
+
+    fn at(ticks: u64) -> Ticks {
+        Ticks::new(ticks).expect("in range")
+    }
+
+    #[test]
+    fn it_goes_on_where_it_was_when_the_clock_steps_back() {
+        let manual = Arc::new(ManualClock::new(at(1_000_000)));
+        let clock = SteadyClock::new(manual.clone());
+
+        manual.set(at(400_000));
+        assert_eq!(clock.now(), at(1_000_000));
+        manual.advance(Duration::from_millis(16));
+        assert_eq!(clock.now(), at(1_150_000), "15 of 16 milliseconds passed");
+        manual.set(at(1_300_000));
+        assert!(clock.now() >= at(1_300_000));
+    }
+
+    #[test]
+    fn a_queue_raises_it_to_where_it_had_come() {
+        let clock = SteadyClock::new(Arc::new(ManualClock::new(at(100))));
+
+        clock.raise(at(5000));
+        assert_eq!(clock.now(), at(5000));
+        clock.raise(at(50));
+        assert_eq!(clock.now(), at(5000));
+    }
+
+    proptest! {
+        #[test]
+        fn it_never_goes_back_and_is_never_behind(times in proptest::collection::vec(0..10_000_u64, 1..50)) {
+            let manual = Arc::new(ManualClock::new(at(5000)));
+            let clock = SteadyClock::new(manual.clone());
+            let mut last = clock.now();
+            for time in times {
+                manual.set(at(time));
+                let now = clock.now();
+                prop_assert!(now >= last && now >= at(time));
+                last = now;
+            }
+        }
+    }
+}

@@ -1,0 +1,206 @@
+//! The stored forms of a message: how it stands, and what it carries.
+//!
+//! ```text
+//! state: version (1) = 1 | generation u32 | dequeue count u32 | id u128 | inserted ticks u64
+//!        | 1 if it never expires u8 | expires ticks u64
+//! body:  version (1) = 1 | flags u8 | inserted ticks u64 | [origin: queue, dequeue count u32] | what it carries
+//! ```
+//!
+//! The state is small and written anew by every receive; the body is written once, and again only by an update that
+//! replaces it. Flag 1 of a body says that it is text, flag 2 that it has an origin.
+
+use bytes::Bytes;
+use trestle_service::clock::Ticks;
+use uuid::Uuid;
+
+use crate::{
+    error::QueueError,
+    wire::{self, Fields},
+};
+
+const VERSION: u8 = 1;
+const IS_TEXT: u8 = 1;
+const HAS_ORIGIN: u8 = 2;
+
+/// How a message stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct MessageState {
+    /// The id that clients see.
+    pub(crate) id: Uuid,
+    /// When it was sent.
+    pub(crate) inserted_at: Ticks,
+    /// When it is gone; never where none.
+    pub(crate) expires_at: Option<Ticks>,
+    /// How often it was received or updated; tells its receipts apart.
+    pub(crate) generation: u32,
+    /// How often it was received.
+    pub(crate) dequeue_count: u32,
+}
+
+/// What a message carries.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Payload {
+    /// Text, in UTF-8.
+    Text(Bytes),
+    /// Bytes.
+    Data(Bytes),
+}
+
+/// Where a dead letter comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Origin {
+    /// The queue.
+    pub(crate) queue: String,
+    /// How often it had been received there.
+    pub(crate) dequeue_count: u32,
+}
+
+/// What is stored of what a message carries.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Body {
+    /// When the message was sent.
+    pub(crate) inserted_at: Ticks,
+    /// Where it comes from, if it was moved.
+    pub(crate) origin: Option<Origin>,
+    /// What it carries.
+    pub(crate) payload: Payload,
+}
+
+impl Payload {
+    /// How large it is.
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            Self::Text(bytes) | Self::Data(bytes) => bytes.len(),
+        }
+    }
+}
+
+impl MessageState {
+    /// Whether it is gone.
+    pub(crate) fn is_expired(&self, now: Ticks) -> bool {
+        self.expires_at.is_some_and(|expires_at| expires_at <= now)
+    }
+
+    /// The stored form.
+    pub(crate) fn encode(&self) -> Bytes {
+        let mut value = Vec::with_capacity(42);
+        value.push(VERSION);
+        value.extend_from_slice(&self.generation.to_be_bytes());
+        value.extend_from_slice(&self.dequeue_count.to_be_bytes());
+        value.extend_from_slice(&self.id.as_u128().to_be_bytes());
+        value.extend_from_slice(&self.inserted_at.get().to_be_bytes());
+        value.push(u8::from(self.expires_at.is_none()));
+        value.extend_from_slice(&self.expires_at.map_or(0, Ticks::get).to_be_bytes());
+        value.into()
+    }
+
+    /// From the stored form.
+    ///
+    /// # Errors
+    /// [`QueueError::Corrupt`].
+    pub(crate) fn decode(value: &[u8]) -> Result<Self, QueueError> {
+        let fields = || {
+            let mut fields = Fields::of(value, VERSION)?;
+            let (generation, dequeue_count) = (fields.u32()?, fields.u32()?);
+            let id = Uuid::from_u128(fields.u128()?);
+            let inserted_at = fields.ticks()?;
+            let never = fields.u8()? != 0;
+            let expires_at = Some(fields.ticks()?).filter(|_| !never);
+            fields.end(Self { id, inserted_at, expires_at, generation, dequeue_count })
+        };
+        fields().ok_or_else(|| QueueError::corrupt("state of a message"))
+    }
+}
+
+impl Body {
+    /// The stored form; owns its bytes.
+    pub(crate) fn encode(&self) -> Bytes {
+        let (is_text, payload) = match &self.payload {
+            Payload::Text(bytes) => (IS_TEXT, bytes),
+            Payload::Data(bytes) => (0, bytes),
+        };
+        let has_origin = if self.origin.is_some() { HAS_ORIGIN } else { 0 };
+        let mut value = Vec::with_capacity(10 + payload.len());
+        value.extend_from_slice(&[VERSION, is_text | has_origin]);
+        value.extend_from_slice(&self.inserted_at.get().to_be_bytes());
+        if let Some(origin) = &self.origin {
+            wire::push_bytes(&mut value, origin.queue.as_bytes());
+            value.extend_from_slice(&origin.dequeue_count.to_be_bytes());
+        }
+        value.extend_from_slice(payload);
+        value.into()
+    }
+
+    /// From the stored form, whose bytes it shares.
+    ///
+    /// # Errors
+    /// [`QueueError::Corrupt`].
+    pub(crate) fn decode(value: &Bytes) -> Result<Self, QueueError> {
+        let fields = || {
+            let mut fields = Fields::of(value, VERSION)?;
+            let flags = fields.u8()?;
+            let inserted_at = fields.ticks()?;
+            let origin = if flags & HAS_ORIGIN == 0 {
+                None
+            } else {
+                Some(Origin { queue: fields.text()?, dequeue_count: fields.u32()? })
+            };
+            let payload = value.slice_ref(fields.rest());
+            let payload = match flags & IS_TEXT {
+                0 => Payload::Data(payload),
+                _ => Payload::Text(payload),
+            };
+            Some(Self { inserted_at, origin, payload })
+        };
+        fields().ok_or_else(|| QueueError::corrupt("body of a message"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn ticks() -> impl Strategy<Value = Ticks> {
+        (0..=Ticks::MAX.get()).prop_map(|ticks| Ticks::new(ticks).expect("in range"))
+    }
+
+    proptest! {
+        #[test]
+        fn states_and_bodies_survive_and_noise_does_not_panic(
+            id: u128, inserted_at in ticks(), expires_at in proptest::option::of(ticks()),
+            generation: u32, dequeue_count: u32, is_text: bool,
+            origin in proptest::option::of(("[a-z]{3,63}", any::<u32>())),
+            payload in ".{0,40}", noise in proptest::collection::vec(any::<u8>(), 0..60),
+        ) {
+            let id = Uuid::from_u128(id);
+            let state = MessageState { id, inserted_at, expires_at, generation, dequeue_count };
+            let payload = Bytes::from(payload.into_bytes());
+            let payload = if is_text { Payload::Text(payload) } else { Payload::Data(payload) };
+            let origin = origin.map(|(queue, dequeue_count)| Origin { queue, dequeue_count });
+            let body = Body { inserted_at, origin, payload };
+
+            prop_assert_eq!(MessageState::decode(&state.encode()).ok(), Some(state));
+            prop_assert_eq!(Body::decode(&body.encode()).ok(), Some(body));
+            let _ = MessageState::decode(&noise);
+            let _ = Body::decode(&noise.into());
+        }
+    }
+
+    #[test]
+    fn a_message_is_gone_from_the_instant_it_expires() {
+        let at = |ticks| Ticks::new(ticks).expect("in range");
+        let state = |expires_at| MessageState {
+            id: Uuid::nil(),
+            inserted_at: at(1),
+            expires_at,
+            generation: 0,
+            dequeue_count: 0,
+        };
+
+        assert!(!state(Some(at(10))).is_expired(at(9)));
+        assert!(state(Some(at(10))).is_expired(at(10)));
+        assert!(!state(None).is_expired(Ticks::MAX));
+    }
+}

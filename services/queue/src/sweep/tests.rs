@@ -1,0 +1,84 @@
+//! Tests of the decisions of the sweeper.
+
+use uuid::Uuid;
+
+use super::*;
+
+const ID: QueueId = QueueId(5);
+
+fn at(ticks: u64) -> Ticks {
+    Ticks::new(ticks).expect("in range")
+}
+
+fn place(sequence: u64) -> Place {
+    Place { visible_at: at(10), sequence }
+}
+
+fn entry(place: Place, expires_at: Option<Ticks>) -> Entry {
+    let state = MessageState {
+        id: Uuid::nil(),
+        inserted_at: at(1),
+        expires_at,
+        generation: 0,
+        dequeue_count: 0,
+    };
+    Entry { key: keys::state(ID, place), value: state.encode() }
+}
+
+fn dead(resume: Bytes) -> DeadRange {
+    DeadRange { died_at: at(1), resume }
+}
+
+#[test]
+fn a_step_removes_what_it_found_and_notes_where_to_go_on() {
+    let start = keys::remains(ID, Remains::States).start;
+    let entry = entry(place(1), None);
+    let row = entry.key.clone();
+    let scan = Scan { entries: vec![entry], more: true };
+
+    let writes = decide_sweep(ID, Remains::States, &dead(start), &scan, false);
+
+    let key = keys::dead(ID, Remains::States);
+    let progress = dead(after_key(&row).into()).encode();
+    assert_eq!(writes, [Write::Delete { key: row }, Write::Put { key, value: progress }]);
+}
+
+#[test]
+fn an_empty_range_is_forgotten_only_after_the_grace() {
+    let swept = dead(keys::state(ID, place(1)));
+    let nothing = Scan { entries: Vec::new(), more: false };
+
+    assert_eq!(decide_sweep(ID, Remains::States, &swept, &nothing, false), []);
+    let key = keys::dead(ID, Remains::States);
+    let forget = [Write::Delete { key }];
+    assert_eq!(decide_sweep(ID, Remains::States, &swept, &nothing, true), forget);
+}
+
+#[test]
+fn what_is_over_is_told_from_what_will_be() {
+    let entries = vec![
+        entry(place(1), Some(at(20))),
+        entry(place(2), Some(at(50))),
+        entry(place(3), None),
+        entry(place(4), Some(at(40))),
+    ];
+
+    let sorted = sort_out(&Scan { entries, more: false }, at(20)).expect("readable");
+
+    assert_eq!(sorted, (vec![place(1)], Some(at(40))));
+}
+
+#[test]
+fn a_mark_goes_and_takes_along_only_what_is_over() {
+    let memory = |until| crate::memory::Memory { until: at(until), sent: Vec::new() }.encode();
+    let key = |text: &str| keys::memory(ID, keys::Remembered::Request, text);
+    let memories: Vec<_> = ["a", "b", "c"].map(key).into();
+    let marks: Vec<_> = memories.iter().map(|key| keys::forget(at(10), key)).collect();
+    let current = [Some(memory(10)), Some(memory(99)), None];
+
+    let (writes, ()) = decide_forget(at(20), &marks, &memories, &current).expect("readable");
+
+    let delete = |key: &Bytes| Write::Delete { key: key.clone() };
+    let expected = [delete(&marks[0]), delete(&memories[0]), delete(&marks[1]), delete(&marks[2])];
+    assert_eq!(writes, expected, "b was remembered anew");
+}

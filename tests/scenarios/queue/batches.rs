@@ -1,0 +1,131 @@
+//! Many messages in one call, and calls that are repeated.
+
+use tonic::Code;
+use trestle_proto::queue::v1::{self as proto, SentMessage};
+use trestle_tests::{
+    Refusal, World, queue_scenario, receipt_of, receipt_of_sent, seconds, text, texts, unique,
+};
+
+queue_scenario!(
+    each_message_of_a_send_has_an_outcome_of_its_own,
+    each_message_of_a_delete_has_an_outcome_of_its_own,
+    a_repeated_send_with_the_same_request_id_sends_nothing,
+    request_ids_belong_to_a_queue_and_are_forgotten_with_its_messages,
+    a_duplicate_within_the_window_stands_for_the_first,
+    deduplication_ids_need_a_window,
+);
+
+type Outcomes = Vec<Result<SentMessage, Refusal>>;
+
+fn ids(outcomes: &Outcomes) -> Vec<String> {
+    outcomes.iter().map(|outcome| outcome.as_ref().unwrap().message_id.clone()).collect()
+}
+
+async fn each_message_of_a_send_has_an_outcome_of_its_own(world: &World) {
+    let queue = world.queue("jobs").await;
+    let too_big = text(&"x".repeat(65_537));
+    let nothing = proto::OutgoingMessage::default();
+
+    let outcomes =
+        queue.send_all(vec![text("a"), too_big, text("b"), nothing, text("c")]).await.unwrap();
+
+    let kinds: Vec<_> =
+        outcomes.iter().map(|o| o.as_ref().map(|_| ()).map_err(Refusal::kind)).collect();
+    let expected = [
+        Ok(()),
+        Err((Code::InvalidArgument, "REQUEST_BODY_TOO_LARGE")),
+        Ok(()),
+        Err((Code::InvalidArgument, "PROPERTIES_NEED_VALUE")),
+        Ok(()),
+    ];
+    assert_eq!(kinds, expected);
+    assert_eq!(outcomes[1].as_ref().unwrap_err().fields, ["messages[1].body"]);
+    let received = queue.receive(32, seconds(30)).await.unwrap();
+    assert_eq!(texts(&received), ["a", "b", "c"]);
+    let received: Vec<_> = received.iter().map(|d| receipt_of(d).message_id).collect();
+    let sent: Vec<_> = outcomes.iter().flatten().map(|s| s.message_id.clone()).collect();
+    assert_eq!(received, sent);
+}
+
+async fn each_message_of_a_delete_has_an_outcome_of_its_own(world: &World) {
+    let queue = world.queue("jobs").await;
+    let sent = queue.send_all(vec![text("a"), text("b"), text("c")]).await.unwrap();
+    let receipt = |index: usize| receipt_of_sent(sent[index].as_ref().unwrap());
+    let broken = proto::ReceiptRef { pop_receipt: "?".to_owned(), ..receipt(1) };
+
+    let outcomes =
+        queue.delete_all(vec![receipt(0), broken, receipt(0), receipt(2)]).await.unwrap();
+
+    let kinds: Vec<_> =
+        outcomes.iter().map(|o| o.as_ref().copied().map_err(Refusal::kind)).collect();
+    let expected = [
+        Ok(()),
+        Err((Code::InvalidArgument, "INVALID_QUERY_PARAMETER_VALUE")),
+        Err((Code::NotFound, "MESSAGE_NOT_FOUND")),
+        Ok(()),
+    ];
+    assert_eq!(kinds, expected);
+    assert_eq!(queue.count().await, 1);
+    assert_eq!(texts(&queue.receive(32, seconds(30)).await.unwrap()), ["b"]);
+}
+
+async fn a_repeated_send_with_the_same_request_id_sends_nothing(world: &World) {
+    let queue = world.queue("jobs").await;
+
+    let first = queue.send_as("r1", vec![text("a"), text("b")]).await.unwrap();
+    let again = queue.send_as("r1", vec![text("a"), text("b")]).await.unwrap();
+    let other = queue.send_as("r2", vec![text("c")]).await.unwrap();
+
+    assert_eq!(first, again, "the answer is the same too, receipts included");
+    assert_ne!(ids(&first)[0], ids(&other)[0]);
+    assert_eq!(texts(&queue.receive(32, seconds(30)).await.unwrap()), ["a", "b", "c"]);
+}
+
+async fn request_ids_belong_to_a_queue_and_are_forgotten_with_its_messages(world: &World) {
+    let (queue, other) = (world.queue("jobs").await, world.queue("others").await);
+    queue.send_as("r1", vec![text("a")]).await.unwrap();
+
+    other.send_as("r1", vec![text("b")]).await.unwrap();
+    queue.clear().await.unwrap();
+    queue.send_as("r1", vec![text("c")]).await.unwrap();
+
+    assert_eq!(texts(&other.receive(32, seconds(30)).await.unwrap()), ["b"]);
+    assert_eq!(texts(&queue.receive(32, seconds(30)).await.unwrap()), ["c"]);
+}
+
+async fn a_duplicate_within_the_window_stands_for_the_first(world: &World) {
+    let settings = proto::Queue {
+        name: "jobs".to_owned(),
+        deduplication_window: Some(seconds(2)),
+        ..Default::default()
+    };
+    let queue = world.queue_with(settings).await;
+
+    let first = queue.send(unique(text("a"), "id")).await.unwrap();
+    let again = vec![unique(text("a2"), "id"), unique(text("b"), "id2"), unique(text("c"), "id2")];
+    let again = queue.send_all(again).await.unwrap();
+
+    let again: Vec<_> = again.into_iter().map(Result::unwrap).collect();
+    assert_eq!(again[0], SentMessage { duplicate: true, ..first.clone() });
+    assert!(!again[1].duplicate);
+    assert_eq!(again[2], SentMessage { duplicate: true, ..again[1].clone() });
+    let received = queue.receive(32, seconds(30)).await.unwrap();
+    assert_eq!(texts(&received), ["a", "b"]);
+    // Also when the first is long gone.
+    queue.delete_all(received.iter().map(receipt_of).collect()).await.unwrap();
+
+    tokio::time::sleep(std::time::Duration::from_millis(2200)).await;
+    let later = queue.send(unique(text("d"), "id")).await.unwrap();
+    assert!(!later.duplicate, "the window is over");
+    assert_eq!(texts(&queue.receive(32, seconds(30)).await.unwrap()), ["d"]);
+}
+
+async fn deduplication_ids_need_a_window(world: &World) {
+    let queue = world.queue("jobs").await;
+
+    let refusal = queue.send_all(vec![text("a"), unique(text("b"), "id")]).await.unwrap_err();
+
+    assert_eq!(refusal.kind(), (Code::InvalidArgument, "INVALID_INPUT"));
+    assert_eq!(refusal.fields, ["messages[1].deduplication_id"]);
+    assert_eq!(queue.count().await, 0, "nothing was sent");
+}

@@ -1,0 +1,285 @@
+//! Every limit of the queue service, at its bound and past it.
+
+use prost_types::Duration;
+use tonic::Code;
+use trestle_proto::queue::v1::{self as proto, DeadLetterPolicy, ReceiveMessagesRequest};
+use trestle_tests::{
+    Queue, Refusal, World, data, delayed, living, queue_scenario, receipt_of_sent, seconds, text,
+    unique,
+};
+
+queue_scenario!(
+    queue_names_have_their_rules,
+    metadata_has_its_rules,
+    settings_have_their_ranges,
+    a_message_has_at_most_64_kib,
+    the_life_and_the_delay_of_a_message_have_their_ranges,
+    a_receive_has_its_ranges,
+    an_update_has_its_ranges,
+    batches_have_their_bounds,
+    ids_have_their_lengths,
+    a_redrive_has_its_rules,
+);
+
+const RANGE: (Code, &str) = (Code::InvalidArgument, "OUT_OF_RANGE_QUERY_PARAMETER_VALUE");
+const TOO_LARGE: (Code, &str) = (Code::InvalidArgument, "REQUEST_BODY_TOO_LARGE");
+const INVALID: (Code, &str) = (Code::InvalidArgument, "INVALID_INPUT");
+const WEEK: i64 = 7 * 24 * 3600;
+
+async fn create(world: &World, queue: proto::Queue) -> Result<(), Refusal> {
+    let request = proto::CreateQueueRequest { queue: Some(queue) };
+    Ok(world.queues().create_queue(request).await.map(drop)?)
+}
+
+fn named(name: &str) -> proto::Queue {
+    proto::Queue { name: name.to_owned(), ..Default::default() }
+}
+
+async fn queue_names_have_their_rules(world: &World) {
+    for name in ["abc", "a-b-c", "0-9", &"a".repeat(63)] {
+        create(world, named(name)).await.unwrap();
+    }
+    let cases = [
+        ("", "PROPERTIES_NEED_VALUE"),
+        ("ab", "OUT_OF_RANGE_INPUT"),
+        (&"a".repeat(64), "OUT_OF_RANGE_INPUT"),
+        ("Abc", "INVALID_RESOURCE_NAME"),
+        ("a--b", "INVALID_RESOURCE_NAME"),
+        ("-abc", "INVALID_RESOURCE_NAME"),
+        ("abc-", "INVALID_RESOURCE_NAME"),
+        ("a_b", "INVALID_RESOURCE_NAME"),
+        ("caf\u{e9}", "INVALID_RESOURCE_NAME"),
+    ];
+    for (name, reason) in cases {
+        let refusal = create(world, named(name)).await.unwrap_err();
+        assert_eq!(refusal.kind(), (Code::InvalidArgument, reason), "{name}");
+        assert_eq!(refusal.fields, ["queue.name"]);
+        let refusal = world.existing_queue(name).get().await.unwrap_err();
+        assert_eq!(refusal.kind(), (Code::InvalidArgument, reason), "{name}");
+    }
+    let request = proto::CreateQueueRequest { queue: None };
+    let refusal = Refusal::from(world.queues().create_queue(request).await.unwrap_err());
+    assert_eq!(refusal.kind(), (Code::InvalidArgument, "PROPERTIES_NEED_VALUE"));
+}
+
+async fn metadata_has_its_rules(world: &World) {
+    let with = |pairs: &[(&str, &str)]| proto::Queue {
+        metadata: pairs.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())).collect(),
+        ..named("jobs")
+    };
+    let full = "x".repeat(8192 - 1);
+    create(world, with(&[("a", &full)])).await.unwrap();
+
+    let past = "x".repeat(8192);
+    let cases = [
+        (with(&[("a", &past)]), "METADATA_TOO_LARGE"),
+        (with(&[("", "x")]), "EMPTY_METADATA_KEY"),
+        (with(&[("1a", "x")]), "INVALID_METADATA"),
+        (with(&[("a-b", "x")]), "INVALID_METADATA"),
+        (with(&[("a", "line\nbreak")]), "INVALID_METADATA"),
+        (with(&[("a", "caf\u{e9}")]), "INVALID_METADATA"),
+        (with(&[("same", "1"), ("SAME", "2")]), "INVALID_METADATA"),
+    ];
+    for (queue, reason) in cases {
+        let refusal = create(world, queue).await.unwrap_err();
+        assert_eq!(refusal.kind(), (Code::InvalidArgument, reason));
+        assert_eq!(refusal.fields, ["queue.metadata"]);
+    }
+}
+
+async fn settings_have_their_ranges(world: &World) {
+    let letters = |queue: &str, max_dequeue_count| proto::Queue {
+        dead_letter: Some(DeadLetterPolicy { queue: queue.to_owned(), max_dequeue_count }),
+        ..named("jobs")
+    };
+    let window =
+        |window: Duration| proto::Queue { deduplication_window: Some(window), ..named("jobs") };
+    for fine in
+        [letters("dead", 1), letters("dead", 1000), window(seconds(1)), window(seconds(WEEK))]
+    {
+        create(world, fine).await.unwrap();
+        world.existing_queue("jobs").drop_queue().await.unwrap();
+    }
+    let cases = [
+        (letters("dead", 0), "OUT_OF_RANGE_INPUT"),
+        (letters("dead", 1001), "OUT_OF_RANGE_INPUT"),
+        (letters("", 5), "PROPERTIES_NEED_VALUE"),
+        (letters("jobs", 5), "INVALID_INPUT"),
+        (window(seconds(0)), "OUT_OF_RANGE_QUERY_PARAMETER_VALUE"),
+        (window(seconds(WEEK + 1)), "OUT_OF_RANGE_QUERY_PARAMETER_VALUE"),
+        (window(seconds(-1)), "OUT_OF_RANGE_QUERY_PARAMETER_VALUE"),
+    ];
+    for (queue, reason) in cases {
+        let refusal = create(world, queue).await.unwrap_err();
+        assert_eq!(refusal.kind(), (Code::InvalidArgument, reason), "{}", refusal.message);
+    }
+}
+
+async fn a_message_has_at_most_64_kib(world: &World) {
+    let queue = world.queue("jobs").await;
+    let whole = "\u{e9}".repeat(32_768);
+
+    let sent = queue.send(text(&whole)).await.unwrap();
+    queue.send(data(vec![7; 65_536])).await.unwrap();
+    let refusal = queue.send(text(&format!("{whole}x"))).await.unwrap_err();
+    assert_eq!(refusal.kind(), TOO_LARGE);
+    assert_eq!(queue.send(data(vec![7; 65_537])).await.unwrap_err().kind(), TOO_LARGE);
+
+    let receipt = queue.update(receipt_of_sent(&sent), seconds(0), Some(&whole)).await.unwrap();
+    let more = format!("{whole}x");
+    let refusal = queue.update(receipt, seconds(0), Some(&more)).await.unwrap_err();
+    assert_eq!(refusal.kind(), TOO_LARGE);
+    let received = queue.receive(2, seconds(30)).await.unwrap();
+    let lengths: Vec<_> = received
+        .iter()
+        .map(|d| match d.message.as_ref().unwrap().body.as_ref().unwrap() {
+            proto::message::Body::Text(text) => text.len(),
+            proto::message::Body::Data(data) => data.len(),
+        })
+        .collect();
+    assert_eq!(lengths, [65_536, 65_536]);
+}
+
+async fn the_life_and_the_delay_of_a_message_have_their_ranges(world: &World) {
+    let queue = world.queue("jobs").await;
+    let long = living(text("a"), seconds(WEEK + 1));
+    let fine = [
+        living(text("a"), seconds(1)),
+        living(text("a"), seconds(100 * 365 * 24 * 3600)),
+        delayed(text("a"), seconds(0)),
+        delayed(long.clone(), seconds(WEEK)),
+        delayed(living(text("a"), seconds(10)), seconds(9)),
+    ];
+    for message in fine {
+        queue.send(message).await.unwrap();
+    }
+    let half = Duration { seconds: 0, nanos: 500_000_000 };
+    let odd = Duration { seconds: 5, nanos: -5 };
+    let out = [
+        living(text("a"), seconds(0)),
+        living(text("a"), half),
+        living(text("a"), seconds(-1)),
+        delayed(text("a"), seconds(-1)),
+        delayed(long, seconds(WEEK + 1)),
+        delayed(text("a"), odd),
+        delayed(text("a"), Duration { seconds: i64::MAX, nanos: i32::MAX }),
+    ];
+    for message in out {
+        assert_eq!(queue.send(message.clone()).await.unwrap_err().kind(), RANGE, "{message:?}");
+    }
+    // The life must be longer than the delay, also the default one.
+    for message in [
+        delayed(living(text("a"), seconds(10)), seconds(10)),
+        delayed(living(text("a"), seconds(10)), seconds(11)),
+        delayed(text("a"), seconds(WEEK)),
+    ] {
+        let refusal = queue.send(message).await.unwrap_err();
+        let expected = (Code::InvalidArgument, "INVALID_QUERY_PARAMETER_VALUE");
+        assert_eq!(refusal.kind(), expected);
+        assert_eq!(refusal.fields, ["messages[0].visibility_delay"]);
+    }
+}
+
+async fn a_receive_has_its_ranges(world: &World) {
+    let queue = world.queue("jobs").await;
+    for (max, hidden) in [(1, 1), (32, WEEK)] {
+        queue.receive(max, seconds(hidden)).await.unwrap();
+        queue.peek(max).await.unwrap();
+    }
+    for (max, hidden, field) in [
+        (0, 30, "max_messages"),
+        (33, 30, "max_messages"),
+        (1, 0, "visibility_timeout"),
+        (1, WEEK + 1, "visibility_timeout"),
+        (1, -1, "visibility_timeout"),
+    ] {
+        let refusal = queue.receive(max, seconds(hidden)).await.unwrap_err();
+        assert_eq!(refusal.kind(), RANGE);
+        assert_eq!(refusal.fields, [field]);
+    }
+    for max in [0, 33, u32::MAX] {
+        assert_eq!(queue.peek(max).await.unwrap_err().kind(), RANGE);
+    }
+    for wait in [-1, 21, i64::MAX] {
+        let refusal = queue.wait(seconds(wait)).await.unwrap_err();
+        assert_eq!((refusal.kind(), &refusal.fields[..]), (RANGE, &["wait".to_owned()][..]));
+    }
+    queue.send(text("a")).await.unwrap();
+    let wait = Some(seconds(20));
+    queue.receive_as(ReceiveMessagesRequest { wait, ..Default::default() }).await.unwrap();
+}
+
+async fn an_update_has_its_ranges(world: &World) {
+    let queue = world.queue("jobs").await;
+    let receipt = receipt_of_sent(&queue.send(text("a")).await.unwrap());
+
+    for hidden in [-1, WEEK + 1] {
+        let refusal = queue.update(receipt.clone(), seconds(hidden), None).await.unwrap_err();
+        assert_eq!(refusal.kind(), RANGE);
+    }
+    let request = proto::UpdateMessageRequest {
+        queue: queue.name(),
+        receipt: Some(receipt.clone()),
+        ..Default::default()
+    };
+    let refusal = Refusal::from(queue.client().update_message(request).await.unwrap_err());
+    let expected = (Code::InvalidArgument, "MISSING_REQUIRED_QUERY_PARAMETER");
+    assert_eq!(
+        (refusal.kind(), &refusal.fields[..]),
+        (expected, &["visibility_timeout".to_owned()][..])
+    );
+    let receipt = queue.update(receipt, seconds(WEEK), None).await.unwrap();
+    queue.update(receipt, seconds(0), None).await.unwrap();
+}
+
+async fn batches_have_their_bounds(world: &World) {
+    let queue = world.queue("jobs").await;
+    let count = |count: usize| (0..count).map(|_| text("a")).collect::<Vec<_>>();
+
+    let sent = queue.send_all(count(100)).await.unwrap();
+    let receipts: Vec<_> = sent.iter().map(|s| receipt_of_sent(s.as_ref().unwrap())).collect();
+    for messages in [count(0), count(101), count(10_000)] {
+        let refusal = queue.send_all(messages).await.unwrap_err();
+        assert_eq!((refusal.kind(), &refusal.fields[..]), (INVALID, &["messages".to_owned()][..]));
+    }
+    let big = |count: usize| (0..count).map(|_| data(vec![7; 65_536])).collect::<Vec<_>>();
+    queue.send_all(big(64)).await.unwrap();
+    let mut past = big(64);
+    past.push(text("x"));
+    assert_eq!(queue.send_all(past).await.unwrap_err().kind(), TOO_LARGE);
+
+    let mut too_many = receipts.clone();
+    too_many.push(receipts[0].clone());
+    for receipts in [Vec::new(), too_many] {
+        let refusal = queue.delete_all(receipts).await.unwrap_err();
+        assert_eq!((refusal.kind(), &refusal.fields[..]), (INVALID, &["receipts".to_owned()][..]));
+    }
+    assert!(queue.delete_all(receipts).await.unwrap().iter().all(Result::is_ok));
+    assert_eq!(queue.count().await, 64);
+}
+
+async fn ids_have_their_lengths(world: &World) {
+    let settings = proto::Queue { deduplication_window: Some(seconds(60)), ..named("jobs") };
+    let queue: Queue = world.queue_with(settings).await;
+
+    queue.send(unique(text("a"), &"x".repeat(128))).await.unwrap();
+    let refusal = queue.send(unique(text("a"), &"x".repeat(129))).await.unwrap_err();
+    assert_eq!(refusal.kind(), INVALID);
+    queue.send_as(&"x".repeat(64), vec![text("b")]).await.unwrap();
+    let refusal = queue.send_as(&"x".repeat(65), vec![text("b")]).await.unwrap_err();
+    assert_eq!((refusal.kind(), &refusal.fields[..]), (INVALID, &["request_id".to_owned()][..]));
+}
+
+async fn a_redrive_has_its_rules(world: &World) {
+    let queue = world.queue("jobs").await;
+    world.queue("other").await;
+
+    queue.redrive("other", 1).await.unwrap();
+    queue.redrive("other", 1000).await.unwrap();
+    for max in [0, 1001] {
+        assert_eq!(queue.redrive("other", max).await.unwrap_err().kind(), RANGE);
+    }
+    assert_eq!(queue.redrive("jobs", 1).await.unwrap_err().kind(), INVALID);
+    let refusal = queue.redrive("No", 1).await.unwrap_err();
+    assert_eq!(refusal.kind(), (Code::InvalidArgument, "INVALID_RESOURCE_NAME"));
+}

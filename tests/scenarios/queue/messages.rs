@@ -1,0 +1,204 @@
+//! Messages from their sending to their end.
+
+use std::time::Duration;
+
+use trestle_proto::queue::v1::message::Body;
+use trestle_tests::{
+    World, data, delayed, everlasting, living, queue_scenario, receipt_of, seconds, text, text_of,
+    texts,
+};
+
+queue_scenario!(
+    a_message_is_received_with_what_it_was_sent_with,
+    a_received_message_is_hidden_and_comes_back_counted,
+    messages_come_oldest_first,
+    an_empty_queue_answers_with_nothing,
+    peeking_changes_nothing_and_shows_no_hidden_message,
+    a_delayed_message_is_counted_but_hidden_until_it_is_due,
+    an_expired_message_is_gone_for_every_operation,
+    a_message_lives_seven_days_unless_it_says_otherwise,
+    text_comes_back_as_it_was_and_bytes_as_bytes,
+    clearing_removes_hidden_messages_too_and_the_queue_goes_on,
+    the_age_of_the_oldest_message_is_told,
+);
+
+async fn a_message_is_received_with_what_it_was_sent_with(world: &World) {
+    let queue = world.queue("jobs").await;
+
+    let sent = queue.send(text("work")).await.unwrap();
+    let received = queue.receive(1, seconds(30)).await.unwrap();
+
+    let message = received[0].message.clone().unwrap();
+    assert_eq!(text_of(&message), "work");
+    assert_eq!(message.message_id, sent.message_id);
+    assert_eq!(message.insertion_time, sent.insertion_time);
+    assert_eq!(message.expiration_time, sent.expiration_time);
+    assert_eq!(message.dequeue_count, 1);
+    assert_eq!(message.dead_letter_origin, None);
+    assert_ne!(received[0].pop_receipt, sent.pop_receipt);
+    assert!(!sent.duplicate);
+    let is_id = |c: char| c == '-' || c.is_ascii_digit() || ('a'..='f').contains(&c);
+    assert!(sent.message_id.len() == 36 && sent.message_id.chars().all(is_id));
+    let hidden = received[0].next_visible_time.unwrap().seconds;
+    let inserted = message.insertion_time.unwrap().seconds;
+    assert!((25..=60).contains(&(hidden - inserted)), "{hidden} after {inserted}");
+}
+
+async fn a_received_message_is_hidden_and_comes_back_counted(world: &World) {
+    let queue = world.queue("jobs").await;
+    queue.send(text("work")).await.unwrap();
+
+    let first = queue.receive(1, seconds(1)).await.unwrap();
+    assert_eq!(queue.receive(1, seconds(1)).await.unwrap(), []);
+    let second = queue.wait(seconds(10)).await.unwrap();
+
+    assert_eq!(texts(&second), ["work"]);
+    assert_eq!(second[0].message.as_ref().unwrap().dequeue_count, 2);
+    assert_ne!(first[0].pop_receipt, second[0].pop_receipt);
+    let insertion = |d: &[trestle_proto::queue::v1::Delivery]| d[0].message.clone().unwrap();
+    assert_eq!(insertion(&first).insertion_time, insertion(&second).insertion_time);
+}
+
+async fn messages_come_oldest_first(world: &World) {
+    let queue = world.queue("jobs").await;
+    for number in 0..10 {
+        queue.send(text(&number.to_string())).await.unwrap();
+    }
+
+    let first = queue.receive(4, seconds(30)).await.unwrap();
+    let second = queue.receive(32, seconds(30)).await.unwrap();
+
+    assert_eq!(texts(&first), ["0", "1", "2", "3"]);
+    assert_eq!(texts(&second), ["4", "5", "6", "7", "8", "9"]);
+    let mut receipts: Vec<_> = first.iter().chain(&second).map(|d| &d.pop_receipt).collect();
+    receipts.sort();
+    receipts.dedup();
+    assert_eq!(receipts.len(), 10, "each message has a receipt of its own");
+}
+
+async fn an_empty_queue_answers_with_nothing(world: &World) {
+    let queue = world.queue("jobs").await;
+
+    assert_eq!(queue.receive(32, seconds(30)).await.unwrap(), []);
+    assert_eq!(queue.peek(32).await.unwrap(), []);
+    assert_eq!(queue.count().await, 0);
+}
+
+async fn peeking_changes_nothing_and_shows_no_hidden_message(world: &World) {
+    let queue = world.queue("jobs").await;
+    for name in ["a", "b", "c"] {
+        queue.send(text(name)).await.unwrap();
+    }
+    queue.receive(1, seconds(30)).await.unwrap();
+
+    for _ in 0..2 {
+        let peeked = queue.peek(32).await.unwrap();
+        assert_eq!(peeked.iter().map(text_of).collect::<Vec<_>>(), ["b", "c"]);
+        assert!(peeked.iter().all(|message| message.dequeue_count == 0));
+    }
+    assert_eq!(queue.peek(1).await.unwrap().len(), 1);
+    assert_eq!(queue.count().await, 3, "hidden ones included");
+}
+
+async fn a_delayed_message_is_counted_but_hidden_until_it_is_due(world: &World) {
+    let queue = world.queue("jobs").await;
+    queue.send(delayed(text("later"), seconds(1))).await.unwrap();
+
+    assert_eq!(queue.peek(1).await.unwrap(), []);
+    assert_eq!(queue.receive(1, seconds(30)).await.unwrap(), []);
+    assert_eq!(queue.count().await, 1);
+    assert_eq!(texts(&queue.wait(seconds(10)).await.unwrap()), ["later"]);
+}
+
+async fn an_expired_message_is_gone_for_every_operation(world: &World) {
+    let queue = world.queue("jobs").await;
+    queue.send(living(text("hidden"), seconds(1))).await.unwrap();
+    // A timeout that passes the expiration is allowed, and the expiration wins.
+    let held = queue.receive(1, seconds(600)).await.unwrap();
+    queue.send(living(text("visible"), seconds(1))).await.unwrap();
+
+    tokio::time::sleep(Duration::from_millis(1200)).await;
+
+    assert_eq!(queue.peek(32).await.unwrap(), []);
+    assert_eq!(queue.receive(32, seconds(30)).await.unwrap(), []);
+    let late = queue.delete(receipt_of(&held[0])).await.unwrap_err();
+    assert_eq!(late.kind(), (tonic::Code::NotFound, "MESSAGE_NOT_FOUND"));
+    let late = queue.update(receipt_of(&held[0]), seconds(1), None).await.unwrap_err();
+    assert_eq!(late.kind(), (tonic::Code::NotFound, "MESSAGE_NOT_FOUND"));
+}
+
+async fn a_message_lives_seven_days_unless_it_says_otherwise(world: &World) {
+    let queue = world.queue("jobs").await;
+    let life = |sent: &trestle_proto::queue::v1::SentMessage| {
+        sent.expiration_time.map(|at| at.seconds - sent.insertion_time.unwrap().seconds)
+    };
+
+    let default = queue.send(text("a")).await.unwrap();
+    let short = queue.send(living(text("b"), seconds(3600))).await.unwrap();
+    let long = queue.send(living(text("c"), seconds(40 * 24 * 3600))).await.unwrap();
+    let never = queue.send(everlasting(text("d"))).await.unwrap();
+
+    assert_eq!(life(&default), Some(7 * 24 * 3600));
+    assert_eq!(life(&short), Some(3600));
+    assert_eq!(life(&long), Some(40 * 24 * 3600));
+    assert_eq!(life(&never), None);
+    let received = queue.receive(4, seconds(30)).await.unwrap();
+    assert_eq!(received[3].message.as_ref().unwrap().expiration_time, None);
+}
+
+async fn text_comes_back_as_it_was_and_bytes_as_bytes(world: &World) {
+    let queue = world.queue("jobs").await;
+    let odd = " <a>&amp;\r\n\t\u{1F600}\u{0} ";
+    for message in [text(odd), text(""), data(vec![0, 255, 128]), data(Vec::new())] {
+        queue.send(message).await.unwrap();
+    }
+
+    let received = queue.receive(4, seconds(30)).await.unwrap();
+
+    let bodies: Vec<_> = received.into_iter().map(|d| d.message.unwrap().body.unwrap()).collect();
+    let expected = [
+        Body::Text(odd.to_owned()),
+        Body::Text(String::new()),
+        Body::Data(vec![0, 255, 128].into()),
+        Body::Data(bytes::Bytes::new()),
+    ];
+    assert_eq!(bodies, expected);
+}
+
+async fn clearing_removes_hidden_messages_too_and_the_queue_goes_on(world: &World) {
+    let queue = world.queue("jobs").await;
+    for name in ["a", "b", "c"] {
+        queue.send(text(name)).await.unwrap();
+    }
+    let held = queue.receive(1, seconds(30)).await.unwrap();
+
+    queue.clear().await.unwrap();
+
+    assert_eq!(queue.count().await, 0);
+    assert_eq!(queue.peek(32).await.unwrap(), []);
+    let late = queue.delete(receipt_of(&held[0])).await.unwrap_err();
+    assert_eq!(late.kind(), (tonic::Code::NotFound, "MESSAGE_NOT_FOUND"));
+    queue.send(text("d")).await.unwrap();
+    assert_eq!(texts(&queue.receive(32, seconds(30)).await.unwrap()), ["d"]);
+    assert_eq!(queue.count().await, 1);
+}
+
+async fn the_age_of_the_oldest_message_is_told(world: &World) {
+    let queue = world.queue("jobs").await;
+    let age = async || queue.get().await.unwrap().1.oldest_message_age;
+    assert_eq!(age().await, None);
+
+    queue.send(text("a")).await.unwrap();
+    tokio::time::sleep(Duration::from_millis(1100)).await;
+    queue.send(text("b")).await.unwrap();
+    assert!((1..30).contains(&age().await.unwrap().seconds));
+    let held = queue.receive(1, seconds(30)).await.unwrap();
+    assert!((1..30).contains(&age().await.unwrap().seconds), "a hidden message is still there");
+
+    queue.delete(receipt_of(&held[0])).await.unwrap();
+    let young = age().await.unwrap();
+    let held = queue.receive(1, seconds(30)).await.unwrap();
+    assert!(young.seconds < 30);
+    queue.delete(receipt_of(&held[0])).await.unwrap();
+    assert_eq!(age().await, None);
+}

@@ -1,0 +1,11 @@
+//! Queues, as their clients see them.
+
+mod batches;
+mod dead_letters;
+mod limits;
+mod messages;
+mod queues;
+mod receipts;
+mod streams;
+mod upgrade;
+mod waiting;

@@ -1,0 +1,156 @@
+//! Receipts: which one counts, and which does not any more.
+
+use std::time::Duration;
+
+use tonic::Code;
+use trestle_proto::queue::v1::ReceiptRef;
+use trestle_tests::{World, queue_scenario, receipt_of, receipt_of_sent, seconds, text, texts};
+
+const NOT_FOUND: (Code, &str) = (Code::NotFound, "MESSAGE_NOT_FOUND");
+const MALFORMED: (Code, &str) = (Code::InvalidArgument, "INVALID_QUERY_PARAMETER_VALUE");
+
+queue_scenario!(
+    the_receipt_of_a_send_deletes_and_updates_at_once,
+    an_update_gives_a_new_receipt_and_voids_the_old_one,
+    an_update_to_zero_gives_the_message_back_at_once,
+    an_update_without_a_body_keeps_it,
+    a_lapsed_receipt_works_until_somebody_else_receives,
+    the_receipt_of_a_send_is_void_once_the_message_was_received,
+    deleting_twice_finds_nothing_the_second_time,
+    receipts_of_other_messages_and_queues_are_not_found,
+    texts_that_are_no_receipts_are_refused_as_such,
+);
+
+async fn the_receipt_of_a_send_deletes_and_updates_at_once(world: &World) {
+    let queue = world.queue("jobs").await;
+    let first = queue.send(text("a")).await.unwrap();
+    let second = queue.send(text("b")).await.unwrap();
+
+    queue.delete(receipt_of_sent(&first)).await.unwrap();
+    let updated = queue.update(receipt_of_sent(&second), seconds(0), Some("b2")).await.unwrap();
+
+    assert_eq!(queue.count().await, 1);
+    let received = queue.receive(2, seconds(30)).await.unwrap();
+    assert_eq!(texts(&received), ["b2"]);
+    assert_eq!(received[0].message.as_ref().unwrap().dequeue_count, 1, "an update counts nothing");
+    assert_eq!(queue.delete(updated).await.unwrap_err().kind(), NOT_FOUND);
+}
+
+async fn an_update_gives_a_new_receipt_and_voids_the_old_one(world: &World) {
+    let queue = world.queue("jobs").await;
+    queue.send(text("a")).await.unwrap();
+    let held = queue.receive(1, seconds(30)).await.unwrap();
+    let old = receipt_of(&held[0]);
+
+    let new = queue.update(old.clone(), seconds(60), Some("a2")).await.unwrap();
+
+    assert_eq!(queue.delete(old.clone()).await.unwrap_err().kind(), NOT_FOUND);
+    assert_eq!(queue.update(old, seconds(1), None).await.unwrap_err().kind(), NOT_FOUND);
+    assert_eq!(queue.peek(1).await.unwrap(), [], "still hidden");
+    queue.delete(new).await.unwrap();
+    assert_eq!(queue.count().await, 0);
+}
+
+async fn an_update_to_zero_gives_the_message_back_at_once(world: &World) {
+    let queue = world.queue("jobs").await;
+    queue.send(text("a")).await.unwrap();
+    let held = queue.receive(1, seconds(600)).await.unwrap();
+
+    queue.update(receipt_of(&held[0]), seconds(0), None).await.unwrap();
+
+    let again = queue.receive(1, seconds(30)).await.unwrap();
+    assert_eq!(texts(&again), ["a"]);
+    assert_eq!(again[0].message.as_ref().unwrap().dequeue_count, 2);
+}
+
+async fn an_update_without_a_body_keeps_it(world: &World) {
+    let queue = world.queue("jobs").await;
+    queue.send(text("kept")).await.unwrap();
+    let held = queue.receive(1, seconds(30)).await.unwrap();
+
+    let receipt = queue.update(receipt_of(&held[0]), seconds(30), None).await.unwrap();
+    let receipt = queue.update(receipt, seconds(30), Some("")).await.unwrap();
+    queue.update(receipt, seconds(0), None).await.unwrap();
+
+    assert_eq!(texts(&queue.receive(1, seconds(30)).await.unwrap()), [""], "emptied, then kept");
+}
+
+async fn a_lapsed_receipt_works_until_somebody_else_receives(world: &World) {
+    let queue = world.queue("jobs").await;
+    queue.send(text("a")).await.unwrap();
+    queue.send(text("b")).await.unwrap();
+    let held = queue.receive(2, seconds(1)).await.unwrap();
+    tokio::time::sleep(Duration::from_millis(1200)).await;
+
+    queue.delete(receipt_of(&held[0])).await.unwrap();
+    let taken = queue.receive(2, seconds(30)).await.unwrap();
+
+    assert_eq!(texts(&taken), ["b"]);
+    assert_eq!(queue.delete(receipt_of(&held[1])).await.unwrap_err().kind(), NOT_FOUND);
+    queue.delete(receipt_of(&taken[0])).await.unwrap();
+}
+
+async fn the_receipt_of_a_send_is_void_once_the_message_was_received(world: &World) {
+    let queue = world.queue("jobs").await;
+    let sent = queue.send(text("a")).await.unwrap();
+    queue.receive(1, seconds(1)).await.unwrap();
+
+    let refusal = queue.delete(receipt_of_sent(&sent)).await.unwrap_err();
+
+    assert_eq!(refusal.kind(), NOT_FOUND);
+    assert!(refusal.message.contains(&sent.message_id), "{}", refusal.message);
+}
+
+async fn deleting_twice_finds_nothing_the_second_time(world: &World) {
+    let queue = world.queue("jobs").await;
+    let sent = queue.send(text("a")).await.unwrap();
+    let receipt = receipt_of_sent(&sent);
+
+    queue.delete(receipt.clone()).await.unwrap();
+
+    assert_eq!(queue.delete(receipt).await.unwrap_err().kind(), NOT_FOUND);
+    assert_eq!(queue.count().await, 0);
+}
+
+async fn receipts_of_other_messages_and_queues_are_not_found(world: &World) {
+    let queue = world.queue("jobs").await;
+    let other = world.queue("others").await;
+    let a = receipt_of_sent(&queue.send(text("a")).await.unwrap());
+    let b = receipt_of_sent(&queue.send(text("b")).await.unwrap());
+    let elsewhere = receipt_of_sent(&other.send(text("c")).await.unwrap());
+    let swapped = ReceiptRef { message_id: a.message_id.clone(), ..b.clone() };
+    let nobody = ReceiptRef { message_id: "no-id".to_owned(), ..a.clone() };
+
+    for receipt in [swapped, nobody, elsewhere] {
+        let refusal = queue.delete(receipt.clone()).await.unwrap_err();
+        assert_eq!(refusal.kind(), NOT_FOUND, "{receipt:?}");
+        let refusal = queue.update(receipt.clone(), seconds(0), None).await.unwrap_err();
+        assert_eq!(refusal.kind(), NOT_FOUND, "{receipt:?}");
+    }
+    assert_eq!((queue.count().await, other.count().await), (2, 1));
+    queue.delete(a).await.unwrap();
+    queue.delete(b).await.unwrap();
+}
+
+async fn texts_that_are_no_receipts_are_refused_as_such(world: &World) {
+    let queue = world.queue("jobs").await;
+    let sent = receipt_of_sent(&queue.send(text("a")).await.unwrap());
+    let whole = sent.pop_receipt.clone();
+    let cut = whole[..whole.len() - 1].to_owned();
+    let long = "A".repeat(100_000);
+    let spaced = whole.replacen(&whole[3..4], " ", 1);
+
+    for pop_receipt in [cut, format!("{whole}A"), long, spaced, "?".to_owned()] {
+        let receipt = ReceiptRef { pop_receipt, ..sent.clone() };
+        let refusal = queue.delete(receipt.clone()).await.unwrap_err();
+        assert_eq!(refusal.kind(), MALFORMED);
+        assert_eq!(refusal.fields, ["receipts[0].pop_receipt"]);
+        assert!(refusal.message.contains("Invalid pop receipt format"), "{}", refusal.message);
+        assert!(refusal.message.len() < 300, "shortened");
+        let refusal = queue.update(receipt, seconds(0), None).await.unwrap_err();
+        assert_eq!(refusal.kind(), MALFORMED);
+    }
+    let missing = ReceiptRef { pop_receipt: String::new(), ..sent };
+    let refusal = queue.delete(missing).await.unwrap_err();
+    assert_eq!(refusal.kind(), (Code::InvalidArgument, "MISSING_REQUIRED_QUERY_PARAMETER"));
+}

@@ -1,0 +1,102 @@
+//! Consumers that wait for messages.
+
+use std::time::{Duration, Instant};
+
+use futures::future::join_all;
+use tonic::Code;
+use trestle_proto::queue::v1::Delivery;
+use trestle_tests::{
+    Queue, Refusal, World, delayed, queue_scenario, receipt_of, seconds, text, texts,
+};
+
+queue_scenario!(
+    a_send_wakes_a_waiting_consumer,
+    a_message_that_becomes_due_wakes_a_waiting_consumer,
+    a_message_that_is_given_back_wakes_a_waiting_consumer,
+    a_wait_without_a_message_ends_empty,
+    a_wait_ends_when_the_queue_is_deleted,
+    many_waiting_consumers_share_what_comes,
+);
+
+/// Far less than the waits here.
+const SOON: Duration = Duration::from_secs(10);
+
+/// What a consumer gets who waits while something happens.
+async fn while_waiting(queue: &Queue, then: impl Future<Output = ()>) -> Waited {
+    // On the heap: the calls in it are large.
+    let happening = Box::pin(async {
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        then.await;
+    });
+    soon(Box::pin(async { tokio::join!(queue.wait(seconds(20)), happening) })).await.0
+}
+
+type Waited = Result<Vec<Delivery>, Refusal>;
+
+async fn soon<T>(work: impl Future<Output = T>) -> T {
+    tokio::time::timeout(SOON, work).await.expect("in time")
+}
+
+async fn a_send_wakes_a_waiting_consumer(world: &World) {
+    let queue = world.queue("jobs").await;
+    let send = Box::pin(async { drop(queue.send(text("work")).await.unwrap()) });
+
+    assert_eq!(texts(&while_waiting(&queue, send).await.unwrap()), ["work"]);
+}
+
+async fn a_message_that_becomes_due_wakes_a_waiting_consumer(world: &World) {
+    let queue = world.queue("jobs").await;
+    queue.send(delayed(text("later"), seconds(1))).await.unwrap();
+
+    let received = soon(queue.wait(seconds(20))).await.unwrap();
+
+    assert_eq!(texts(&received), ["later"]);
+}
+
+async fn a_message_that_is_given_back_wakes_a_waiting_consumer(world: &World) {
+    let queue = world.queue("jobs").await;
+    queue.send(text("work")).await.unwrap();
+    let held = queue.receive(1, seconds(600)).await.unwrap();
+    let receipt = receipt_of(&held[0]);
+    let give_back =
+        Box::pin(async { drop(queue.update(receipt, seconds(0), None).await.unwrap()) });
+
+    let received = while_waiting(&queue, give_back).await.unwrap();
+    assert_eq!(received[0].message.as_ref().unwrap().dequeue_count, 2);
+}
+
+async fn a_wait_without_a_message_ends_empty(world: &World) {
+    let queue = world.queue("jobs").await;
+
+    let started = Instant::now();
+    let received = soon(queue.wait(seconds(1))).await.unwrap();
+
+    assert_eq!(received, []);
+    assert!(started.elapsed() >= Duration::from_millis(950), "{:?}", started.elapsed());
+}
+
+async fn a_wait_ends_when_the_queue_is_deleted(world: &World) {
+    let queue = world.queue("jobs").await;
+    let delete = Box::pin(async { queue.drop_queue().await.unwrap() });
+
+    let refusal = while_waiting(&queue, delete).await.unwrap_err();
+    assert_eq!(refusal.kind(), (Code::NotFound, "QUEUE_NOT_FOUND"));
+}
+
+async fn many_waiting_consumers_share_what_comes(world: &World) {
+    let queue = world.queue("jobs").await;
+    let waiters = join_all((0..20).map(|_| queue.wait(seconds(20))));
+    let messages = (0..20).map(|number| text(&number.to_string())).collect();
+    let send = async {
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        queue.send_all(messages).await.unwrap();
+    };
+
+    let (received, ()) = soon(async { tokio::join!(waiters, send) }).await;
+
+    let received = received.into_iter().map(Result::unwrap);
+    let mut seen: Vec<_> = received.map(|d| texts(&d).join(",")).collect();
+    seen.sort_by_key(|text| text.parse::<u32>().unwrap());
+    let expected: Vec<_> = (0..20).map(|number| number.to_string()).collect();
+    assert_eq!(seen, expected, "one each");
+}
