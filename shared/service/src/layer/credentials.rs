@@ -10,12 +10,17 @@ mod tests;
 
 use std::{
     convert::Infallible,
+    net::IpAddr,
     sync::Arc,
     task::{Context, Poll},
 };
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use http::{HeaderMap, header::AUTHORIZATION};
+use http::{
+    HeaderMap,
+    header::{AUTHORIZATION, HOST, ORIGIN},
+    uri::Authority,
+};
 use tower::{Layer, Service};
 
 use super::{Answer, Request, Response, refusal};
@@ -180,12 +185,30 @@ impl Call<'_> {
         let account = AccountName::development();
         let is_meant = named.is_none_or(|named| named == account.as_str());
         let is_there = accounts.get(account.as_str()).is_some_and(|account| !account.is_disabled);
-        if self.is_open && self.peer.ip().is_loopback() && is_meant && is_there {
+        let is_local = self.peer.ip().is_loopback() && !self.is_page_by_other_name();
+        if self.is_open && is_local && is_meant && is_there {
             return Ok(Caller::owner(account));
         }
         let message = "the call has no credentials: `authorization` is required";
         Err(Denial::new(Check::Form, Reason::NoAuthenticationInformation, message))
     }
+
+    /// Whether a page calls, and knows this machine by a name that is not its own.
+    ///
+    /// Whoever owns a name can make it mean the user's own machine once his page is loaded. To the
+    /// browser the page then calls its own origin, and no cross-origin rule is asked.
+    fn is_page_by_other_name(&self) -> bool {
+        let host = self.headers.get(HOST).filter(|_| self.headers.contains_key(ORIGIN));
+        host.is_some_and(|host| !host.to_str().is_ok_and(is_own_name))
+    }
+}
+
+/// Whether a host, its port aside, is `localhost` or an address of loopback.
+fn is_own_name(host: &str) -> bool {
+    let Ok(authority) = host.parse::<Authority>() else { return false };
+    let host = authority.host();
+    let address = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
+    host.eq_ignore_ascii_case("localhost") || address.is_ok_and(|address| address.is_loopback())
 }
 
 fn malformed(header: &str, rule: &str) -> Denial {

@@ -170,3 +170,18 @@ fn a_token_makes_a_caller_of_the_account_that_signed_it() {
     assert_eq!(named("acme"), Some(Reason::AuthenticationFailed));
     assert_eq!(named("nobody"), Some(Reason::AuthenticationFailed));
 }
+
+#[test]
+fn a_page_that_knows_this_machine_by_another_name_needs_credentials() {
+    let open = |headers: &[(&'static str, &str)]| sent_from("127.0.0.1:4711", headers).is_ok();
+
+    for host in ["localhost:50051", "LocalHost", "127.0.0.1:50051", "127.8.8.8", "[::1]:50051"] {
+        assert!(open(&[("origin", "http://app.example"), ("host", host)]), "{host}");
+    }
+    for host in ["evil.example:50051", "localhost.evil.example", "203.0.113.9", "a b", ""] {
+        assert!(!open(&[("origin", "http://evil.example:50051"), ("host", host)]), "{host}");
+        assert!(open(&[("host", host)]), "no page: {host}");
+    }
+    let basic = basic_of("acme", &key(1));
+    assert!(open(&[("origin", "null"), ("host", "evil.example"), ("authorization", &basic)]));
+}
