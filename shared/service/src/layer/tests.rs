@@ -19,7 +19,7 @@ use http_body::Frame;
 use http_body_util::{BodyExt as _, StreamBody};
 use opentelemetry::metrics::MeterProvider as _;
 use opentelemetry_sdk::metrics::SdkMeterProvider;
-use tokio::time::{sleep, timeout};
+use tokio::time::sleep;
 use tonic::{Code, Status, body::Body};
 use tonic_types::StatusExt as _;
 use tower::{Layer, Service, ServiceExt as _, service_fn};
@@ -86,7 +86,7 @@ async fn status(answer: Response) -> Status {
         return status;
     }
     // Longer than any time that a layer measures.
-    let ended = timeout(Duration::from_secs(600), answer.into_body().collect()).await;
+    let ended = tokio::time::timeout(Duration::from_secs(600), answer.into_body().collect()).await;
     let body = ended.expect("the answer ends").expect("a body");
     let trailers = body.trailers().expect("trailers");
     Status::from_header_map(trailers).expect("a status")
