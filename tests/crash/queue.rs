@@ -9,7 +9,9 @@ use std::{
 use futures::future::join_all;
 use rand::{RngExt as _, SeedableRng as _, rngs::StdRng};
 use tonic::transport::Channel;
-use trestle_proto::queue::v1::{CreateQueueRequest, Delivery, Queue as QueueMessage, ReceiptRef};
+use trestle_proto::queue::v1::{
+    CreateQueueRequest, Delivery, Queue as QueueMessage, ReceiptRef, ReceiveMessagesRequest,
+};
 use trestle_tests::{Queue, Refusal, receipt_of, seconds, text, text_of};
 
 use crate::start;
@@ -92,6 +94,8 @@ impl Client {
                 }
                 Err(refusal) => return check_gone(&refusal),
             }
+            // About as fast as the consumers, so that messages come back again and again.
+            tokio::time::sleep(Duration::from_millis(20)).await;
         }
     }
 
@@ -240,12 +244,17 @@ fn lives(clients: &[Client]) -> BTreeMap<String, Life> {
 async fn drain(queue: &Queue) -> BTreeSet<String> {
     let mut ids = BTreeSet::new();
     loop {
-        let received = queue.wait(seconds(4)).await.unwrap();
+        let request = ReceiveMessagesRequest {
+            max_messages: Some(32),
+            visibility_timeout: Some(seconds(3600)),
+            // Longer than anything is hidden.
+            wait: Some(seconds(4)),
+            ..Default::default()
+        };
+        let received = queue.receive_as(request).await.unwrap();
         if received.is_empty() {
             return ids;
         }
-        let mut received = received;
-        received.extend(queue.receive(32, seconds(600)).await.unwrap());
         for delivery in &received {
             let id = receipt_of(delivery).message_id;
             assert!(ids.insert(id.clone()), "{id} was received twice while it was held");

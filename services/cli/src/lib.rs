@@ -1,4 +1,4 @@
-//! The client commands of the `trestle` binary: tables, entities, files of entities, load.
+//! The client commands of the `trestle` binary: tables, entities, queues, files of them, load.
 //!
 //! Each command is one call, or one stream, against the gRPC contract; the crate knows nothing of
 //! the server. Standard output holds the answer only; progress, costs and errors go to standard
@@ -13,6 +13,7 @@ mod edm;
 mod entity_json;
 mod errors;
 mod output;
+mod queue;
 mod raw;
 mod rows;
 mod sas;
@@ -29,6 +30,7 @@ pub use args::{
 };
 pub use bench::{BenchCommand, BenchOp, TableBenchArgs};
 pub use credentials::{CredentialArgs, Secret};
+pub use queue::{DrainArgs, LoadArgs, MessageArgs, QueueCommand};
 pub use rows::Format;
 pub use sas::{ExplainArgs, GrantArgs, RangeArgs, SasArgs, SasCommand, ServiceGrantArgs};
 pub use trust::TlsArgs;
@@ -41,6 +43,14 @@ use crate::errors::CliError;
 pub async fn run_table(command: TableCommand, client: ClientArgs) -> ExitCode {
     let json = client.json;
     finish(Box::pin(table::run(command, &client)).await, json)
+}
+
+/// Runs a command on queues and prints its answer; errors go to standard error.
+///
+/// Must be called on a Tokio runtime. The exit codes are those in the command's help.
+pub async fn run_queue(command: QueueCommand, client: ClientArgs) -> ExitCode {
+    let json = client.json;
+    finish(Box::pin(queue::run(command, &client)).await, json)
 }
 
 /// Makes or explains a shared access signature; errors go to standard error. Nothing is sent.

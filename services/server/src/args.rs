@@ -3,7 +3,7 @@
 use std::{net::SocketAddr, path::PathBuf};
 
 use clap::{Args, Parser, Subcommand};
-use trestle_cli::{BenchCommand, ClientArgs, SasArgs, TableCommand, TlsArgs};
+use trestle_cli::{BenchCommand, ClientArgs, QueueCommand, SasArgs, TableCommand, TlsArgs};
 
 use crate::roles::Roles;
 
@@ -41,6 +41,15 @@ pub enum Command {
         #[command(flatten)]
         client: ClientArgs,
     },
+    /// Work with queues and messages on a server
+    Queue {
+        /// What to do
+        #[command(subcommand)]
+        command: QueueCommand,
+        /// Where
+        #[command(flatten)]
+        client: ClientArgs,
+    },
     /// Make shared access signatures, and explain them; needs no server
     Sas(SasArgs),
     /// Measure what a server bears
@@ -73,7 +82,7 @@ pub struct ServeArgs {
     /// Keep everything in memory, and nothing after the end
     #[arg(long, conflicts_with = "data_dir")]
     pub ephemeral: bool,
-    /// The parts of this process: all, or gateway and table separated by commas [default: all]
+    /// The parts of this process: all, or of gateway, table and queue, separated by commas [default: all]
     #[arg(long, value_name = "ROLES")]
     pub roles: Option<Roles>,
     /// Address of gRPC; port 0 takes a free one [default: 127.0.0.1:50051]

@@ -39,6 +39,9 @@ fn main() -> ExitCode {
         Command::Table { command, client } => {
             run(None, Box::pin(trestle_cli::run_table(command, client)))
         }
+        Command::Queue { command, client } => {
+            run(None, Box::pin(trestle_cli::run_queue(command, client)))
+        }
         Command::Sas(args) => Ok(trestle_cli::run_sas(args)),
         Command::Bench { command, client } => {
             run(None, Box::pin(trestle_cli::run_bench(command, client)))

@@ -1,6 +1,7 @@
 //! Queues, as their clients see them.
 
 mod batches;
+mod commands;
 mod dead_letters;
 mod limits;
 mod messages;

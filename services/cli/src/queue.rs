@@ -1,0 +1,74 @@
+//! `trestle queue`: one file for each kind of command.
+
+mod args;
+mod drain;
+mod load;
+mod messages;
+mod queues;
+
+pub use args::{DrainArgs, LoadArgs, MessageArgs, QueueCommand};
+
+use std::time::Duration;
+
+use trestle_proto::queue::v1::queue_service_client::QueueServiceClient;
+
+use crate::{
+    args::ClientArgs,
+    client::{Link, Session},
+    errors::CliError,
+    output::Output,
+};
+
+/// A generated client over one connection.
+type QueueClient = QueueServiceClient<Link>;
+
+/// What every command works with.
+struct Context {
+    session: Session,
+    output: Output,
+    queues: QueueClient,
+}
+
+/// Runs a command.
+pub(crate) async fn run(command: QueueCommand, client: &ClientArgs) -> Result<(), CliError> {
+    let session = Session::connect(client).await?;
+    let queues = QueueServiceClient::new(session.link());
+    let output = Output::standard(client.json);
+    let mut context = Context { session, output, queues };
+    dispatch(&mut context, command).await?;
+    context.output.flush()
+}
+
+async fn dispatch(context: &mut Context, command: QueueCommand) -> Result<(), CliError> {
+    match command {
+        QueueCommand::Create { queue, metadata, dead_letter, max_dequeue_count, window } => {
+            let settings =
+                queues::settings(queue, metadata, dead_letter.zip(max_dequeue_count), window)?;
+            queues::create(context, settings).await
+        }
+        QueueCommand::List { prefix } => queues::list(context, prefix).await,
+        QueueCommand::Stats { queue } => queues::stats(context, queue).await,
+        QueueCommand::Clear { queue, yes } => queues::clear(context, queue, yes).await,
+        QueueCommand::Delete { queue, message_id, receipt, yes } => match message_id.zip(receipt) {
+            Some(message) => messages::delete(context, queue, message).await,
+            None => queues::delete(context, queue, yes).await,
+        },
+        QueueCommand::Send(args) => messages::send(context, args).await,
+        QueueCommand::Receive { queue, max, hidden, wait, delete } => {
+            let asked = messages::Asked { queue, max, hidden, wait };
+            messages::receive(context, asked, delete).await
+        }
+        QueueCommand::Peek { queue, max } => messages::peek(context, queue, max).await,
+        QueueCommand::Redrive { queue, to } => messages::redrive(context, queue, to).await,
+        QueueCommand::Drain(args) => drain::run(context, args).await,
+        QueueCommand::Load(args) => load::run(context, args).await,
+    }
+}
+
+/// A duration as it travels.
+fn duration(duration: Duration) -> prost_types::Duration {
+    prost_types::Duration {
+        seconds: i64::try_from(duration.as_secs()).unwrap_or(i64::MAX),
+        nanos: i32::try_from(duration.subsec_nanos()).unwrap_or(0),
+    }
+}

@@ -1,0 +1,163 @@
+//! The command line of `trestle queue`.
+
+use std::{path::PathBuf, time::Duration};
+
+use clap::{Args, Subcommand};
+
+use crate::{args::duration, errors::EXIT_CODES};
+
+/// Commands on queues and messages.
+#[derive(Debug, Subcommand)]
+#[command(after_help = EXIT_CODES)]
+pub enum QueueCommand {
+    /// Create a queue; one that is there with the same settings is left as it is
+    #[command(after_help = EXIT_CODES)]
+    Create {
+        /// Name: 3 to 63 lower-case letters, digits and single dashes
+        queue: String,
+        /// Metadata, such as --metadata owner=me
+        #[arg(long, value_name = "NAME=VALUE")]
+        metadata: Vec<String>,
+        /// Queue for messages that were received too often
+        #[arg(long, value_name = "QUEUE", requires = "max_dequeue_count")]
+        dead_letter: Option<String>,
+        /// How often a message is delivered before it goes there
+        #[arg(long, value_name = "N", requires = "dead_letter")]
+        max_dequeue_count: Option<u32>,
+        /// How long deduplication ids are remembered, such as 5m
+        #[arg(long = "deduplication-window", value_parser = duration, value_name = "TIME")]
+        window: Option<Duration>,
+    },
+    /// List queues, ordered by name
+    #[command(after_help = EXIT_CODES)]
+    List {
+        /// Only queues whose name begins so
+        #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
+        prefix: String,
+    },
+    /// Send messages
+    #[command(after_help = EXIT_CODES)]
+    Send(MessageArgs),
+    /// Receive messages, which hides them from others for a time
+    #[command(after_help = EXIT_CODES)]
+    Receive {
+        /// Name of the queue
+        queue: String,
+        /// At most this many
+        #[arg(long, short = 'n', default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=32))]
+        max: u32,
+        /// How long they are hidden, 1s to 7 days
+        #[arg(long, value_parser = duration, default_value = "30s", value_name = "TIME")]
+        hidden: Duration,
+        /// How long to wait for a message, up to 20s
+        #[arg(long, value_parser = duration, value_name = "TIME")]
+        wait: Option<Duration>,
+        /// Delete them at once
+        #[arg(long)]
+        delete: bool,
+    },
+    /// Show messages without receiving them
+    #[command(after_help = EXIT_CODES)]
+    Peek {
+        /// Name of the queue
+        queue: String,
+        /// At most this many
+        #[arg(long, short = 'n', default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=32))]
+        max: u32,
+    },
+    /// Delete a message by its receipt, or a whole queue
+    ///
+    /// Deleting a queue takes `--yes`.
+    #[command(after_help = EXIT_CODES)]
+    Delete {
+        /// Name of the queue
+        queue: String,
+        /// Id of the message; without it the whole queue is deleted
+        #[arg(requires = "receipt")]
+        message_id: Option<String>,
+        /// Its last receipt
+        receipt: Option<String>,
+        /// Delete a queue
+        #[arg(long, short = 'y')]
+        yes: bool,
+    },
+    /// Delete every message of a queue; takes `--yes`
+    #[command(after_help = EXIT_CODES)]
+    Clear {
+        /// Name of the queue
+        queue: String,
+        /// Delete them
+        #[arg(long, short = 'y')]
+        yes: bool,
+    },
+    /// Show how a queue is, or the service
+    #[command(after_help = EXIT_CODES)]
+    Stats {
+        /// Name of the queue
+        queue: Option<String>,
+    },
+    /// Move messages of a dead-letter queue back to where they came from
+    #[command(after_help = EXIT_CODES)]
+    Redrive {
+        /// Name of the dead-letter queue
+        queue: String,
+        /// Move them there instead
+        #[arg(long, value_name = "QUEUE", default_value = "", hide_default_value = true)]
+        to: String,
+    },
+    /// Move every visible message into a file, one JSON object a line
+    ///
+    /// A message is deleted once its line is on stable storage, so one may be in the file twice after a failure, but none
+    /// is lost. Lines are appended.
+    #[command(after_help = EXIT_CODES)]
+    Drain(DrainArgs),
+    /// Send every line of a file as a message
+    ///
+    /// Lines as `drain` writes them are sent as they were; with --text every line is the text of a message.
+    #[command(after_help = EXIT_CODES)]
+    Load(LoadArgs),
+}
+
+/// Arguments of `send`.
+#[derive(Debug, Args)]
+pub struct MessageArgs {
+    /// Name of the queue
+    pub(crate) queue: String,
+    /// Texts, a message each; `-` reads one from standard input
+    #[arg(required = true)]
+    pub(crate) texts: Vec<String>,
+    /// How long they are hidden at first, up to 7 days
+    #[arg(long, value_parser = duration, value_name = "TIME")]
+    pub(crate) delay: Option<Duration>,
+    /// How long they live, 1s or more [default: 7 days]
+    #[arg(long, value_parser = duration, value_name = "TIME", conflicts_with = "never_expires")]
+    pub(crate) life: Option<Duration>,
+    /// They live until they are deleted
+    #[arg(long)]
+    pub(crate) never_expires: bool,
+    /// Deduplication id, for one message
+    #[arg(long, value_name = "ID", default_value = "", hide_default_value = true)]
+    pub(crate) id: String,
+}
+
+/// Arguments of `drain`.
+#[derive(Debug, Args)]
+pub struct DrainArgs {
+    /// Name of the queue
+    pub(crate) queue: String,
+    /// The file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) to: PathBuf,
+}
+
+/// Arguments of `load`.
+#[derive(Debug, Args)]
+pub struct LoadArgs {
+    /// Name of the queue
+    pub(crate) queue: String,
+    /// The file; `-` reads standard input
+    pub(crate) file: PathBuf,
+    /// Every line is the text of a message
+    #[arg(long)]
+    pub(crate) text: bool,
+}

@@ -1,0 +1,279 @@
+//! `send`, `receive`, `peek`, `delete` of a message, `redrive`.
+
+use std::{io::Read as _, time::Duration};
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use serde_json::{Value, json};
+use tonic::{Code, Status};
+use trestle_proto::queue::v1::{
+    DeleteMessagesRequest, Delivery, Message, OutgoingMessage, PeekMessagesRequest, ReceiptRef,
+    ReceiveMessagesRequest, RedriveMessagesRequest, SendMessagesRequest, SentMessage,
+    message::Body,
+    outgoing_message::{Body as OutgoingBody, Life, NeverExpires},
+    send_result::Outcome,
+};
+
+use super::{Context, MessageArgs, duration};
+use crate::{datetime, errors::CliError, output::thousands};
+
+/// Most messages of one call. The server's limit.
+pub(super) const BATCH_MAX: usize = 100;
+/// Most messages of one redrive. The server's limit.
+const REDRIVE_MAX: u32 = 1000;
+/// How much longer than its wait a receive may take.
+const WAIT_EXTRA: Duration = Duration::from_secs(10);
+
+/// What a receive asks for.
+pub(super) struct Asked {
+    pub(super) queue: String,
+    pub(super) max: u32,
+    pub(super) hidden: Duration,
+    pub(super) wait: Option<Duration>,
+}
+
+/// Sends messages.
+pub(super) async fn send(context: &mut Context, args: MessageArgs) -> Result<(), CliError> {
+    if !args.id.is_empty() && args.texts.len() > 1 {
+        return Err(CliError::Usage("--id is for one message".to_owned()));
+    }
+    let life = match (args.life, args.never_expires) {
+        (_, true) => Some(Life::NeverExpires(NeverExpires {})),
+        (life, false) => life.map(|life| Life::TimeToLive(duration(life))),
+    };
+    let mut messages = Vec::with_capacity(args.texts.len());
+    for text in args.texts {
+        messages.push(OutgoingMessage {
+            body: Some(OutgoingBody::Text(text_or_input(text)?)),
+            visibility_delay: args.delay.map(duration),
+            life,
+            deduplication_id: args.id.clone(),
+        });
+    }
+    for batch in messages.chunks(BATCH_MAX) {
+        for sent in send_batch(context, &args.queue, batch.to_vec(), "").await? {
+            let text = match sent.duplicate {
+                true => format!("{} stands for it already", sent.message_id),
+                false => format!("sent {}", sent.message_id),
+            };
+            let object = json!({
+                "message_id": sent.message_id, "pop_receipt": sent.pop_receipt,
+                "duplicate": sent.duplicate,
+                "next_visible_time": sent.next_visible_time.as_ref().and_then(datetime::format),
+            });
+            context.output.either(&text, &object)?;
+        }
+    }
+    Ok(())
+}
+
+fn text_or_input(text: String) -> Result<String, CliError> {
+    if text != "-" {
+        return Ok(text);
+    }
+    let mut input = String::new();
+    let read = std::io::stdin().read_to_string(&mut input);
+    read.map_err(CliError::file("cannot read standard input"))?;
+    Ok(input)
+}
+
+/// Sends up to a hundred messages; the first that is refused fails the command.
+pub(super) async fn send_batch(
+    context: &mut Context,
+    queue: &str,
+    messages: Vec<OutgoingMessage>,
+    request_id: &str,
+) -> Result<Vec<SentMessage>, CliError> {
+    let (queue, request_id) = (queue.to_owned(), request_id.to_owned());
+    let request = SendMessagesRequest { queue, messages, request_id };
+    let request = context.session.request(request);
+    let results = context.queues.send_messages(request).await?.into_inner().results;
+    let outcome = |outcome| match outcome {
+        Some(Outcome::Sent(sent)) => Ok(sent),
+        Some(Outcome::Error(error)) => Err(status(&error).into()),
+        None => Err(CliError::Protocol("a message without an outcome".to_owned())),
+    };
+    results.into_iter().map(|result| outcome(result.outcome)).collect()
+}
+
+/// The failure of one element of a batch as the failure of a call.
+fn status(error: &tonic_types::Status) -> Status {
+    use prost::Message as _;
+    let details = error.encode_to_vec().into();
+    Status::with_details(Code::from_i32(error.code), error.message.clone(), details)
+}
+
+/// Receives messages; the call itself may take as long as its wait.
+pub(super) async fn take(context: &mut Context, asked: &Asked) -> Result<Vec<Delivery>, CliError> {
+    let mut request = context.session.request(ReceiveMessagesRequest {
+        queue: asked.queue.clone(),
+        max_messages: Some(asked.max),
+        visibility_timeout: Some(duration(asked.hidden)),
+        wait: asked.wait.map(duration),
+    });
+    if let Some(wait) = asked.wait {
+        request.set_timeout(wait.saturating_add(WAIT_EXTRA));
+    }
+    Ok(context.queues.receive_messages(request).await?.into_inner().deliveries)
+}
+
+/// Receives messages and prints them, and deletes them if that is asked for.
+pub(super) async fn receive(
+    context: &mut Context,
+    asked: Asked,
+    delete: bool,
+) -> Result<(), CliError> {
+    let deliveries = take(context, &asked).await?;
+    if deliveries.is_empty() && !context.output.is_json() {
+        return context.output.line("no messages");
+    }
+    let mut rows = Vec::new();
+    for delivery in &deliveries {
+        let Some(message) = &delivery.message else { continue };
+        let visible = delivery.next_visible_time.as_ref().and_then(datetime::format);
+        if context.output.is_json() {
+            let mut object = to_json(message);
+            if let Some(fields) = object.as_object_mut() {
+                fields.insert("pop_receipt".to_owned(), json!(delivery.pop_receipt));
+                fields.insert("next_visible_time".to_owned(), json!(visible));
+            }
+            context.output.line(&object.to_string())?;
+        } else {
+            let mut row = row(message);
+            row.push(delivery.pop_receipt.clone());
+            rows.push(row);
+        }
+    }
+    if !context.output.is_json() {
+        let header = ["Message", "Inserted", "Received", "Body", "Receipt"];
+        context.output.table(&header, &rows)?;
+    }
+    // Shown first: what was deleted cannot be received again.
+    context.output.flush()?;
+    if delete {
+        delete_all(context, &asked.queue, &deliveries).await?;
+    }
+    Ok(())
+}
+
+/// Deletes deliveries; the first that is refused fails the command.
+pub(super) async fn delete_all(
+    context: &mut Context,
+    queue: &str,
+    deliveries: &[Delivery],
+) -> Result<(), CliError> {
+    let receipt = |delivery: &Delivery| ReceiptRef {
+        message_id: delivery.message.as_ref().map(|m| m.message_id.clone()).unwrap_or_default(),
+        pop_receipt: delivery.pop_receipt.clone(),
+    };
+    if deliveries.is_empty() {
+        return Ok(());
+    }
+    let receipts = deliveries.iter().map(receipt).collect();
+    delete_receipts(context, queue.to_owned(), receipts).await
+}
+
+async fn delete_receipts(
+    context: &mut Context,
+    queue: String,
+    receipts: Vec<ReceiptRef>,
+) -> Result<(), CliError> {
+    let request = context.session.request(DeleteMessagesRequest { queue, receipts });
+    let results = context.queues.delete_messages(request).await?.into_inner().results;
+    match results.into_iter().find_map(|result| result.error) {
+        Some(error) => Err(status(&error).into()),
+        None => Ok(()),
+    }
+}
+
+/// Deletes one message.
+pub(super) async fn delete(
+    context: &mut Context,
+    queue: String,
+    (message_id, pop_receipt): (String, String),
+) -> Result<(), CliError> {
+    let receipts = vec![ReceiptRef { message_id: message_id.clone(), pop_receipt }];
+    delete_receipts(context, queue, receipts).await?;
+    let text = format!("deleted message {message_id}");
+    context.output.either(&text, &json!({ "message_id": message_id, "deleted": true }))
+}
+
+/// Prints messages without receiving them.
+pub(super) async fn peek(context: &mut Context, queue: String, max: u32) -> Result<(), CliError> {
+    let request = context.session.request(PeekMessagesRequest { queue, max_messages: Some(max) });
+    let messages = context.queues.peek_messages(request).await?.into_inner().messages;
+    if context.output.is_json() {
+        return messages.iter().try_for_each(|m| context.output.line(&to_json(m).to_string()));
+    }
+    if messages.is_empty() {
+        return context.output.line("no messages");
+    }
+    let rows: Vec<_> = messages.iter().map(row).collect();
+    context.output.table(&["Message", "Inserted", "Received", "Body"], &rows)
+}
+
+/// Moves messages back, or elsewhere.
+pub(super) async fn redrive(
+    context: &mut Context,
+    queue: String,
+    destination: String,
+) -> Result<(), CliError> {
+    let mut moved = 0_u64;
+    let progress = context.output.progress(None);
+    loop {
+        let request = context.session.request(RedriveMessagesRequest {
+            queue: queue.clone(),
+            destination: destination.clone(),
+            max_messages: Some(REDRIVE_MAX),
+        });
+        let step = context.queues.redrive_messages(request).await?.into_inner().moved;
+        moved = moved.saturating_add(step.into());
+        progress.set_message(format!("{} moved", thousands(moved)));
+        if step < REDRIVE_MAX {
+            break;
+        }
+    }
+    progress.finish_and_clear();
+    let text = format!("moved {} messages", thousands(moved));
+    context.output.either(&text, &json!({ "queue": queue, "moved": moved }))
+}
+
+/// A message for programs, as `drain` writes it and `load` reads it.
+pub(super) fn to_json(message: &Message) -> Value {
+    let origin = message
+        .dead_letter_origin
+        .as_ref()
+        .map(|origin| json!({ "queue": origin.queue, "dequeue_count": origin.dequeue_count }));
+    let mut object = json!({
+        "message_id": message.message_id,
+        "insertion_time": message.insertion_time.as_ref().and_then(datetime::format),
+        "expiration_time": message.expiration_time.as_ref().and_then(datetime::format),
+        "dequeue_count": message.dequeue_count,
+        "dead_letter_origin": origin,
+    });
+    if let Some(fields) = object.as_object_mut() {
+        match &message.body {
+            Some(Body::Data(data)) => {
+                fields.insert("data_base64".to_owned(), json!(STANDARD.encode(data)));
+            }
+            Some(Body::Text(text)) => {
+                fields.insert("text".to_owned(), json!(text));
+            }
+            None => {}
+        }
+    }
+    object
+}
+
+fn row(message: &Message) -> Vec<String> {
+    let body = match &message.body {
+        Some(Body::Text(text)) => text.clone(),
+        Some(Body::Data(data)) => format!("{} bytes", data.len()),
+        None => String::new(),
+    };
+    vec![
+        message.message_id.clone(),
+        message.insertion_time.as_ref().and_then(datetime::format).unwrap_or_default(),
+        message.dequeue_count.to_string(),
+        body,
+    ]
+}
