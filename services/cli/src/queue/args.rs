@@ -107,8 +107,8 @@ pub enum QueueCommand {
     },
     /// Move every visible message into a file, one JSON object a line
     ///
-    /// A message is deleted once its line is on stable storage, so one may be in the file twice after a failure, but none
-    /// is lost. Lines are appended.
+    /// A message is deleted once its line is on stable storage, so one may be in the file twice
+    /// after a failure, but none is lost. Lines are appended.
     #[command(after_help = EXIT_CODES)]
     Drain(DrainArgs),
     /// Send every line of a file as a message
