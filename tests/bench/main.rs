@@ -1,4 +1,4 @@
-//! The budgets: each path of the table service beside its ceiling, measured in turns in the same run.
+//! The budgets: each path of the services beside its ceiling, measured in turns in the same run.
 //!
 //! `cargo bench -p trestle-tests --bench budgets [-- NAME…]` runs all of them or those whose name contains NAME.
 //! `BENCH_SECONDS` is the length of one turn (default 2), `BENCH_ROUNDS` their number (default 3). Machines are noisy:
@@ -19,6 +19,7 @@ mod echo;
 mod memory;
 mod overload;
 mod paths;
+mod queue;
 mod raw;
 mod report;
 mod server;

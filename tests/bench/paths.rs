@@ -19,7 +19,7 @@ use trestle_proto::table::v1::{
 use crate::{
     Plan, credentials,
     drive::{Connections, Done, drive},
-    echo, memory, overload,
+    echo, memory, overload, queue,
     raw::RawEngine,
     report::{self, Side},
     server::Process,
@@ -57,6 +57,9 @@ pub(crate) fn all() -> Vec<(&'static str, Run)> {
         ("hot-row", |plan| Box::pin(hot_row(plan))),
         ("batch", |plan| Box::pin(batch(plan))),
         ("pages", |plan| Box::pin(pages(plan))),
+        ("queue-send", |plan| Box::pin(queue::send(plan))),
+        ("queue-cycle", |plan| Box::pin(queue::cycle(plan))),
+        ("queue-wait", |plan| Box::pin(queue::wait(plan))),
         ("overload", |plan| Box::pin(overload::overload(plan))),
         ("filter-scan", |plan| Box::pin(memory::filter_scan(plan))),
         ("start", |plan| Box::pin(memory::start(plan))),

@@ -26,7 +26,8 @@ impl RawEngine {
         Self(Process::start(&mut command))
     }
 
-    /// Commits changes of `rows` new rows of 1 KiB from `tasks` tasks for a time; counts rows.
+    /// Commits changes of `rows` new rows of 1 KiB from `tasks` tasks for a time; counts rows. Without rows, cycles of
+    /// three commits as a queue makes them: a large and a small row put, the small one moved, both deleted.
     pub(crate) fn commit(&mut self, tasks: usize, rows: usize, time: Duration) -> Done {
         let input = self.0.child.stdin.as_mut().unwrap();
         writeln!(input, "{tasks} {rows} {}", time.as_millis()).unwrap();
@@ -59,6 +60,12 @@ pub(crate) fn serve() {
     });
 }
 
+async fn commit(engine: &FjallEngine, writes: Vec<Write>) {
+    let mut writes = Some(writes);
+    let decide = Box::new(move |_: &[Option<Bytes>]| writes.take().unwrap_or_default());
+    engine.commit(Change { reads: Vec::new(), decide }).await.unwrap();
+}
+
 async fn run(engine: &Arc<FjallEngine>, tasks: usize, rows: usize, time: Duration) -> Done {
     let engine = Arc::clone(engine);
     let value = Bytes::from_static(crate::paths::payload().as_bytes());
@@ -71,10 +78,21 @@ async fn run(engine: &Arc<FjallEngine>, tasks: usize, rows: usize, time: Duratio
                     keys::row(keys::TableId(1), &partition, &format!("{number:012}-{row:03}"));
                 Write::Put { key, value: value.clone() }
             };
-            let mut writes = Some((0..rows).map(row).collect::<Vec<_>>());
-            let decide = Box::new(move |_: &[Option<Bytes>]| writes.take().unwrap_or_default());
-            engine.commit(Change { reads: Vec::new(), decide }).await.unwrap();
-            rows as u64
+            if rows > 0 {
+                commit(&engine, (0..rows).map(row).collect()).await;
+                return rows as u64;
+            }
+            let small =
+                |place: usize| keys::row(keys::TableId(2), "q", &format!("{number}-{place}"));
+            let state = Bytes::from_static(&[7; 42]);
+            let put = |key| Write::Put { key, value: state.clone() };
+            let delete = |key| Write::Delete { key };
+            let body = row(0);
+            let (Write::Put { key, .. } | Write::Delete { key }) = body.clone();
+            commit(&engine, vec![body, put(small(0))]).await;
+            commit(&engine, vec![delete(small(0)), put(small(1))]).await;
+            commit(&engine, vec![delete(key), delete(small(1))]).await;
+            1
         }
     })
     .await

@@ -105,6 +105,3 @@ fn short_text(
     }
     Some(text).filter(|text| !text.is_empty())
 }
-
-#[cfg(test)]
-mod tests;

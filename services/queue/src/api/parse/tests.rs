@@ -1,1 +1,0 @@
-//! Tests of the rules that requests are held to.
