@@ -10,3 +10,4 @@ mod receipts;
 mod streams;
 mod upgrade;
 mod waiting;
+mod worked_example;
