@@ -30,7 +30,7 @@ const EXAMINE: ScanLimit = ScanLimit { rows: 2000, bytes: 1024 * 1024 };
 /// Messages of one queue examined in one tick.
 const EXAMINED_MAX: usize = 100_000;
 /// How long a dead queue is watched for writes that were under way when it died; longer than any call may take.
-const GRACE: Duration = Duration::from_secs(120);
+pub(crate) const GRACE: Duration = Duration::from_secs(120);
 
 /// The background work.
 pub(crate) struct Sweeper {

@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use trestle_service::clock::Ticks;
 
+use crate::sweep::GRACE;
+
 /// A message of the model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Message {
@@ -74,10 +76,11 @@ impl Plain {
     ) -> bool {
         let order = self.next_order();
         if let Some(id) = id {
-            self.remembered.retain(|(_, until)| *until > now);
-            if self.remembered.iter().any(|(known, _)| known == id) {
+            // Kept until it is swept: a restart may take the time back a little.
+            if self.remembered.iter().any(|(known, until)| known == id && *until > now) {
                 return false;
             }
+            self.remembered.retain(|(known, _)| known != id);
             self.remembered.push((id.to_owned(), now.after(WINDOW)));
         }
         let receipt = Some(self.next_receipt());
@@ -191,5 +194,6 @@ impl Plain {
         for messages in [&mut self.work, &mut self.dead] {
             messages.retain(|message| !message.is_over(now));
         }
+        self.remembered.retain(|(_, until)| *until > now.before(GRACE));
     }
 }
