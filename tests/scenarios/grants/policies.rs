@@ -67,7 +67,7 @@ async fn a_policy_holds_between_its_times(service: &Service) {
         (AccessPolicy { start_time: at(FUTURE - 1), ..good.clone() }, false),
         (AccessPolicy { expiry_time: at(PAST + 1), ..good.clone() }, false),
         (AccessPolicy { expiry_time: None, ..good.clone() }, false),
-        (AccessPolicy { start_time: None, ..good.clone() }, false),
+        (AccessPolicy { start_time: None, ..good.clone() }, true),
         (AccessPolicy { permissions: None, ..good.clone() }, false),
         (AccessPolicy { permissions: Some(String::new()), ..good }, false),
     ] {
