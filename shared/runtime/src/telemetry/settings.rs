@@ -13,8 +13,8 @@ pub struct TelemetrySettings {
     /// Form of the log on standard error, and of the access log: `text` or `json`. Default: `text`.
     pub log_format: LogFormat,
     /// Where a line about each call goes: `off`, `stderr`, or the path of a file that is appended
-    /// to. A gateway writes it. Default: `off`, since a line costs about as much as a tenth of a
-    /// cached read.
+    /// to. A gateway writes it. Default: `off`, since a line costs a fifth of the cached
+    /// reads that a server can do.
     pub access_log: AccessOutput,
     /// How the access log shows keys of entities: `hashed` or `clear`. Default: `hashed`.
     pub access_log_keys: AccessKeys,
