@@ -202,7 +202,7 @@ fn print(output: &mut Output, args: &TableBenchArgs, tally: &Tally) -> Result<()
     let errors: BTreeMap<_, _> = tally
         .errors
         .iter()
-        .map(|(code, count)| (crate::errors::code_name(Code::from(*code)), *count))
+        .map(|(code, count)| (trestle_service::fault::code_name(Code::from(*code)), *count))
         .collect();
     let operation = args.op.to_possible_value().map(|op| op.get_name().to_owned());
     let operation = operation.unwrap_or_default();

@@ -8,6 +8,7 @@ use std::{collections::BTreeMap, fmt::Write as _, io, process::ExitCode, time::D
 use serde_json::json;
 use tonic::{Code, Status};
 use tonic_types::{ErrorDetails, StatusExt as _};
+use trestle_service::fault::code_name;
 
 /// Text for `--help`.
 pub(crate) const EXIT_CODES: &str = "\
@@ -129,29 +130,6 @@ fn was_refused(status: &Status) -> bool {
         cause = error.source();
     }
     false
-}
-
-/// A gRPC code as the protocol spells it.
-pub(crate) fn code_name(code: Code) -> &'static str {
-    match code {
-        Code::Ok => "OK",
-        Code::Cancelled => "CANCELLED",
-        Code::Unknown => "UNKNOWN",
-        Code::InvalidArgument => "INVALID_ARGUMENT",
-        Code::DeadlineExceeded => "DEADLINE_EXCEEDED",
-        Code::NotFound => "NOT_FOUND",
-        Code::AlreadyExists => "ALREADY_EXISTS",
-        Code::PermissionDenied => "PERMISSION_DENIED",
-        Code::ResourceExhausted => "RESOURCE_EXHAUSTED",
-        Code::FailedPrecondition => "FAILED_PRECONDITION",
-        Code::Aborted => "ABORTED",
-        Code::OutOfRange => "OUT_OF_RANGE",
-        Code::Unimplemented => "UNIMPLEMENTED",
-        Code::Internal => "INTERNAL",
-        Code::Unavailable => "UNAVAILABLE",
-        Code::DataLoss => "DATA_LOSS",
-        Code::Unauthenticated => "UNAUTHENTICATED",
-    }
 }
 
 /// How long the server asks to wait before a retry.

@@ -7,7 +7,8 @@ use tracing::{Span, debug_span, field::Empty};
 
 use crate::{
     facts::Facts,
-    layer::{Request, code_name, code_of, methods::Method},
+    fault::code_name,
+    layer::{Request, code_of, methods::Method},
     propagation, semconv,
 };
 

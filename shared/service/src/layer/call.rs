@@ -10,14 +10,14 @@ use tracing::{Span, warn};
 
 use super::{
     Request, code_of,
-    instruments::{code_name, is_error, needs_somebody},
+    instruments::{is_error, needs_somebody},
     methods::Method,
     trace::Shared,
 };
 use crate::{
     access::{AccessLog, Line},
     facts::Facts,
-    fault::Reason,
+    fault::{Reason, code_name},
     peer::Peer,
     semconv,
 };

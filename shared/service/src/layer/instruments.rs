@@ -13,7 +13,7 @@ use tracing::Span;
 use super::methods::{Method, Methods};
 use crate::{
     exemplar::{Exemplars, Series},
-    fault::Reason,
+    fault::{Reason, code_name},
     semconv,
 };
 
@@ -124,27 +124,4 @@ pub(super) fn is_error(code: Code) -> bool {
 /// Whether a code says that the server, not the client, has to do something about it.
 pub(super) fn needs_somebody(code: Code) -> bool {
     matches!(code, Code::Unknown | Code::Internal | Code::Unavailable | Code::DataLoss)
-}
-
-/// The name of a code as telemetry writes it.
-pub(crate) fn code_name(code: Code) -> &'static str {
-    match code {
-        Code::Ok => "OK",
-        Code::Cancelled => "CANCELLED",
-        Code::Unknown => "UNKNOWN",
-        Code::InvalidArgument => "INVALID_ARGUMENT",
-        Code::DeadlineExceeded => "DEADLINE_EXCEEDED",
-        Code::NotFound => "NOT_FOUND",
-        Code::AlreadyExists => "ALREADY_EXISTS",
-        Code::PermissionDenied => "PERMISSION_DENIED",
-        Code::ResourceExhausted => "RESOURCE_EXHAUSTED",
-        Code::FailedPrecondition => "FAILED_PRECONDITION",
-        Code::Aborted => "ABORTED",
-        Code::OutOfRange => "OUT_OF_RANGE",
-        Code::Unimplemented => "UNIMPLEMENTED",
-        Code::Internal => "INTERNAL",
-        Code::Unavailable => "UNAVAILABLE",
-        Code::DataLoss => "DATA_LOSS",
-        Code::Unauthenticated => "UNAUTHENTICATED",
-    }
 }

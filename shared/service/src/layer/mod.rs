@@ -28,7 +28,6 @@ use http::{HeaderMap, HeaderValue};
 use tonic::{Code, Status, body::Body};
 use tower::util::BoxCloneSyncService;
 
-pub(crate) use self::instruments::code_name;
 use crate::fault::Fault;
 
 /// A gRPC call as HTTP.

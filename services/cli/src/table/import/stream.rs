@@ -22,7 +22,7 @@ use super::{
 use crate::{
     client::{Random, Retries, Session},
     entity_json::{self, Meta},
-    errors::{self, CliError},
+    errors::CliError,
     raw::{Method, RawClient},
 };
 
@@ -257,7 +257,7 @@ fn describe(error: &RpcStatus) -> String {
     let details = error.get_error_details();
     let reason = match details.error_info() {
         Some(info) => info.reason.clone(),
-        None => errors::code_name(Code::from(error.code)).to_owned(),
+        None => trestle_service::fault::code_name(Code::from(error.code)).to_owned(),
     };
     let mut text = format!("{reason}: {}", error.message);
     for violation in details.bad_request().iter().flat_map(|bad| &bad.field_violations) {
