@@ -1,15 +1,12 @@
 //! What a queue operation can fail with, and what each failure means to a client.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use trestle_kv::{CommitError, EngineError};
 use trestle_service::{
     fault::{Fault, Reason, quoted},
     name::QueueName,
 };
-
-/// How long a client should wait before it repeats a call that the store could not take.
-const STORAGE_RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// A queue operation that failed.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -61,31 +58,8 @@ impl From<QueueError> for Fault {
                 Self::about(Reason::MessageNotFound, message.clone(), "message", name)
             }
             QueueError::Corrupt(_) => Self::new(Reason::CorruptRecord, message),
-            QueueError::Read(failure) => read_fault(failure, message),
-            QueueError::Commit(failure) => commit_fault(failure, message),
+            QueueError::Read(failure) => failure.clone().into(),
+            QueueError::Commit(failure) => failure.clone().into(),
         }
     }
-}
-
-fn read_fault(failure: &EngineError, message: String) -> Fault {
-    match failure {
-        EngineError::Unavailable { .. } => unavailable(Reason::ServerUnavailable, message),
-        EngineError::Corrupt { .. } => Fault::new(Reason::CorruptRecord, message),
-    }
-}
-
-fn commit_fault(failure: &CommitError, message: String) -> Fault {
-    match failure {
-        CommitError::Unavailable { .. } => unavailable(Reason::ServerUnavailable, message),
-        CommitError::Busy { .. } => unavailable(Reason::ServerBusy, message),
-        CommitError::Stopped { .. } => unavailable(Reason::StorageStopped, message),
-        CommitError::Full { .. } => unavailable(Reason::InsufficientStorage, message),
-        CommitError::Unknown { .. } => Fault::new(Reason::OutcomeUnknown, message),
-        CommitError::Corrupt { .. } => Fault::new(Reason::CorruptRecord, message),
-        CommitError::Refused { .. } => Fault::new(Reason::InternalError, message),
-    }
-}
-
-fn unavailable(reason: Reason, message: String) -> Fault {
-    Fault::new(reason, message).retry_after(STORAGE_RETRY_AFTER)
 }

@@ -1,6 +1,6 @@
 //! What a table operation can fail with, and what each failure means to a client.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use trestle_kv::{CommitError, EngineError};
 use trestle_service::{
@@ -9,9 +9,6 @@ use trestle_service::{
 };
 
 use crate::{entity::EntityKey, stored::Corrupt, throttle::OverQuota};
-
-/// How long a client should wait before it repeats a call that the store could not take.
-const STORAGE_RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// A table operation that failed.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -102,33 +99,10 @@ impl From<TableError> for Fault {
             TableError::ConditionNotMet(key) => entity(Reason::UpdateConditionNotSatisfied, key),
             TableError::OverQuota(over) => over.clone().into(),
             TableError::Corrupt(_) => Self::new(Reason::CorruptRecord, message),
-            TableError::Read(failure) => read_fault(failure, message),
-            TableError::Commit(failure) => commit_fault(failure, message),
+            TableError::Read(failure) => failure.clone().into(),
+            TableError::Commit(failure) => failure.clone().into(),
         }
     }
-}
-
-fn read_fault(failure: &EngineError, message: String) -> Fault {
-    match failure {
-        EngineError::Unavailable { .. } => unavailable(Reason::ServerUnavailable, message),
-        EngineError::Corrupt { .. } => Fault::new(Reason::CorruptRecord, message),
-    }
-}
-
-fn commit_fault(failure: &CommitError, message: String) -> Fault {
-    match failure {
-        CommitError::Unavailable { .. } => unavailable(Reason::ServerUnavailable, message),
-        CommitError::Busy { .. } => unavailable(Reason::ServerBusy, message),
-        CommitError::Stopped { .. } => unavailable(Reason::StorageStopped, message),
-        CommitError::Full { .. } => unavailable(Reason::InsufficientStorage, message),
-        CommitError::Unknown { .. } => Fault::new(Reason::OutcomeUnknown, message),
-        CommitError::Corrupt { .. } => Fault::new(Reason::CorruptRecord, message),
-        CommitError::Refused { .. } => Fault::new(Reason::InternalError, message),
-    }
-}
-
-fn unavailable(reason: Reason, message: String) -> Fault {
-    Fault::new(reason, message).retry_after(STORAGE_RETRY_AFTER)
 }
 
 impl From<OperationError> for Fault {

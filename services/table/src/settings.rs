@@ -8,9 +8,9 @@ use bytes::Bytes;
 use trestle_kv::{Engine, Snapshot, Write, transact};
 use trestle_proto::table::v1 as proto;
 use trestle_service::{
-    clock::Ticks,
+    access_policy::{self, Stated},
     fault::{Fault, Reason, Violations, quoted},
-    limits::{ACCESS_POLICIES_MAX, ACCESS_POLICY_ID_CHARS_MAX, CORS_RULES_MAX},
+    limits::CORS_RULES_MAX,
     name::{AccountName, TableName},
 };
 
@@ -163,44 +163,13 @@ fn overlay(
 }
 
 fn check_policies(policies: &[proto::AccessPolicy]) -> Result<(), Fault> {
-    let mut violations = Violations::default();
-    let mut refuse = |field: String, rule: String| {
-        violations.push(Reason::InvalidXmlDocument, field, rule);
-    };
-    if policies.len() > ACCESS_POLICIES_MAX {
-        let count = policies.len();
-        let rule = format!("must have at most {ACCESS_POLICIES_MAX} policies: count=`{count}`");
-        refuse("policies".to_owned(), rule);
-    }
-    for (index, policy) in policies.iter().enumerate().take(ACCESS_POLICIES_MAX) {
-        let field = |name: &str| format!("policies[{index}].{name}");
-        let id_chars = policy.id.chars().count();
-        if id_chars == 0 || id_chars > ACCESS_POLICY_ID_CHARS_MAX {
-            let rule = "must have 1 to 64 characters";
-            refuse(field("id"), format!("{rule}: value=`{}`", quoted(&policy.id)));
-        }
-        if policies.iter().take(index).any(|earlier| earlier.id == policy.id) {
-            refuse(field("id"), format!("must be unique: value=`{}`", quoted(&policy.id)));
-        }
-        let permissions = policy.permissions.as_deref().unwrap_or_default();
-        if !is_subsequence(permissions, PERMISSIONS) {
-            let rule = "must be letters of `raud`, in this order";
-            refuse(field("permissions"), format!("{rule}: value=`{}`", quoted(permissions)));
-        }
-        for (name, time) in [("start_time", policy.start_time), ("expiry_time", policy.expiry_time)]
-        {
-            if time.is_some_and(|time| Ticks::from_unix(time.seconds, time.nanos).is_none()) {
-                let rule = "must be in the years 1 to 9999, in steps of 100 ns";
-                refuse(field(name), rule.to_owned());
-            }
-        }
-    }
-    violations.check(())
-}
-
-fn is_subsequence(text: &str, of: &str) -> bool {
-    let mut letters = of.chars();
-    text.chars().all(|letter| letters.any(|candidate| candidate == letter))
+    let stated = policies.iter().map(|policy| Stated {
+        id: &policy.id,
+        start_time: policy.start_time,
+        expiry_time: policy.expiry_time,
+        permissions: policy.permissions.as_deref(),
+    });
+    access_policy::check(&stated.collect::<Vec<_>>(), PERMISSIONS)
 }
 
 fn check_properties(change: &proto::ServiceProperties) -> Result<(), Fault> {

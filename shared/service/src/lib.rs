@@ -1,6 +1,7 @@
 //! What every service of Trestle is made of: names, limits, time, versions, failures, and the layers of a call.
 
 pub mod access;
+pub mod access_policy;
 pub mod account;
 pub mod caller;
 pub mod clock;
@@ -19,5 +20,6 @@ pub mod quota;
 pub mod sas;
 pub mod semconv;
 pub mod shared_key;
+mod storage;
 pub mod traced;
 pub mod upstream;

@@ -1,0 +1,39 @@
+//! What a failure of the storage engine means to a client, whichever service met it.
+
+use std::time::Duration;
+
+use trestle_kv::{CommitError, EngineError};
+
+use crate::fault::{Fault, Reason};
+
+/// How long a client should wait before it repeats a call that the store could not take.
+const RETRY_AFTER: Duration = Duration::from_secs(1);
+
+impl From<EngineError> for Fault {
+    fn from(failure: EngineError) -> Self {
+        let message = failure.to_string();
+        match failure {
+            EngineError::Unavailable { .. } => passing(Reason::ServerUnavailable, message),
+            EngineError::Corrupt { .. } => Self::new(Reason::CorruptRecord, message),
+        }
+    }
+}
+
+impl From<CommitError> for Fault {
+    fn from(failure: CommitError) -> Self {
+        let message = failure.to_string();
+        match failure {
+            CommitError::Unavailable { .. } => passing(Reason::ServerUnavailable, message),
+            CommitError::Busy { .. } => passing(Reason::ServerBusy, message),
+            CommitError::Stopped { .. } => passing(Reason::StorageStopped, message),
+            CommitError::Full { .. } => passing(Reason::InsufficientStorage, message),
+            CommitError::Unknown { .. } => Self::new(Reason::OutcomeUnknown, message),
+            CommitError::Corrupt { .. } => Self::new(Reason::CorruptRecord, message),
+            CommitError::Refused { .. } => Self::new(Reason::InternalError, message),
+        }
+    }
+}
+
+fn passing(reason: Reason, message: String) -> Fault {
+    Fault::new(reason, message).retry_after(RETRY_AFTER)
+}
