@@ -54,7 +54,7 @@ pub fn gateway(
         // First, so that it sees every call and the very answer that the client gets.
         .layer(TraceLayer::new(observe))
         // Before anything that could fail, and after what has to record the failure.
-        .layer(PanicLayer)
+        .layer(PanicLayer::default())
         // Before admission: a call that is over must not hold its place.
         .layer(DeadlineLayer::new(limits.answer_within_max))
         // Before credentials: shedding has to be the cheapest thing a server does under load.
@@ -64,7 +64,7 @@ pub fn gateway(
         // Says who calls; nothing below sees credentials.
         .layer(CredentialsLayer::new(identity))
         // Right after credentials: a page may see what the rules of this account allow.
-        .layer(PageAccountLayer)
+        .layer(PageAccountLayer::default())
         // Last: the service answers from here.
         .service(routes);
     CallService::new(stack)

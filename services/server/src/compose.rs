@@ -163,9 +163,9 @@ fn direct(routes: Routes, limits: Limits, observe: Observe, trusts_all: bool) ->
         // First, so that it sees every call; it continues the trace of the gateway.
         .layer(TraceLayer::new(Observe { access: AccessLog::off(), ..observe }))
         // Before what could answer: the gateway writes the line of the call, with what is told here.
-        .layer(FactsLayer)
+        .layer(FactsLayer::default())
         // Before anything that could fail, and after what has to record the failure.
-        .layer(PanicLayer)
+        .layer(PanicLayer::default())
         // The gateway hands the deadline of the client on; here it ends the work.
         .layer(DeadlineLayer::new(limits.answer_within_max))
         // Several gateways may call: what one of them admits is not all.

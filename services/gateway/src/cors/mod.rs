@@ -22,7 +22,10 @@ use tower_http::cors::CorsLayer;
 use trestle_service::{
     caller::Caller,
     fault::{Fault, Reason, meaning, quoted},
-    layer::{Answer, CallService, Request, Response},
+    layer::{
+        Answer, CallService, Request, Response,
+        frame::{Step, StepLayer},
+    },
     name::AccountName,
     upstream::Upstream,
 };
@@ -171,42 +174,23 @@ fn refusal(fault: &Fault) -> Response {
 }
 
 /// Notes the account of a request from a page. Stands where the caller is known.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct PageAccountLayer;
-
-impl<S> Layer<S> for PageAccountLayer {
-    type Service = NotePageAccount<S>;
-
-    fn layer(&self, inner: S) -> NotePageAccount<S> {
-        NotePageAccount { inner }
-    }
-}
+pub(crate) type PageAccountLayer = StepLayer<NotePageAccount>;
 
 /// See [`PageAccountLayer`].
-#[derive(Debug, Clone)]
-pub(crate) struct NotePageAccount<S> {
-    inner: S,
-}
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct NotePageAccount;
 
-impl<S> Service<Request> for NotePageAccount<S>
-where
-    S: Service<Request, Response = Response, Error = Infallible>,
-{
-    type Response = Response;
-    type Error = Infallible;
-    type Future = S::Future;
-
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        self.inner.poll_ready(cx)
-    }
-
-    fn call(&mut self, request: Request) -> S::Future {
+impl Step for NotePageAccount {
+    fn call<S>(&self, request: Request, inner: &mut S) -> Answer
+    where
+        S: Service<Request, Response = Response, Error = Infallible, Future = Answer>,
+    {
         let extensions = request.extensions();
         if let Some(page) = extensions.get::<PageAccount>()
             && let Some(caller) = extensions.get::<Arc<Caller>>()
         {
             page.0.get_or_init(|| caller.account.clone());
         }
-        self.inner.call(request)
+        inner.call(request)
     }
 }

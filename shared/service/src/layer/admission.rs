@@ -81,8 +81,7 @@ impl Admission {
 impl Step for Admission {
     fn call<S>(&self, request: Request, inner: &mut S) -> Answer
     where
-        S: Service<Request, Response = Response, Error = Infallible>,
-        S::Future: Send + 'static,
+        S: Service<Request, Response = Response, Error = Infallible, Future = Answer>,
     {
         let places = match self.admit(request.uri().path()) {
             Ok(places) => places,

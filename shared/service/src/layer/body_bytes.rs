@@ -67,8 +67,7 @@ impl BodyBytesLayer {
 impl Step for BodyBytes {
     fn call<S>(&self, request: Request, inner: &mut S) -> Answer
     where
-        S: Service<Request, Response = Response, Error = Infallible>,
-        S::Future: Send + 'static,
+        S: Service<Request, Response = Response, Error = Infallible, Future = Answer>,
     {
         if self.budget.is_used_up() {
             let fault = self.budget.fault();

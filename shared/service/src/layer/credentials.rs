@@ -8,12 +8,7 @@
 #[cfg(test)]
 mod tests;
 
-use std::{
-    convert::Infallible,
-    net::IpAddr,
-    sync::Arc,
-    task::{Context, Poll},
-};
+use std::{convert::Infallible, net::IpAddr, sync::Arc};
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use http::{
@@ -21,9 +16,13 @@ use http::{
     header::{AUTHORIZATION, HOST, ORIGIN},
     uri::Authority,
 };
-use tower::{Layer, Service};
+use tower::Service;
 
-use super::{Answer, Request, Response, refusal};
+use super::{
+    Answer, Request, Response,
+    frame::{Step, StepLayer},
+    refusal,
+};
 use crate::{
     account::{AccountSet, Accounts},
     caller::{ACCOUNT_HEADER, Caller},
@@ -50,8 +49,11 @@ pub struct Identity {
 }
 
 /// Puts a caller on every request, or refuses it.
+pub type CredentialsLayer = StepLayer<Credentials>;
+
+/// See the module.
 #[derive(Clone)]
-pub struct CredentialsLayer {
+pub struct Credentials {
     identity: Identity,
 }
 
@@ -59,39 +61,15 @@ impl CredentialsLayer {
     /// Checks credentials with `identity`.
     #[must_use]
     pub fn new(identity: Identity) -> Self {
-        Self { identity }
+        Self(Credentials { identity })
     }
 }
 
-impl<S> Layer<S> for CredentialsLayer {
-    type Service = Credentials<S>;
-
-    fn layer(&self, inner: S) -> Credentials<S> {
-        Credentials { inner, identity: self.identity.clone() }
-    }
-}
-
-/// See the module.
-#[derive(Clone)]
-pub struct Credentials<S> {
-    inner: S,
-    identity: Identity,
-}
-
-impl<S> Service<Request> for Credentials<S>
-where
-    S: Service<Request, Response = Response, Error = Infallible>,
-    S::Future: Send + 'static,
-{
-    type Response = Response;
-    type Error = Infallible;
-    type Future = Answer;
-
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        self.inner.poll_ready(cx)
-    }
-
-    fn call(&mut self, mut request: Request) -> Answer {
+impl Step for Credentials {
+    fn call<S>(&self, mut request: Request, inner: &mut S) -> Answer
+    where
+        S: Service<Request, Response = Response, Error = Infallible, Future = Answer>,
+    {
         let Identity { accounts, clock, is_open } = &self.identity;
         let peer = Peer::of(request.extensions());
         let call = Call { headers: request.headers(), peer: &peer, is_open: *is_open };
@@ -99,7 +77,7 @@ where
             Ok(caller) => {
                 request.headers_mut().remove(AUTHORIZATION);
                 Arc::new(caller).insert(&mut request);
-                Box::pin(self.inner.call(request))
+                inner.call(request)
             }
             Err(denial) => Box::pin(async move { Ok(refusal(denial.into())) }),
         }

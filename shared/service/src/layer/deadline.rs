@@ -53,8 +53,7 @@ impl DeadlineLayer {
 impl Step for Deadline {
     fn call<S>(&self, request: Request, inner: &mut S) -> Answer
     where
-        S: Service<Request, Response = Response, Error = Infallible>,
-        S::Future: Send + 'static,
+        S: Service<Request, Response = Response, Error = Infallible, Future = Answer>,
     {
         let asked = match client_limit(request.headers()) {
             Ok(asked) => asked,

@@ -12,49 +12,32 @@ use std::{
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 use tonic::{Status, body::Body};
-use tower::{Layer, Service};
+use tower::Service;
 
-use super::{Answer, Request, Response};
+use super::{
+    Answer, Request, Response,
+    frame::{Step, StepLayer},
+};
 use crate::facts::{Facts, Work};
 
 /// Tells facts.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct FactsLayer;
-
-impl<S> Layer<S> for FactsLayer {
-    type Service = TellFacts<S>;
-
-    fn layer(&self, inner: S) -> TellFacts<S> {
-        TellFacts { inner }
-    }
-}
+pub type FactsLayer = StepLayer<TellFacts>;
 
 /// See the module.
-#[derive(Debug, Clone)]
-pub struct TellFacts<S> {
-    inner: S,
-}
+#[derive(Debug, Clone, Copy, Default)]
+pub struct TellFacts;
 
-impl<S> Service<Request> for TellFacts<S>
-where
-    S: Service<Request, Response = Response, Error = Infallible>,
-    S::Future: Send + 'static,
-{
-    type Response = Response;
-    type Error = Infallible;
-    type Future = Answer;
-
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        self.inner.poll_ready(cx)
-    }
-
-    fn call(&mut self, mut request: Request) -> Answer {
+impl Step for TellFacts {
+    fn call<S>(&self, mut request: Request, inner: &mut S) -> Answer
+    where
+        S: Service<Request, Response = Response, Error = Infallible, Future = Answer>,
+    {
         if !Facts::asked(request.headers()) {
-            return Box::pin(self.inner.call(request));
+            return inner.call(request);
         }
         let facts = Facts::kept();
         request.extensions_mut().insert(facts.clone());
-        let answer = self.inner.call(request);
+        let answer = inner.call(request);
         Box::pin(async move {
             let mut answer = answer.await?;
             let told = facts.noted().work;

@@ -15,13 +15,12 @@ pub trait Step: Clone {
     /// Answers a call, mostly by handing it to `inner`.
     fn call<S>(&self, request: Request, inner: &mut S) -> Answer
     where
-        S: Service<Request, Response = Response, Error = Infallible>,
-        S::Future: Send + 'static;
+        S: Service<Request, Response = Response, Error = Infallible, Future = Answer>;
 }
 
 /// Puts a step before a service.
-#[derive(Debug, Clone, Copy)]
-pub struct StepLayer<T>(pub(super) T);
+#[derive(Debug, Clone, Copy, Default)]
+pub struct StepLayer<T>(pub T);
 
 /// A service with a step before it.
 #[derive(Debug, Clone)]
@@ -41,8 +40,7 @@ impl<T: Step, S> Layer<S> for StepLayer<T> {
 impl<T, S> Service<Request> for Stepped<T, S>
 where
     T: Step,
-    S: Service<Request, Response = Response, Error = Infallible>,
-    S::Future: Send + 'static,
+    S: Service<Request, Response = Response, Error = Infallible, Future = Answer>,
 {
     type Response = Response;
     type Error = Infallible;

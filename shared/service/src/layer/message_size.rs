@@ -63,8 +63,7 @@ fn is_too_large(headers: &HeaderMap) -> bool {
 impl Step for MessageSize {
     fn call<S>(&self, request: Request, inner: &mut S) -> Answer
     where
-        S: Service<Request, Response = Response, Error = Infallible>,
-        S::Future: Send + 'static,
+        S: Service<Request, Response = Response, Error = Infallible, Future = Answer>,
     {
         let limit = *self;
         let answer = inner.call(request);

@@ -15,48 +15,32 @@ use bytes::Bytes;
 use futures::FutureExt as _;
 use http_body::{Frame, SizeHint};
 use tonic::{Status, body::Body};
-use tower::{Layer, Service};
+use tower::Service;
 
-use super::{Answer, Request, Response, refusal, trailers};
+use super::{
+    Answer, Request, Response,
+    frame::{Step, StepLayer},
+    refusal, trailers,
+};
 use crate::fault::{Fault, Reason};
 
 /// Turns panics into answers.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct PanicLayer;
-
-impl<S> Layer<S> for PanicLayer {
-    type Service = CatchPanic<S>;
-
-    fn layer(&self, inner: S) -> CatchPanic<S> {
-        CatchPanic { inner }
-    }
-}
+pub type PanicLayer = StepLayer<CatchPanic>;
 
 /// See the module.
-#[derive(Debug, Clone)]
-pub struct CatchPanic<S> {
-    inner: S,
-}
+#[derive(Debug, Clone, Copy, Default)]
+pub struct CatchPanic;
 
 fn defect() -> Fault {
     Fault::new(Reason::InternalError, "internal error")
 }
 
-impl<S> Service<Request> for CatchPanic<S>
-where
-    S: Service<Request, Response = Response, Error = Infallible>,
-    S::Future: Send + 'static,
-{
-    type Response = Response;
-    type Error = Infallible;
-    type Future = Answer;
-
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        self.inner.poll_ready(cx)
-    }
-
-    fn call(&mut self, request: Request) -> Answer {
-        let Ok(answer) = catch_unwind(AssertUnwindSafe(|| self.inner.call(request))) else {
+impl Step for CatchPanic {
+    fn call<S>(&self, request: Request, inner: &mut S) -> Answer
+    where
+        S: Service<Request, Response = Response, Error = Infallible, Future = Answer>,
+    {
+        let Ok(answer) = catch_unwind(AssertUnwindSafe(|| inner.call(request))) else {
             return Box::pin(async { Ok(refusal(defect())) });
         };
         Box::pin(async move {

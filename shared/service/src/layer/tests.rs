@@ -231,9 +231,9 @@ async fn a_call_that_is_dropped_gives_its_place_back() {
 #[tokio::test]
 async fn a_panic_anywhere_in_a_call_is_an_internal_error_without_its_text() {
     let panics: [CallService; 3] = [
-        before(PanicLayer, |_| -> std::future::Ready<Response> { panic!("secret") }),
-        before(PanicLayer, |_| async { panic!("secret") }),
-        before(PanicLayer, |_| {
+        before(PanicLayer::default(), |_| -> std::future::Ready<Response> { panic!("secret") }),
+        before(PanicLayer::default(), |_| async { panic!("secret") }),
+        before(PanicLayer::default(), |_| {
             let frames =
                 stream::iter([0, 1]).map(|n| if n == 0 { data("a") } else { panic!("secret") });
             ready(streaming(frames))

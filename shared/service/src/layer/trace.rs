@@ -20,7 +20,7 @@ use opentelemetry::{
     metrics::{BoundHistogram, Meter},
 };
 use tonic::{Status, body::Body};
-use tower::{Layer, Service};
+use tower::Service;
 use tracing::{Instrument as _, Span, debug_span, field::Empty};
 use tracing_opentelemetry::OpenTelemetrySpanExt as _;
 use uuid::Uuid;
@@ -28,6 +28,7 @@ use uuid::Uuid;
 use super::{
     Answer, Request, Response,
     call::{Call, Place, Trail},
+    frame::{Step, StepLayer},
     instruments::Instruments,
     methods::{Method, Methods},
 };
@@ -60,8 +61,11 @@ pub struct Observe {
 }
 
 /// Makes calls visible.
+pub type TraceLayer = StepLayer<Trace>;
+
+/// See the module.
 #[derive(Debug, Clone)]
-pub struct TraceLayer {
+pub struct Trace {
     shared: Arc<Shared>,
 }
 
@@ -80,40 +84,16 @@ impl TraceLayer {
     pub fn new(observe: Observe) -> Self {
         let Observe { meter, traces, methods, random, access } = observe;
         let instruments = Instruments::new(&meter, &methods, traces.exemplars.clone());
-        Self { shared: Arc::new(Shared { instruments, access, methods, traces, random }) }
+        let shared = Arc::new(Shared { instruments, access, methods, traces, random });
+        Self(Trace { shared })
     }
 }
 
-impl<S> Layer<S> for TraceLayer {
-    type Service = Trace<S>;
-
-    fn layer(&self, inner: S) -> Trace<S> {
-        let shared = Arc::clone(&self.shared);
-        Trace { inner, shared }
-    }
-}
-
-/// See the module.
-#[derive(Debug, Clone)]
-pub struct Trace<S> {
-    inner: S,
-    shared: Arc<Shared>,
-}
-
-impl<S> Service<Request> for Trace<S>
-where
-    S: Service<Request, Response = Response, Error = Infallible>,
-    S::Future: Send + 'static,
-{
-    type Response = Response;
-    type Error = Infallible;
-    type Future = Answer;
-
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        self.inner.poll_ready(cx)
-    }
-
-    fn call(&mut self, mut request: Request) -> Answer {
+impl Step for Trace {
+    fn call<S>(&self, mut request: Request, inner: &mut S) -> Answer
+    where
+        S: Service<Request, Response = Response, Error = Infallible, Future = Answer>,
+    {
         let shared = &self.shared;
         let id = request_id(&mut request, shared.random);
         let method = shared.methods.of(request.uri().path());
@@ -136,7 +116,7 @@ where
             request = request.map(|body| Body::new(Counted { body, bytes: 0, size }));
         }
         let mut call = Call::start(Arc::clone(shared), method, id, place.clone(), trail);
-        let answer = place.within(|| self.inner.call(request));
+        let answer = place.within(|| inner.call(request));
         let answering = async move {
             let mut answer = answer.await?;
             answer.headers_mut().insert(REQUEST_ID_HEADER, call.id.clone());

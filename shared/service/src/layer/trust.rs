@@ -4,22 +4,26 @@
 //! it has to be a gateway: a peer with a certificate, or one on this machine, or anybody, where an
 //! operator says that only gateways can reach the address.
 
-use std::{
-    convert::Infallible,
-    task::{Context, Poll},
+use std::convert::Infallible;
+
+use tower::Service;
+
+use super::{
+    Answer, Request, Response,
+    frame::{Step, StepLayer},
+    refusal,
 };
-
-use tower::{Layer, Service};
-
-use super::{Answer, Request, Response, refusal};
 use crate::{
     fault::{Fault, Reason},
     peer::Peer,
 };
 
 /// Lets gateways in.
+pub type TrustLayer = StepLayer<Trust>;
+
+/// See the module.
 #[derive(Debug, Clone, Copy)]
-pub struct TrustLayer {
+pub struct Trust {
     trusts_all: bool,
 }
 
@@ -27,46 +31,24 @@ impl TrustLayer {
     /// Lets certified and local peers in; with `trusts_all` everybody.
     #[must_use]
     pub fn new(trusts_all: bool) -> Self {
-        Self { trusts_all }
+        Self(Trust { trusts_all })
     }
+}
 
+impl Trust {
     fn admits(self, peer: &Peer) -> bool {
         let is_certified = peer.tls.as_ref().is_some_and(|tls| tls.is_certified);
         self.trusts_all || is_certified || peer.ip().is_loopback()
     }
 }
 
-impl<S> Layer<S> for TrustLayer {
-    type Service = Trust<S>;
-
-    fn layer(&self, inner: S) -> Trust<S> {
-        Trust { inner, rule: *self }
-    }
-}
-
-/// See the module.
-#[derive(Debug, Clone)]
-pub struct Trust<S> {
-    inner: S,
-    rule: TrustLayer,
-}
-
-impl<S> Service<Request> for Trust<S>
-where
-    S: Service<Request, Response = Response, Error = Infallible, Future = Answer>,
-{
-    type Response = Response;
-    type Error = Infallible;
-    type Future = Answer;
-
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        self.inner.poll_ready(cx)
-    }
-
-    fn call(&mut self, request: Request) -> Answer {
-        let peer = Peer::of(request.extensions());
-        if self.rule.admits(&peer) {
-            return self.inner.call(request);
+impl Step for Trust {
+    fn call<S>(&self, request: Request, inner: &mut S) -> Answer
+    where
+        S: Service<Request, Response = Response, Error = Infallible, Future = Answer>,
+    {
+        if self.admits(&Peer::of(request.extensions())) {
+            return inner.call(request);
         }
         Box::pin(async { Ok(refusal(stranger())) })
     }
@@ -100,8 +82,8 @@ mod tests {
             (peer("10.0.0.1:1", None), false),
             (peer("[fe80::1]:1", None), false),
         ] {
-            assert_eq!(TrustLayer::new(false).admits(&peer), is_believed, "{peer:?}");
-            assert!(TrustLayer::new(true).admits(&peer), "{peer:?}");
+            assert_eq!(TrustLayer::new(false).0.admits(&peer), is_believed, "{peer:?}");
+            assert!(TrustLayer::new(true).0.admits(&peer), "{peer:?}");
         }
     }
 }
