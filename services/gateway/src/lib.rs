@@ -9,11 +9,11 @@ mod cors;
 mod route;
 mod web;
 
-use std::time::Duration;
+use std::{convert::Infallible, time::Duration};
 
-use tower::ServiceBuilder;
+use tower::{Service, ServiceBuilder};
 use trestle_service::layer::{
-    CallService,
+    Answer, CallService, Request, Response,
     admission::AdmissionLayer,
     body_bytes::BodyBytesLayer,
     credentials::{CredentialsLayer, Identity},
@@ -41,31 +41,61 @@ pub struct Limits {
     pub answer_within_max: Duration,
 }
 
-/// The gateway before `routes`: calls from outside come in here.
+/// What every call from outside passes, whatever protocol brought it. Clones, and the services they
+/// stand before, share one count of calls, one budget of bytes, and one set of metrics.
+#[derive(Debug, Clone)]
+pub struct Door {
+    trace: TraceLayer,
+    deadline: DeadlineLayer,
+    admission: AdmissionLayer,
+    bytes: BodyBytesLayer,
+}
+
+impl Door {
+    /// A door with these bounds, whose calls are recorded.
+    #[must_use]
+    pub fn new(limits: Limits, observe: Observe) -> Self {
+        let methods = observe.methods.clone();
+        let Limits { calls_max, body_bytes_max, request_within_max, answer_within_max } = limits;
+        Self {
+            trace: TraceLayer::new(observe),
+            deadline: DeadlineLayer::new(answer_within_max),
+            admission: AdmissionLayer::new(calls_max, methods.clone()),
+            bytes: BodyBytesLayer::new(body_bytes_max, request_within_max, methods),
+        }
+    }
+
+    /// The door before `service`, which still has to find out who calls.
+    pub fn before<S>(&self, service: S) -> CallService
+    where
+        S: Service<Request, Response = Response, Error = Infallible, Future = Answer>,
+        S: Clone + Send + Sync + 'static,
+    {
+        let stack = ServiceBuilder::new()
+            // First, so that it sees every call and the very answer that the client gets.
+            .layer(self.trace.clone())
+            // Before anything that could fail, and after what has to record the failure.
+            .layer(PanicLayer::default())
+            // Before admission: a call that is over must not hold its place.
+            .layer(self.deadline)
+            // Before credentials: shedding has to be the cheapest thing a server does under load.
+            .layer(self.admission.clone())
+            // After the count of calls, which is cheaper still; before anybody reads a body.
+            .layer(self.bytes.clone())
+            .service(service);
+        CallService::new(stack)
+    }
+}
+
+/// The gateway before `routes`: gRPC calls from outside come in here.
 #[must_use]
-pub fn gateway(
-    routes: Routes,
-    limits: Limits,
-    identity: Identity,
-    observe: Observe,
-) -> CallService {
-    let (methods, bytes_max) = (observe.methods.clone(), limits.body_bytes_max);
+pub fn gateway(door: &Door, routes: Routes, identity: Identity) -> CallService {
     let stack = ServiceBuilder::new()
-        // First, so that it sees every call and the very answer that the client gets.
-        .layer(TraceLayer::new(observe))
-        // Before anything that could fail, and after what has to record the failure.
-        .layer(PanicLayer::default())
-        // Before admission: a call that is over must not hold its place.
-        .layer(DeadlineLayer::new(limits.answer_within_max))
-        // Before credentials: shedding has to be the cheapest thing a server does under load.
-        .layer(AdmissionLayer::new(limits.calls_max, methods.clone()))
-        // After the count of calls, which is cheaper still; before anybody reads a body.
-        .layer(BodyBytesLayer::new(bytes_max, limits.request_within_max, methods))
         // Says who calls; nothing below sees credentials.
         .layer(CredentialsLayer::new(identity))
         // Right after credentials: a page may see what the rules of this account allow.
         .layer(PageAccountLayer::default())
         // Last: the service answers from here.
         .service(routes);
-    CallService::new(stack)
+    door.before(stack)
 }

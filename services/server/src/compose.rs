@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 
 use opentelemetry::metrics::Meter;
 use tower::{Layer as _, ServiceBuilder};
-use trestle_gateway::{Limits, Observe, Routes, browsers, gateway};
+use trestle_gateway::{Door, Limits, Observe, Routes, browsers, gateway};
 use trestle_kv::Engine;
 use trestle_queue::{QUEUE_SERVICE, QueueRole};
 use trestle_runtime::{admin::Page, config::ConfigError, edge::Edge, health::Health, task::Task};
@@ -138,7 +138,7 @@ pub async fn compose(settings: &Settings, deps: Deps) -> Result<Node, Failure> {
     let calls = if roles.has(Role::Gateway) {
         let is_open = settings.gateway.development_account != DevelopmentAccount::Off;
         let identity = Identity { accounts: accounts.clone(), clock: deps.clock, is_open };
-        gateway(routes, limits, identity, observe)
+        gateway(&Door::new(limits, observe), routes, identity)
     } else {
         direct(routes, limits, observe, settings.server.trust_callers)
     };

@@ -222,6 +222,21 @@ pub fn meaning(reason: Reason) -> Meaning {
         R::InvalidMetadata => invalid("InvalidMetadata"),
         R::EmptyMetadataKey => invalid("EmptyMetadataKey"),
         R::MetadataTooLarge => invalid("MetadataTooLarge"),
+        R::InvalidUri => invalid("InvalidUri"),
+        R::MissingRequiredHeader => invalid("MissingRequiredHeader"),
+        R::MissingContentLengthHeader => (Code::InvalidArgument, "MissingContentLengthHeader", 411),
+        R::UnsupportedHttpVerb => (Code::Unimplemented, "UnsupportedHttpVerb", 405),
+        R::InvalidXmlNodeValue => invalid("InvalidXmlNodeValue"),
+        R::MissingRequiredXmlNode => invalid("MissingRequiredXmlNode"),
+        R::XMethodNotUsingPost => invalid("XMethodNotUsingPost"),
+        R::XMethodIncorrectValue => invalid("XMethodIncorrectValue"),
+        R::XMethodIncorrectCount => invalid("XMethodIncorrectCount"),
+        R::InsufficientAccountPermissions => {
+            (Code::PermissionDenied, "InsufficientAccountPermissions", 403)
+        }
+        R::AtomFormatNotSupported => (Code::InvalidArgument, "AtomFormatNotSupported", 415),
+        R::ConditionHeadersNotSupported => invalid("ConditionHeadersNotSupported"),
+        R::InvalidMarker => invalid("InvalidMarker"),
         R::ServerBusy => (Code::ResourceExhausted, "ServerBusy", 503),
         R::InsufficientStorage => (Code::ResourceExhausted, "InsufficientStorage", 507),
         R::StorageStopped | R::ServerUnavailable => (Code::Unavailable, "ServerBusy", 503),

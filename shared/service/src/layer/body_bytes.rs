@@ -64,6 +64,10 @@ impl BodyBytesLayer {
     }
 }
 
+/// Marks a request, in its extensions, whose body is one message without the frames of gRPC.
+#[derive(Debug, Clone, Copy)]
+pub struct Unframed;
+
 impl Step for BodyBytes {
     fn call<S>(&self, request: Request, inner: &mut S) -> Answer
     where
@@ -78,10 +82,12 @@ impl Step for BodyBytes {
         let tally = Arc::new(Tally::new(Arc::clone(&self.budget)));
         let late = (!is_stream).then(|| Late::new(self.arrives_within));
         let (budget, arriving) = (Arc::clone(&self.budget), Arc::clone(&tally));
-        let request = request.map(|body| {
-            let framing = Framing::default();
-            Body::new(Arriving { body, framing, tally: arriving, late })
-        });
+        let framing = match request.extensions().get::<Unframed>() {
+            Some(Unframed) => Framing::none(),
+            None => Framing::default(),
+        };
+        let request =
+            request.map(|body| Body::new(Arriving { body, framing, tally: arriving, late }));
         let answer = inner.call(request);
         Box::pin(async move {
             let answer = answer.await?;

@@ -11,6 +11,8 @@ const COMPRESSION_MAX: usize = 1032;
 /// Where in the messages of a call its reader is.
 #[derive(Debug, Default)]
 pub(super) struct Framing {
+    /// Whether all of the call is one message, with no head.
+    is_bare: bool,
     head: [u8; HEAD_BYTES],
     head_filled: usize,
     is_compressed: bool,
@@ -21,8 +23,17 @@ pub(super) struct Framing {
 }
 
 impl Framing {
+    /// A call whose bytes are one message.
+    pub(super) fn none() -> Self {
+        Self { is_bare: true, ..Self::default() }
+    }
+
     /// Takes more bytes of the call. What the message that they end in may hold, in bytes.
     pub(super) fn take(&mut self, mut bytes: &[u8]) -> usize {
+        if self.is_bare {
+            self.here += bytes.len();
+            return self.here;
+        }
         while let Some((first, later)) = bytes.split_first() {
             if self.rest > 0 {
                 let (now, later) = bytes.split_at(bytes.len().min(self.rest));
@@ -84,5 +95,14 @@ mod tests {
         assert_eq!(Framing::default().take(&message(1, 2)), 2 * COMPRESSION_MAX);
         let large = [&[1, 0, 1, 0, 0][..], &[7; 65_536]].concat();
         assert_eq!(Framing::default().take(&large), 65_536 + MESSAGE_BYTES_MAX);
+    }
+
+    #[test]
+    fn without_frames_every_byte_of_the_call_is_held() {
+        let mut framing = Framing::none();
+
+        let held = [&[0, 0, 0, 0, 1, 7][..], &[0; 5], &[]].map(|part| framing.take(part));
+
+        assert_eq!(held, [6, 11, 11]);
     }
 }
