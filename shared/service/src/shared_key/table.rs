@@ -1,17 +1,11 @@
 //! Shared Key and Shared Key Lite as the Table service of Azure signs requests of HTTP: the method,
 //! some headers, the date and the path, with a key of the account.
 
-use std::time::Duration;
-
-use time::{OffsetDateTime, UtcOffset, format_description::well_known::Rfc2822};
-
+use super::{Scheme, is_near};
 use crate::{
     account::{AccountKey, AccountSet, Signature},
     clock::Ticks,
 };
-
-/// How far the date of a request may be from the server's.
-pub const DATE_SKEW: Duration = Duration::from_secs(15 * 60);
 
 /// What of a request is signed, each as it was sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,15 +24,6 @@ pub struct Signed<'a> {
     pub path: &'a str,
     /// The parameter `comp` of the query, if it is there.
     pub comp: Option<&'a str>,
-}
-
-/// The two schemes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Scheme {
-    /// `SharedKey`: all of it.
-    Full,
-    /// `SharedKeyLite`: date, path and `comp` only.
-    Lite,
 }
 
 impl Signed<'_> {
@@ -75,15 +60,6 @@ impl Signed<'_> {
         let signed = accounts.with_signature(account, text, signature).is_some();
         signed && is_near(self.date, now)
     }
-}
-
-/// Whether a date such as `Sat, 21 Nov 2026 12:00:00 GMT` is near enough to `now`.
-fn is_near(date: &str, now: Ticks) -> bool {
-    let read = OffsetDateTime::parse(date, &Rfc2822).ok();
-    let utc = read.map(|at| at.to_offset(UtcOffset::UTC));
-    let at = utc.and_then(|at| Ticks::from_unix(at.unix_timestamp(), 0));
-    let skew = DATE_SKEW.as_nanos() / 100;
-    at.is_some_and(|at| u128::from(at.get().abs_diff(now.get())) <= skew)
 }
 
 #[cfg(test)]
