@@ -41,6 +41,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             ".trestle.table.v1.StreamEntitiesResponse",
             "crate::table::v1::stored::StreamEntitiesResponse",
         )
+        // The settings of every service have one shape, which `service_properties` of the shared crate checks and
+        // holds all contracts to; one set of types serves them all.
+        .extern_path(".trestle.queue.v1.ServiceProperties", "crate::table::v1::ServiceProperties")
+        .extern_path(".trestle.queue.v1.Logging", "crate::table::v1::Logging")
+        .extern_path(".trestle.queue.v1.Metrics", "crate::table::v1::Metrics")
+        .extern_path(".trestle.queue.v1.Cors", "crate::table::v1::Cors")
+        .extern_path(".trestle.queue.v1.CorsRule", "crate::table::v1::CorsRule")
         .compile_fds_with_config(descriptors, config)?;
     Ok(())
 }

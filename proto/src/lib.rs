@@ -63,6 +63,8 @@ pub mod queue {
         reason = "generated"
     )]
     pub mod v1 {
+        pub use crate::table::v1::{Cors, CorsRule, Logging, Metrics, ServiceProperties};
+
         include!(concat!(env!("OUT_DIR"), "/trestle.queue.v1.rs"));
     }
 }

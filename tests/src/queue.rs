@@ -112,6 +112,22 @@ impl World {
     pub fn existing_queue(&self, name: &str) -> Queue {
         Queue { client: self.queues(), name: name.to_owned() }
     }
+
+    /// The settings of the queue service.
+    pub async fn queue_properties(&self) -> Result<proto::ServiceProperties, Refusal> {
+        let request = proto::GetServicePropertiesRequest {};
+        let response = self.queues().get_service_properties(request).await?.into_inner();
+        Ok(response.properties.expect("settings are returned"))
+    }
+
+    /// Changes settings of the queue service.
+    pub async fn set_queue_properties(
+        &self,
+        change: proto::ServiceProperties,
+    ) -> Result<(), Refusal> {
+        let request = proto::SetServicePropertiesRequest { properties: Some(change) };
+        Ok(self.queues().set_service_properties(request).await.map(drop)?)
+    }
 }
 
 impl Queue {

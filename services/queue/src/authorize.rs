@@ -36,6 +36,10 @@ pub(crate) enum Need {
     Clear,
     /// To move messages from one queue to another.
     Redrive,
+    /// To read the settings of the service.
+    ReadProperties,
+    /// To change them.
+    WriteProperties,
     /// To read the state of the service.
     ReadStats,
 }
@@ -58,7 +62,8 @@ impl Need {
             Self::Clear => Some(('o', &["d"])),
             // What it would take to do the same message by message.
             Self::Redrive => Some(('o', &["p", "a"])),
-            Self::ReadStats => Some(('s', &["r"])),
+            Self::ReadProperties | Self::ReadStats => Some(('s', &["r"])),
+            Self::WriteProperties => Some(('s', &["w"])),
         }
     }
 }
@@ -139,6 +144,8 @@ mod tests {
             (Need::Update, "o", "u"),
             (Need::Clear, "o", "d"),
             (Need::Redrive, "o", "ap"),
+            (Need::ReadProperties, "s", "r"),
+            (Need::WriteProperties, "s", "w"),
             (Need::ReadStats, "s", "r"),
         ];
         for (need, resource_type, permission) in table {

@@ -12,6 +12,7 @@
 //! | 0x35 cursor | queue id u64 | version 1, ticks u64, sequence u64, lowest sequence u64 |
 //! | 0x36 memory | queue id u64, what u8, id text | see `memory` |
 //! | 0x37 forget | ticks u64, queue id u64, what u8, id text | version 1 |
+//! | 0x38 service properties | account | see `service_properties` of the shared crate |
 //! | 0x40 body | queue id u64, sequence u64 | see `stored` |
 //! | 0x48 state | queue id u64, visible ticks u64, sequence u64 | see `stored` |
 //!
@@ -39,6 +40,7 @@ const COUNT: u8 = 0x34;
 const CURSOR: u8 = 0x35;
 const MEMORY: u8 = 0x36;
 const FORGET: u8 = 0x37;
+const SERVICE_PROPERTIES: u8 = 0x38;
 const BODY: u8 = 0x40;
 const STATE: u8 = 0x48;
 
@@ -119,14 +121,14 @@ const FIRST_TICK: Ticks = match Ticks::new(0) {
 
 /// Key of the record of a queue.
 pub(crate) fn queue(account: &AccountName, name: &QueueName) -> Bytes {
-    let mut key = account_prefix(account);
+    let mut key = of_account(QUEUE, account);
     order::push_text(&mut key, name.as_str());
     key.into()
 }
 
 /// The queues of an account whose names start with `prefix`, by name.
 pub(crate) fn queues(account: &AccountName, prefix: &str) -> Span {
-    let mut key = account_prefix(account);
+    let mut key = of_account(QUEUE, account);
     // The text without its end mark: names are ASCII.
     key.extend_from_slice(prefix.as_bytes());
     Span::prefix(&key)
@@ -147,8 +149,13 @@ pub(crate) fn queue_name(key: &[u8]) -> Result<String, QueueError> {
     name().ok_or_else(|| QueueError::corrupt("key of a queue"))
 }
 
-fn account_prefix(account: &AccountName) -> Vec<u8> {
-    let mut key = vec![QUEUE];
+/// Key of the settings of the service for an account.
+pub(crate) fn service_properties(account: &AccountName) -> Bytes {
+    of_account(SERVICE_PROPERTIES, account).into()
+}
+
+fn of_account(kind: u8, account: &AccountName) -> Vec<u8> {
+    let mut key = vec![kind];
     order::push_text(&mut key, account.as_str());
     key
 }

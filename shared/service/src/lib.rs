@@ -19,6 +19,7 @@ pub mod propagation;
 pub mod quota;
 pub mod sas;
 pub mod semconv;
+pub mod service_properties;
 pub mod shared_key;
 mod storage;
 pub mod traced;

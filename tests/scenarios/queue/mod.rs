@@ -5,6 +5,7 @@ mod commands;
 mod dead_letters;
 mod limits;
 mod messages;
+mod properties;
 mod queues;
 mod receipts;
 mod streams;

@@ -247,6 +247,22 @@ impl QueueService for Api {
         answer(Ok(proto::RedriveMessagesResponse { moved }))
     }
 
+    async fn get_service_properties(
+        &self,
+        request: Request<proto::GetServicePropertiesRequest>,
+    ) -> Result<Response<proto::GetServicePropertiesResponse>, Status> {
+        let (account, _) = open(request, Need::ReadProperties).map_err(refused)?;
+        answer(self.properties(&account).await)
+    }
+
+    async fn set_service_properties(
+        &self,
+        request: Request<proto::SetServicePropertiesRequest>,
+    ) -> Result<Response<proto::SetServicePropertiesResponse>, Status> {
+        let (account, message) = open(request, Need::WriteProperties).map_err(refused)?;
+        answer(self.set_properties(&account, message).await)
+    }
+
     async fn get_service_stats(
         &self,
         request: Request<proto::GetServiceStatsRequest>,

@@ -1,10 +1,11 @@
-//! The calls on queues themselves: their settings, their access policies, how they are.
+//! The calls on queues themselves: their settings, their access policies, how they are; and on the settings of the
+//! service.
 
 use trestle_proto::queue::v1 as proto;
-use trestle_service::{fault::Fault, name::AccountName};
+use trestle_service::{fault::Fault, name::AccountName, service_properties};
 
 use super::{Api, parse, render};
-use crate::{policies, queues::ListQueues};
+use crate::{keys, policies, queues::ListQueues};
 
 impl Api {
     /// Creates a queue.
@@ -95,5 +96,26 @@ impl Api {
         };
         self.messages.queues.update(account, name, update).await?;
         Ok(proto::SetQueueAccessPoliciesResponse {})
+    }
+    /// The settings of the service.
+    pub(super) async fn properties(
+        &self,
+        account: &AccountName,
+    ) -> Result<proto::GetServicePropertiesResponse, Fault> {
+        let key = keys::service_properties(account);
+        let properties = Some(service_properties::read(&*self.engine, &key).await?);
+        Ok(proto::GetServicePropertiesResponse { properties })
+    }
+
+    /// Changes the settings of the service.
+    pub(super) async fn set_properties(
+        &self,
+        account: &AccountName,
+        request: proto::SetServicePropertiesRequest,
+    ) -> Result<proto::SetServicePropertiesResponse, Fault> {
+        let change = service_properties::required(request.properties)?;
+        let key = keys::service_properties(account);
+        service_properties::change(&*self.engine, key, change).await?;
+        Ok(proto::SetServicePropertiesResponse {})
     }
 }

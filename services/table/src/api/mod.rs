@@ -19,6 +19,7 @@ use trestle_service::{
     facts::Facts,
     fault::{Fault, Violations},
     name::{AccountName, TableName},
+    service_properties,
 };
 
 use self::facts::{Names, tell_cost};
@@ -316,7 +317,7 @@ impl TableService for Api {
         request: Request<proto::SetServicePropertiesRequest>,
     ) -> Result<Response<proto::SetServicePropertiesResponse>, Status> {
         let (account, message) = open(request, Need::WriteProperties)?;
-        let change = parse::properties(message.properties)?;
+        let change = service_properties::required(message.properties)?;
         self.settings.set_properties(&account, change).await.map_err(Fault::from)?;
         Ok(Response::new(proto::SetServicePropertiesResponse {}))
     }

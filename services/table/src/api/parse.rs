@@ -209,15 +209,3 @@ pub(super) fn filter<F>(
 ) -> Option<Option<F>> {
     parsed.map_err(|error| violations.push(Reason::InvalidInput, "filter", error.to_string())).ok()
 }
-
-/// The settings to change.
-pub(super) fn properties(
-    properties: Option<proto::ServiceProperties>,
-) -> Result<proto::ServiceProperties, Fault> {
-    let mut violations = Violations::default();
-    if properties.is_none() {
-        let rule = "required: the parts to change";
-        violations.push(Reason::PropertiesNeedValue, "properties", rule);
-    }
-    finish(violations, properties)
-}

@@ -1,0 +1,268 @@
+//! The settings of a service for an account: which requests are logged and measured, and which pages may call. Their
+//! rules, and how they are stored, are the same for every service that has them.
+//!
+//! Each contract has the messages in its own package, of one shape; here they are one set of types.
+
+use bytes::Bytes;
+use prost::Message as _;
+use trestle_kv::{Engine, Write, transact};
+pub use trestle_proto::table::v1::{Cors, CorsRule, Logging, Metrics, ServiceProperties};
+
+use crate::{
+    fault::{Fault, Reason, Violations, quoted},
+    limits::CORS_RULES_MAX,
+};
+
+/// Version byte of the stored form, before the encoded message.
+const VERSION: u8 = 1;
+/// Version of logging and of metrics. Azure.
+const PART_VERSION: &str = "1.0";
+/// The methods a cross-origin rule may name. Azure, and PATCH, which SDKs use for merges.
+const CORS_METHODS: &[&str] =
+    &["DELETE", "GET", "HEAD", "MERGE", "POST", "OPTIONS", "PUT", "PATCH"];
+/// Most text of all rules together, in characters. Azure.
+const CORS_CHARS_MAX: usize = 2048;
+/// Most origins of a rule. Azure.
+const CORS_ORIGINS_MAX: usize = 64;
+/// Longest origin or header name, in characters. Azure.
+const CORS_TEXT_CHARS_MAX: usize = 256;
+/// Most whole header names of a list. Azure.
+const CORS_HEADERS_MAX: usize = 64;
+/// Most header prefixes of a list. Azure.
+const CORS_HEADER_PREFIXES_MAX: usize = 2;
+/// Longest retention. Azure.
+const RETENTION_DAYS_MAX: i64 = 365;
+const DAY_SECONDS: i64 = 86_400;
+
+/// The settings under a key, every part set: those that nobody set have their defaults.
+///
+/// # Errors
+/// A failed read, or a record that cannot be read.
+pub async fn read(engine: &dyn Engine, key: &[u8]) -> Result<ServiceProperties, Fault> {
+    let value = engine.snapshot().await?.get(key).await?;
+    Ok(overlay(defaults(), decode(value.as_ref())?))
+}
+
+/// The settings that a request to change them must carry.
+///
+/// # Errors
+/// There are none.
+pub fn required(properties: Option<ServiceProperties>) -> Result<ServiceProperties, Fault> {
+    properties.ok_or_else(|| {
+        let rule = "required: the parts to change";
+        Fault::violation(Reason::PropertiesNeedValue, "properties", rule)
+    })
+}
+
+/// Changes the parts of the settings under a key that `change` has.
+///
+/// # Errors
+/// A broken rule, or a failed commit.
+pub async fn change(
+    engine: &dyn Engine,
+    key: Bytes,
+    change: ServiceProperties,
+) -> Result<(), Fault> {
+    check(&change)?;
+    let target = key.clone();
+    transact(engine, vec![key], move |current| {
+        let stored = decode(current.first().and_then(Option::as_ref))?;
+        let value = encode(&overlay(stored, change.clone()));
+        Ok::<_, Fault>((vec![Write::Put { key: target.clone(), value }], ()))
+    })
+    .await?
+}
+
+fn encode(properties: &ServiceProperties) -> Bytes {
+    let mut value = vec![VERSION];
+    properties.encode_raw(&mut value);
+    value.into()
+}
+
+fn decode(value: Option<&Bytes>) -> Result<ServiceProperties, Fault> {
+    let Some(value) = value else { return Ok(ServiceProperties::default()) };
+    let message = value.strip_prefix(&[VERSION]).map(ServiceProperties::decode);
+    message.and_then(Result::ok).ok_or_else(|| {
+        let message = "stored record unreadable: service properties";
+        Fault::new(Reason::CorruptRecord, message)
+    })
+}
+
+fn defaults() -> ServiceProperties {
+    let version = || PART_VERSION.to_owned();
+    let metrics = || Metrics { version: version(), ..Default::default() };
+    ServiceProperties {
+        logging: Some(Logging { version: version(), ..Default::default() }),
+        hour_metrics: Some(metrics()),
+        minute_metrics: Some(metrics()),
+        cors: Some(Cors::default()),
+    }
+}
+
+/// `base` with the parts that `change` has.
+fn overlay(base: ServiceProperties, change: ServiceProperties) -> ServiceProperties {
+    ServiceProperties {
+        logging: change.logging.or(base.logging),
+        hour_metrics: change.hour_metrics.or(base.hour_metrics),
+        minute_metrics: change.minute_metrics.or(base.minute_metrics),
+        cors: change.cors.or(base.cors),
+    }
+}
+
+fn check(change: &ServiceProperties) -> Result<(), Fault> {
+    let mut violations = Violations::default();
+    if let Some(logging) = &change.logging {
+        let field = "properties.logging";
+        check_version(&logging.version, field, &mut violations);
+        check_retention(logging.retention.as_ref(), field, &mut violations);
+    }
+    let metrics =
+        [("hour_metrics", &change.hour_metrics), ("minute_metrics", &change.minute_metrics)];
+    for (name, metrics) in metrics {
+        let (Some(metrics), field) = (metrics, format!("properties.{name}")) else {
+            continue;
+        };
+        check_version(&metrics.version, &field, &mut violations);
+        check_retention(metrics.retention.as_ref(), &field, &mut violations);
+        if metrics.include_apis && !metrics.enabled {
+            let rule = "must be false when metrics are not enabled";
+            violations.push(Reason::InvalidInput, format!("{field}.include_apis"), rule);
+        }
+    }
+    let rules = change.cors.as_ref().map_or(&[][..], |cors| &cors.rules);
+    if rules.len() > CORS_RULES_MAX {
+        let rule = format!("must have at most {CORS_RULES_MAX} rules: count=`{}`", rules.len());
+        violations.push(Reason::InvalidXmlDocument, "properties.cors.rules", rule);
+    }
+    let chars: usize = rules.iter().flat_map(texts).map(|text| text.chars().count()).sum();
+    if chars > CORS_CHARS_MAX {
+        let rule = format!("must have at most {CORS_CHARS_MAX} characters in all: count=`{chars}`");
+        violations.push(Reason::InvalidXmlDocument, "properties.cors.rules", rule);
+    }
+    for (index, rule) in rules.iter().enumerate().take(CORS_RULES_MAX) {
+        check_cors_rule(rule, &format!("properties.cors.rules[{index}]"), &mut violations);
+    }
+    violations.check(())
+}
+
+/// Every text of a rule.
+fn texts(rule: &CorsRule) -> impl Iterator<Item = &String> {
+    let headers = rule.allowed_headers.iter().chain(&rule.exposed_headers);
+    rule.allowed_origins.iter().chain(&rule.allowed_methods).chain(headers)
+}
+
+fn check_version(version: &str, field: &str, violations: &mut Violations) {
+    if version != PART_VERSION {
+        let rule = format!("must be `{PART_VERSION}`: value=`{}`", quoted(version));
+        violations.push(Reason::InvalidInput, format!("{field}.version"), rule);
+    }
+}
+
+fn check_retention(
+    retention: Option<&prost_types::Duration>,
+    field: &str,
+    violations: &mut Violations,
+) {
+    let Some(retention) = retention else { return };
+    let whole_days = retention.seconds % DAY_SECONDS == 0 && retention.nanos == 0;
+    let days = retention.seconds / DAY_SECONDS;
+    if !whole_days || !(1..=RETENTION_DAYS_MAX).contains(&days) {
+        let seconds = retention.seconds;
+        let rule = format!("must be 1 to {RETENTION_DAYS_MAX} whole days: seconds=`{seconds}`");
+        violations.push(Reason::InvalidInput, format!("{field}.retention"), rule);
+    }
+}
+
+fn check_cors_rule(rule: &CorsRule, field: &str, violations: &mut Violations) {
+    let mut refuse = |name: &str, text: String| {
+        violations.push(Reason::InvalidXmlDocument, format!("{field}.{name}"), text);
+    };
+    let origins = rule.allowed_origins.len();
+    if origins == 0 || origins > CORS_ORIGINS_MAX {
+        let text = format!("must have 1 to {CORS_ORIGINS_MAX} origins: count=`{origins}`");
+        refuse("allowed_origins", text);
+    }
+    if rule.allowed_methods.is_empty() {
+        refuse("allowed_methods", "required: at least one method".to_owned());
+    }
+    for method in &rule.allowed_methods {
+        if !CORS_METHODS.contains(&method.as_str()) {
+            let text = format!("must be one of {CORS_METHODS:?}: value=`{}`", quoted(method));
+            refuse("allowed_methods", text);
+        }
+    }
+    let headers =
+        [("allowed_headers", &rule.allowed_headers), ("exposed_headers", &rule.exposed_headers)];
+    for (name, list) in headers {
+        let prefixes = list.iter().filter(|header| header.ends_with('*')).count();
+        if prefixes > CORS_HEADER_PREFIXES_MAX || list.len() - prefixes > CORS_HEADERS_MAX {
+            let text = format!(
+                "must have at most {CORS_HEADERS_MAX} whole names and \
+                 {CORS_HEADER_PREFIXES_MAX} prefixes: count=`{}`, prefixes=`{prefixes}`",
+                list.len()
+            );
+            refuse(name, text);
+        }
+    }
+    let texts = [
+        ("allowed_origins", &rule.allowed_origins),
+        ("allowed_headers", &rule.allowed_headers),
+        ("exposed_headers", &rule.exposed_headers),
+    ];
+    for (name, list) in texts {
+        let too_long = |text: &&String| text.chars().count() > CORS_TEXT_CHARS_MAX;
+        for text in list.iter().filter(too_long) {
+            let rule = format!("must have at most {CORS_TEXT_CHARS_MAX} characters each");
+            refuse(name, format!("{rule}: value=`{}`", quoted(text)));
+        }
+    }
+    let age_fits = |age: &prost_types::Duration| age.seconds >= 0 && age.nanos == 0;
+    if !rule.max_age.as_ref().is_some_and(age_fits) {
+        refuse("max_age", "required: 0 or more whole seconds".to_owned());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use prost_types::{DescriptorProto, FileDescriptorSet};
+    use trestle_kv::MemoryEngine;
+
+    use super::*;
+
+    #[test]
+    fn every_contract_gives_the_messages_the_same_shape() {
+        let set = FileDescriptorSet::decode(trestle_proto::FILE_DESCRIPTOR_SET);
+        let set = set.expect("descriptors");
+        let shape = |package: &str, name: &str| {
+            let files = set.file.iter().filter(|file| file.package() == package);
+            let found = files.flat_map(|file| &file.message_type).find(|m| m.name() == name);
+            let message: &DescriptorProto = found.expect("the message is there");
+            let fields = message.field.iter().map(|field| {
+                let of = field.type_name().replace(package, "");
+                (field.name().to_owned(), field.number(), field.label(), field.r#type(), of)
+            });
+            fields.collect::<Vec<_>>()
+        };
+        for name in ["ServiceProperties", "Logging", "Metrics", "Cors", "CorsRule"] {
+            let table = shape("trestle.table.v1", name);
+            assert_eq!(shape("trestle.queue.v1", name), table, "{name}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_record_that_cannot_be_read_says_so_and_is_not_overwritten() {
+        let engine = MemoryEngine::new();
+        let key = Bytes::from_static(b"key");
+        for damaged in [&b""[..], b"\x02", b"\x01\xff"] {
+            let value = Bytes::from_static(damaged);
+            let put = Write::Put { key: key.clone(), value };
+            let put = move |_: &[Option<Bytes>]| Ok::<_, Fault>((vec![put.clone()], ()));
+            transact(&engine, Vec::new(), put).await.expect("committed").expect("decided");
+
+            let read = read(&engine, &key).await.map_err(|fault| fault.reason);
+            assert_eq!(read, Err(Reason::CorruptRecord));
+            let changed = change(&engine, key.clone(), ServiceProperties::default()).await;
+            assert_eq!(changed.map_err(|fault| fault.reason), Err(Reason::CorruptRecord));
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! The settings of the queue service for an account. Their rules are those of tables, whose scenarios go through them
+//! all.
+
+use tonic::Code;
+use trestle_proto::queue::v1::{
+    Cors, CorsRule, Logging, Metrics, ServiceProperties, SetServicePropertiesRequest,
+};
+use trestle_tests::{World, queue_scenario, seconds};
+
+queue_scenario!(
+    the_settings_of_queues_have_defaults_and_parts_left_out_are_kept,
+    the_settings_of_queues_are_not_those_of_tables,
+    settings_of_queues_that_break_a_rule_change_nothing,
+);
+
+fn logging(write: bool) -> Logging {
+    Logging { version: "1.0".to_owned(), write, ..Default::default() }
+}
+
+fn metrics(enabled: bool) -> Metrics {
+    Metrics { version: "1.0".to_owned(), enabled, ..Default::default() }
+}
+
+fn rule() -> CorsRule {
+    CorsRule {
+        allowed_origins: vec!["https://example.com".to_owned()],
+        allowed_methods: vec!["GET".to_owned()],
+        max_age: Some(seconds(60)),
+        ..Default::default()
+    }
+}
+
+fn defaults() -> ServiceProperties {
+    ServiceProperties {
+        logging: Some(logging(false)),
+        hour_metrics: Some(metrics(false)),
+        minute_metrics: Some(metrics(false)),
+        cors: Some(Cors::default()),
+    }
+}
+
+async fn the_settings_of_queues_have_defaults_and_parts_left_out_are_kept(world: &World) {
+    assert_eq!(world.queue_properties().await.unwrap(), defaults());
+
+    let cors = Some(Cors { rules: vec![rule()] });
+    let first = ServiceProperties { cors: cors.clone(), ..Default::default() };
+    world.set_queue_properties(first).await.unwrap();
+    let hour =
+        Metrics { include_apis: true, retention: Some(seconds(7 * 86_400)), ..metrics(true) };
+    let second = ServiceProperties { hour_metrics: Some(hour.clone()), ..Default::default() };
+    world.set_queue_properties(second).await.unwrap();
+
+    let wanted = ServiceProperties { cors, hour_metrics: Some(hour), ..defaults() };
+    assert_eq!(world.queue_properties().await.unwrap(), wanted);
+    let none = ServiceProperties { cors: Some(Cors::default()), ..Default::default() };
+    world.set_queue_properties(none).await.unwrap();
+    let wanted = ServiceProperties { cors: Some(Cors::default()), ..wanted };
+    assert_eq!(world.queue_properties().await.unwrap(), wanted, "no rules clear them");
+}
+
+async fn the_settings_of_queues_are_not_those_of_tables(world: &World) {
+    let logged = ServiceProperties { logging: Some(logging(true)), ..Default::default() };
+
+    world.set_queue_properties(logged).await.unwrap();
+
+    assert_eq!(world.queue_properties().await.unwrap().logging, Some(logging(true)));
+    assert_eq!(world.properties().await.unwrap().logging, Some(logging(false)));
+}
+
+async fn settings_of_queues_that_break_a_rule_change_nothing(world: &World) {
+    let six = Cors { rules: vec![rule(); 6] };
+    let six = ServiceProperties { cors: Some(six), ..Default::default() };
+    let other = Logging { version: "2.0".to_owned(), ..logging(true) };
+    let other = ServiceProperties { logging: Some(other), ..Default::default() };
+    for (change, reason, field) in [
+        (six, "INVALID_XML_DOCUMENT", "properties.cors.rules"),
+        (other, "INVALID_INPUT", "properties.logging.version"),
+    ] {
+        let refused = world.set_queue_properties(change).await.unwrap_err();
+        assert_eq!(refused.kind(), (Code::InvalidArgument, reason));
+        assert_eq!(refused.fields, [field]);
+    }
+    let absent = SetServicePropertiesRequest { properties: None };
+    let refused = world.queues().set_service_properties(absent).await.unwrap_err();
+    let refused = trestle_tests::Refusal::of(&refused);
+    assert_eq!(refused.kind(), (Code::InvalidArgument, "PROPERTIES_NEED_VALUE"));
+    assert_eq!(refused.fields, ["properties"]);
+    assert_eq!(world.queue_properties().await.unwrap(), defaults());
+}
