@@ -243,8 +243,16 @@ pub fn meaning(reason: Reason) -> Meaning {
         R::OutcomeUnknown => (Code::Unknown, "InternalError", 500),
         R::CorruptRecord => (Code::DataLoss, "InternalError", 500),
         R::OperationTimedOut => (Code::DeadlineExceeded, "OperationTimedOut", 500),
-        R::Unspecified | R::InternalError => (Code::Internal, "InternalError", 500),
         R::NotImplemented => (Code::Unimplemented, "NotImplemented", 501),
+        other => denial(other),
+    };
+    Meaning { code, azure_code, http_status }
+}
+
+/// The part of the table that is about who calls, and our own failures: whatever else there is.
+fn denial(reason: Reason) -> (Code, &'static str, u16) {
+    use Reason as R;
+    match reason {
         R::NoAuthenticationInformation => {
             (Code::Unauthenticated, "NoAuthenticationInformation", 401)
         }
@@ -268,8 +276,8 @@ pub fn meaning(reason: Reason) -> Meaning {
         }
         R::AccountIsDisabled => (Code::PermissionDenied, "AccountIsDisabled", 403),
         R::CorsPreflightFailure => (Code::PermissionDenied, "CorsPreflightFailure", 403),
-    };
-    Meaning { code, azure_code, http_status }
+        _ => (Code::Internal, "InternalError", 500),
+    }
 }
 
 /// A gRPC code as the protocol, telemetry and people spell it.
@@ -397,6 +405,15 @@ mod tests {
         assert_eq!(violations.len(), 1);
         assert_eq!(violations[0].subject, "account `a`");
         assert_eq!(violations[0].description, "5 entities a second");
+    }
+
+    #[test]
+    fn every_reason_but_two_means_something_of_its_own() {
+        let reasons = (0..500).filter_map(|number| Reason::try_from(number).ok());
+        let internal = reasons.filter(|reason| meaning(*reason).code == Code::Internal);
+
+        let unspecified = [Reason::Unspecified, Reason::InternalError];
+        assert_eq!(internal.collect::<Vec<_>>(), unspecified);
     }
 
     #[test]
