@@ -38,8 +38,9 @@ async fn work_and_kill(crew: Vec<Writer>, server: Server, after: Duration) -> Ve
 /// Starts a server and kills it before it is ready, most likely while it reads its journal.
 async fn kill_at_start(data: &TempDir, after: Duration) {
     let mut command = Command::new(server_binary());
-    command.args(["serve", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--data-dir"]);
-    command.arg(data.path()).stdin(Stdio::null()).stdout(Stdio::null());
+    command.args(["serve", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"]);
+    command.args(["--azure-table", "off", "--azure-queue", "off"]);
+    command.arg("--data-dir").arg(data.path()).stdin(Stdio::null()).stdout(Stdio::null());
     let mut child = command.spawn().expect("the server starts");
     tokio::time::sleep(after).await;
     child.kill().expect("the server is killed");

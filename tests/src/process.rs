@@ -54,7 +54,9 @@ impl Server {
         args: &[&str],
         settings: &[(&str, &str)],
     ) -> Self {
-        command.args(["serve", "--listen", address, "--admin", "127.0.0.1:0"]).args(args);
+        let free = "127.0.0.1:0";
+        command.args(["serve", "--listen", address, "--admin", free]);
+        command.args(["--azure-table", free, "--azure-queue", free]).args(args);
         command.envs(settings.iter().copied()).stdin(Stdio::null()).stdout(Stdio::piped());
         let mut child = command.spawn().expect("the server starts");
         let mut ready = String::new();

@@ -13,10 +13,12 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("trestle-table", &["trestle-kv", "trestle-proto", "trestle-service"]),
     ("trestle-queue", &["trestle-kv", "trestle-proto", "trestle-service"]),
     ("trestle-gateway", &["trestle-kv", "trestle-proto", "trestle-service"]),
+    ("trestle-azure", &["trestle-proto", "trestle-service"]),
     ("trestle-cli", &["trestle-kv", "trestle-proto", "trestle-service"]),
     (
         "trestle",
         &[
+            "trestle-azure",
             "trestle-cli",
             "trestle-gateway",
             "trestle-kv",
@@ -31,6 +33,7 @@ const LAYERS: &[(&str, &[&str])] = &[
         "trestle-tests",
         &[
             "trestle",
+            "trestle-azure",
             "trestle-cli",
             "trestle-gateway",
             "trestle-kv",
@@ -43,7 +46,14 @@ const LAYERS: &[(&str, &[&str])] = &[
     ),
     (
         "trestle-fuzz",
-        &["trestle-kv", "trestle-proto", "trestle-queue", "trestle-service", "trestle-table"],
+        &[
+            "trestle-azure",
+            "trestle-kv",
+            "trestle-proto",
+            "trestle-queue",
+            "trestle-service",
+            "trestle-table",
+        ],
     ),
 ];
 

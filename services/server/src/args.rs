@@ -5,7 +5,7 @@ use std::{net::SocketAddr, path::PathBuf};
 use clap::{Args, Parser, Subcommand};
 use trestle_cli::{BenchCommand, ClientArgs, QueueCommand, SasArgs, TableCommand, TlsArgs};
 
-use crate::roles::Roles;
+use crate::{roles::Roles, settings::Listen};
 
 /// A table store that you run yourself: gRPC first, with the semantics of Azure Table storage
 #[derive(Debug, Parser)]
@@ -19,7 +19,7 @@ pub struct Cli {
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Serve; prints `ready grpc=ADDRESS admin=ADDRESS` once calls are taken
+    /// Serve; prints `ready grpc=ADDRESS azure_queue=ADDRESS azure_table=ADDRESS admin=ADDRESS` once calls are taken
     #[command(after_help = SERVE_HELP)]
     Serve(ServeArgs),
     /// Ask a running server whether it serves; exit code 0 means yes
@@ -88,6 +88,12 @@ pub struct ServeArgs {
     /// Address of gRPC; port 0 takes a free one [default: 127.0.0.1:50051]
     #[arg(long, value_name = "ADDRESS")]
     pub listen: Option<SocketAddr>,
+    /// Address of tables for clients of Azure Storage; port 0 takes a free one, `off` none [default: 127.0.0.1:10002]
+    #[arg(long, value_name = "ADDRESS")]
+    pub azure_table: Option<Listen>,
+    /// Address of queues for clients of Azure Storage; port 0 takes a free one, `off` none [default: 127.0.0.1:10001]
+    #[arg(long, value_name = "ADDRESS")]
+    pub azure_queue: Option<Listen>,
     /// Address of metrics and probes; port 0 takes a free one [default: 127.0.0.1:9464]
     #[arg(long, value_name = "ADDRESS")]
     pub admin: Option<SocketAddr>,
@@ -107,6 +113,8 @@ impl ServeArgs {
             ("storage.ephemeral", yes(self.ephemeral)),
             ("server.roles", self.roles.as_ref().map(Roles::to_string)),
             ("server.listen", self.listen.map(|address| address.to_string())),
+            ("server.azure_table", self.azure_table.map(|listen| listen.to_string())),
+            ("server.azure_queue", self.azure_queue.map(|listen| listen.to_string())),
             ("server.admin", self.admin.map(|address| address.to_string())),
             ("server.allow_plaintext", yes(self.allow_plaintext)),
         ];

@@ -29,7 +29,7 @@ use crate::{
     hot_partitions, identity, reach,
     reload::Reload,
     roles::{Role, Roles},
-    settings::{DevelopmentAccount, Settings},
+    settings::{DevelopmentAccount, LimitSettings, Settings},
 };
 
 /// Full name of the table service.
@@ -65,6 +65,10 @@ pub struct Deps {
 pub struct Node {
     /// Every call goes in here: in process, or behind a listener.
     pub routes: CallService,
+    /// Tables in the protocol of Azure Storage; only in a gateway.
+    pub azure_table: Option<CallService>,
+    /// Queues in the protocol of Azure Storage; only in a gateway that reaches them.
+    pub azure_queue: Option<CallService>,
     /// The loops it needs to run beside.
     pub tasks: Vec<Task>,
     /// Makes those of them that watch files look at once.
@@ -95,7 +99,8 @@ pub async fn compose(settings: &Settings, deps: Deps) -> Result<Node, Failure> {
     let names: Vec<_> = served.iter().map(|(_, service)| *service).collect();
     let health = Health::of(&names).await;
     let (mut tasks, mut reload) = (Vec::new(), Reload::default());
-    let (mut routes, mut table, mut pages) = (Routes::default(), None, Vec::new());
+    let (mut routes, mut pages) = (Routes::default(), Vec::new());
+    let (mut table, mut queue) = (None, None);
     for (role, service) in served {
         let upstream = if roles.has(role) {
             let here = local(role, settings, &deps)?;
@@ -113,8 +118,9 @@ pub async fn compose(settings: &Settings, deps: Deps) -> Result<Node, Failure> {
             tasks.push(watch_upstream(service, &reached.remote, &health));
             Upstream::Remote(reached.remote)
         };
-        if role == Role::Table {
-            table = Some(upstream.clone());
+        match role {
+            Role::Table => table = Some(upstream.clone()),
+            _ => queue = Some(upstream.clone()),
         }
         routes = routes.with(service, upstream);
     }
@@ -122,32 +128,49 @@ pub async fn compose(settings: &Settings, deps: Deps) -> Result<Node, Failure> {
         tasks.push(watch_storage(engine, roles, &health));
     }
 
-    let descriptors = trestle_proto::FILE_DESCRIPTOR_SET;
-    let methods = Methods::from_descriptors(descriptors)
-        .expect("the build wrote the descriptors, and reflection serves the same");
     let Deps { meter, traces, access, random, .. } = deps;
-    let observe = Observe { meter, traces, methods, random, access };
-    let limits = Limits {
-        calls_max: settings.limits.calls_max,
-        body_bytes_max: settings.limits.body_bytes_max,
-        request_within_max: Duration::from_secs(settings.limits.request_within_seconds),
-        answer_within_max: Duration::from_secs(settings.limits.answer_within_seconds),
-    };
+    let observe = Observe { meter, traces, methods: methods(), random, access };
+    let limits = bounds(&settings.limits);
     let accounts = Accounts::default();
     accounts.replace(identity::read(settings)?);
-    let calls = if roles.has(Role::Gateway) {
+    let (routes, azure_table, azure_queue) = if roles.has(Role::Gateway) {
         let is_open = settings.gateway.development_account != DevelopmentAccount::Off;
         let identity = Identity { accounts: accounts.clone(), clock: deps.clock, is_open };
-        gateway(&Door::new(limits, observe), routes, identity)
+        let door = Door::new(limits, observe);
+        let calls = edge(&health, gateway(&door, routes, identity.clone()))?;
+        let calls = match &table {
+            Some(table) => browsers(calls, table.clone(), names_of(accounts.clone())),
+            None => calls,
+        };
+        let before = |calls| door.before(calls);
+        let table = table.map(|table| trestle_azure::tables(table, identity.clone(), before));
+        let queue = queue.map(|queue| trestle_azure::queues(queue, identity, before));
+        (calls, table, queue)
     } else {
-        direct(routes, limits, observe, settings.server.trust_callers)
+        let calls = direct(routes, limits, observe, settings.server.trust_callers);
+        (edge(&health, calls)?, None, None)
     };
-    let edge = CallService::new(Edge::new(&health, descriptors, calls)?);
-    let routes = match table.filter(|_| roles.has(Role::Gateway)) {
-        Some(table) => browsers(edge, table, names_of(accounts.clone())),
-        None => edge,
-    };
-    Ok(Node { routes, tasks, reload, accounts, health, pages })
+    Ok(Node { routes, azure_table, azure_queue, tasks, reload, accounts, health, pages })
+}
+
+fn bounds(limits: &LimitSettings) -> Limits {
+    Limits {
+        calls_max: limits.calls_max,
+        body_bytes_max: limits.body_bytes_max,
+        request_within_max: Duration::from_secs(limits.request_within_seconds),
+        answer_within_max: Duration::from_secs(limits.answer_within_seconds),
+    }
+}
+
+/// The methods that every role of this binary knows.
+fn methods() -> Methods {
+    Methods::from_descriptors(trestle_proto::FILE_DESCRIPTOR_SET)
+        .expect("the build wrote the descriptors, and reflection serves the same")
+}
+
+/// Health and reflection beside `calls`.
+fn edge(health: &Health, calls: CallService) -> Result<CallService, Failure> {
+    Ok(CallService::new(Edge::new(health, trestle_proto::FILE_DESCRIPTOR_SET, calls)?))
 }
 
 /// The names of the accounts as they are whenever it is asked.

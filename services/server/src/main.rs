@@ -94,7 +94,7 @@ async fn serve_until_signal(
         node.watch(accounts);
     }
     listeners.watches().for_each(|task| node.watch(task));
-    let ready = format!("ready grpc={} admin={}\n", listeners.grpc()?, listeners.admin()?);
+    let ready = listeners.ready()?;
     let reload = node.reload.clone();
     let running = Running::start(node, listeners, &settings, telemetry.exposition());
     info!(roles = %settings.server.roles, "serving");

@@ -24,6 +24,10 @@ use crate::{
 /// The sockets of a process, taken early so that a wrong address fails before the store is touched.
 pub struct Listeners {
     grpc: TcpListener,
+    /// Encrypted as gRPC is.
+    azure_table: Option<TcpListener>,
+    /// So is this.
+    azure_queue: Option<TcpListener>,
     grpc_encryption: Option<Encryption>,
     admin: TcpListener,
     admin_encryption: Option<Encryption>,
@@ -38,8 +42,11 @@ impl Listeners {
         let grpc_encryption = settings.tls.grpc().map(Encryption::read).transpose()?;
         let admin_encryption = settings.tls.admin().map(Encryption::read).transpose()?;
         let grpc = serve::bind(settings.server.listen).await.map_err(Failure::Listen)?;
-        let admin = serve::bind(settings.server.admin).await.map_err(Failure::Listen)?;
-        Ok(Self { grpc, grpc_encryption, admin, admin_encryption })
+        let server = &settings.server;
+        let azure_table = bind_some(server.azure(server.azure_table)).await?;
+        let azure_queue = bind_some(server.azure(server.azure_queue)).await?;
+        let admin = serve::bind(server.admin).await.map_err(Failure::Listen)?;
+        Ok(Self { grpc, azure_table, azure_queue, grpc_encryption, admin, admin_encryption })
     }
 
     /// Keep the certificates up to date with their files.
@@ -47,6 +54,33 @@ impl Listeners {
         let grpc = self.grpc_encryption.as_ref().map(|grpc| grpc.watch("certificates"));
         let admin = self.admin_encryption.as_ref().map(|admin| admin.watch("admin-certificates"));
         grpc.into_iter().chain(admin)
+    }
+
+    /// The line that says where everything is, once calls are taken.
+    ///
+    /// # Errors
+    /// When the system does not say.
+    pub fn ready(&self) -> io::Result<String> {
+        let azure = [("azure_queue", &self.azure_queue), ("azure_table", &self.azure_table)];
+        let mut line = format!("ready grpc={}", self.grpc()?);
+        for (name, listener) in azure {
+            if let Some(listener) = listener {
+                line.push_str(&format!(" {name}={}", listener.local_addr()?));
+            }
+        }
+        Ok(format!("{line} admin={}\n", self.admin()?))
+    }
+
+    /// Where tables in the protocol of Azure Storage are, if they are served.
+    #[must_use]
+    pub fn azure_table(&self) -> Option<SocketAddr> {
+        self.azure_table.as_ref()?.local_addr().ok()
+    }
+
+    /// Where queues in the protocol of Azure Storage are, if they are served.
+    #[must_use]
+    pub fn azure_queue(&self) -> Option<SocketAddr> {
+        self.azure_queue.as_ref()?.local_addr().ok()
     }
 
     /// Where gRPC is.
@@ -66,12 +100,19 @@ impl Listeners {
     }
 }
 
+async fn bind_some(address: Option<SocketAddr>) -> Result<Option<TcpListener>, Failure> {
+    match address {
+        Some(address) => serve::bind(address).await.map(Some).map_err(Failure::Listen),
+        None => Ok(None),
+    }
+}
+
 /// A node that serves. Dropping it does not end it.
 pub struct Running {
     health: Health,
     stop_calls: CancellationToken,
     stop_rest: CancellationToken,
-    calls: JoinHandle<Drained>,
+    calls: Vec<JoinHandle<Drained>>,
     rest: TaskTracker,
     notice: Duration,
 }
@@ -85,7 +126,8 @@ impl Running {
         settings: &Settings,
         metrics: Exposition,
     ) -> Self {
-        let Listeners { grpc, grpc_encryption, admin, admin_encryption } = listeners;
+        let Listeners { grpc, azure_table, azure_queue, grpc_encryption, .. } = listeners;
+        let (admin, admin_encryption) = (listeners.admin, listeners.admin_encryption);
         let tls = |encryption: Option<Encryption>| encryption.map(|encryption| encryption.tls());
         let (stop_calls, stop_rest) = (CancellationToken::new(), CancellationToken::new());
         let rest = TaskTracker::new();
@@ -105,9 +147,19 @@ impl Running {
             drain_within: Duration::from_secs(settings.server.drain_seconds),
         };
         let tls = tls(grpc_encryption);
-        let calls = serve::serve(grpc, tls, node.routes, bounds, stop_calls.clone());
+        let doors = [
+            (Some(grpc), Some(node.routes)),
+            (azure_table, node.azure_table),
+            (azure_queue, node.azure_queue),
+        ];
+        let doors = doors.into_iter().filter_map(|(listener, calls)| listener.zip(calls));
+        let serve = |(listener, calls)| {
+            let served = serve::serve(listener, tls.clone(), calls, bounds, stop_calls.clone());
+            tokio::spawn(served)
+        };
+        let calls = doors.map(serve).collect();
         let notice = Duration::from_millis(settings.server.drain_notice_ms);
-        let (health, calls) = (node.health, tokio::spawn(calls));
+        let health = node.health;
         Self { health, stop_calls, stop_rest, calls, rest, notice }
     }
 
@@ -118,7 +170,13 @@ impl Running {
         tokio::time::sleep(self.notice).await;
         self.stop_calls.cancel();
         self.health.end_watches().await;
-        let drained = self.calls.await.unwrap_or(Drained::Clean);
+        let mut cut = 0;
+        for calls in self.calls {
+            if let Ok(Drained::Cut(open)) = calls.await {
+                cut += open;
+            }
+        }
+        let drained = if cut > 0 { Drained::Cut(cut) } else { Drained::Clean };
         self.stop_rest.cancel();
         self.rest.wait().await;
         drained

@@ -30,7 +30,9 @@ async function firstLine(child) {
 
 /** Starts a server on the data in `directory`, with more settings as variables. */
 async function start(directory, settings = {}) {
-  const listeners = ['--listen', '127.0.0.1:0', '--admin', '127.0.0.1:0'];
+  const free = '127.0.0.1:0';
+  const grpc = ['--listen', free, '--admin', free];
+  const listeners = [...grpc, '--azure-table', free, '--azure-queue', free];
   const child = spawn(process.env.TRESTLE_BIN, ['serve', '--data-dir', directory, ...listeners], {
     env: { ...process.env, ...settings },
     stdio: ['ignore', 'pipe', 'inherit'],

@@ -15,6 +15,7 @@ class Server:
     def __init__(self, data_dir):
         command = [os.environ["TRESTLE_BIN"], "serve", "--data-dir", str(data_dir)]
         command += ["--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"]
+        command += ["--azure-table", "127.0.0.1:0", "--azure-queue", "127.0.0.1:0"]
         self._process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True
         )

@@ -20,7 +20,7 @@ pub use self::{
     gateway::{DevelopmentAccount, GatewaySettings, RoleTlsSettings},
     limits::LimitSettings,
     quotas::{QuotaNumbers, QuotaSettings},
-    server::ServerSettings,
+    server::{Listen, ServerSettings},
     storage::{Durability, StorageSettings},
     tls::{AskClients, TlsSettings},
 };

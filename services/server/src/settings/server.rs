@@ -1,11 +1,61 @@
 //! Listeners and process.
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::{
+    fmt,
+    net::{Ipv4Addr, SocketAddr},
+    str::FromStr,
+};
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 
 use super::{TlsSettings, at_least_one};
-use crate::roles::Roles;
+use crate::roles::{Role, Roles};
+
+/// Where to listen, if anywhere.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Listen {
+    /// Nowhere.
+    Off,
+    /// There; port 0 takes a free one.
+    At(SocketAddr),
+}
+
+/// A text that says neither.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("must be an address, as in 127.0.0.1:10002, or `off`")]
+pub struct ListenError;
+
+impl FromStr for Listen {
+    type Err = ListenError;
+
+    fn from_str(text: &str) -> Result<Self, ListenError> {
+        match text {
+            "off" => Ok(Self::Off),
+            _ => text.parse().map(Self::At).map_err(|_| ListenError),
+        }
+    }
+}
+
+impl fmt::Display for Listen {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Off => f.write_str("off"),
+            Self::At(address) => address.fmt(f),
+        }
+    }
+}
+
+impl Serialize for Listen {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Listen {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(D::Error::custom)
+    }
+}
 
 /// The section `server`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -14,6 +64,12 @@ pub struct ServerSettings {
     pub roles: Roles,
     /// Address of gRPC; port 0 takes a free one. Default: `127.0.0.1:50051`.
     pub listen: SocketAddr,
+    /// Address of tables for clients of Azure Storage; port 0 takes a free one, `off` none.
+    /// Default: `127.0.0.1:10002`.
+    pub azure_table: Listen,
+    /// Address of queues for clients of Azure Storage; port 0 takes a free one, `off` none.
+    /// Default: `127.0.0.1:10001`.
+    pub azure_queue: Listen,
     /// Address of metrics and probes; port 0 takes a free one. Default: `127.0.0.1:9464`.
     pub admin: SocketAddr,
     /// Listen without encryption where others can reach it. Default: no, and such an address is
@@ -41,6 +97,8 @@ impl Default for ServerSettings {
         Self {
             roles: Roles::all(),
             listen: (Ipv4Addr::LOCALHOST, 50051).into(),
+            azure_table: Listen::At((Ipv4Addr::LOCALHOST, 10002).into()),
+            azure_queue: Listen::At((Ipv4Addr::LOCALHOST, 10001).into()),
             admin: (Ipv4Addr::LOCALHOST, 9464).into(),
             allow_plaintext: false,
             trust_callers: false,
@@ -52,17 +110,31 @@ impl Default for ServerSettings {
 }
 
 impl ServerSettings {
+    /// Where a front for clients of Azure Storage listens: only where the gateway is.
+    #[must_use]
+    pub fn azure(&self, listen: Listen) -> Option<SocketAddr> {
+        match listen {
+            Listen::At(address) => self.roles.has(Role::Gateway).then_some(address),
+            Listen::Off => None,
+        }
+    }
+
     /// The listeners that others can reach and that are not encrypted: key and address.
     #[must_use]
     pub fn exposed(&self, tls: &TlsSettings) -> Vec<(&'static str, SocketAddr)> {
+        let calls = tls.grpc().is_some();
         let listeners = [
-            ("server.listen", self.listen, tls.grpc().is_some()),
-            ("server.admin", self.admin, tls.admin().is_some()),
+            ("server.listen", Some(self.listen), calls),
+            ("server.azure_table", self.azure(self.azure_table), calls),
+            ("server.azure_queue", self.azure(self.azure_queue), calls),
+            ("server.admin", Some(self.admin), tls.admin().is_some()),
         ];
-        let exposed = listeners.into_iter().filter(|(_, address, is_encrypted)| {
-            !address.ip().to_canonical().is_loopback() && !is_encrypted
+        let exposed = listeners.into_iter().filter_map(|(key, address, is_encrypted)| {
+            let address = address?;
+            let is_exposed = !address.ip().to_canonical().is_loopback() && !is_encrypted;
+            is_exposed.then_some((key, address))
         });
-        exposed.map(|(key, address, _)| (key, address)).collect()
+        exposed.collect()
     }
 
     /// What is wrong with the section, each with its key.

@@ -88,7 +88,8 @@ fn a_data_directory_belongs_to_one_process_and_is_free_after_it() {
     let first = Serving::start(&arguments, &[]);
 
     let ports = ["serve", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"];
-    let second = output(&mut trestle(&[&ports[..], &arguments[..]].concat()));
+    let off = ["--azure-table", "off", "--azure-queue", "off"];
+    let second = output(&mut trestle(&[&ports[..], &off[..], &arguments[..]].concat()));
     first.terminate();
     let (ended, _) = first.wait();
     let third = Serving::start(&arguments, &[]);

@@ -29,6 +29,8 @@ impl Serving {
     pub(crate) fn start(arguments: &[&str], variables: &[(&str, &str)]) -> Self {
         let ports = ["serve", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"];
         let mut command = trestle(&[&ports, arguments].concat());
+        command.env("TRESTLE__SERVER__AZURE_TABLE", "off");
+        command.env("TRESTLE__SERVER__AZURE_QUEUE", "off");
         command.envs(variables.iter().copied());
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();

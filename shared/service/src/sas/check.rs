@@ -75,19 +75,23 @@ pub struct Denial {
 }
 
 impl Denial {
-    pub(crate) fn new(check: Check, reason: Reason, message: impl Into<String>) -> Self {
+    /// A denial by a check.
+    #[must_use]
+    pub fn new(check: Check, reason: Reason, message: impl Into<String>) -> Self {
         Self { check, reason, message: message.into() }
     }
 
     /// What everybody hears whose account, key or signature is wrong: which of them it is would
     /// tell what accounts there are.
-    pub(crate) fn unknown() -> Self {
+    #[must_use]
+    pub fn unknown() -> Self {
         let message = "the account, its key or the signature is wrong";
         Self::new(Check::Signature, Reason::AuthenticationFailed, message)
     }
 
     /// What the owner of a disabled account hears.
-    pub(crate) fn disabled(account: &Account) -> Self {
+    #[must_use]
+    pub fn disabled(account: &Account) -> Self {
         let message = format!("the account is disabled: account=`{}`", account.name);
         Self::new(Check::Account, Reason::AccountIsDisabled, message)
     }

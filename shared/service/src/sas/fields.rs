@@ -14,6 +14,12 @@ const NAMES: [&str; 22] = [
     "epk", "erk", "rscc", "rscd", "rsce", "rscl", "rsct", "sig",
 ];
 
+/// Whether a parameter of a query string is a field of a token.
+#[must_use]
+pub fn is_field(name: &str) -> bool {
+    NAMES.contains(&name)
+}
+
 /// What need not be escaped in a query string.
 const ESCAPED: &AsciiSet =
     &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b',');

@@ -22,7 +22,7 @@ pub use self::{
     address::AddressRange,
     check::{Check, Denial, START_SKEW, verify},
     explain::{Explanation, Finding, Outcome, explain},
-    fields::{Malformed, TOKEN_BYTES_MAX},
+    fields::{Malformed, TOKEN_BYTES_MAX, is_field},
     mint::{MintError, mint},
     sign::string_to_sign,
     time::Time,

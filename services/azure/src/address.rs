@@ -1,0 +1,94 @@
+//! Which account a request is for, and what in it.
+//!
+//! Two styles: the account as the first label of the host (`acme.table.core.windows.net`), or as
+//! the first segment of the path (`127.0.0.1:10002/acme`), which works with every host. A host
+//! counts for the first only if its second label is the service, so that a name such as
+//! `storage.example.com` can be used with either.
+
+use http::Uri;
+
+/// What the name of the read-only replica of an account ends in.
+const SECONDARY: &str = "-secondary";
+
+/// See the module.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Address<'a> {
+    /// The account, without `-secondary`.
+    pub(crate) account: &'a str,
+    /// Whether the read-only replica is asked.
+    pub(crate) is_secondary: bool,
+    /// What follows the account, as it was sent; begins with `/`.
+    pub(crate) path: &'a str,
+    /// Whether the account is a segment of the path.
+    pub(crate) is_in_path: bool,
+}
+
+impl<'a> Address<'a> {
+    /// Reads the address of a request to `service`, such as `table`; none where no account is named.
+    pub(crate) fn parse(uri: &'a Uri, host: &'a str, service: &str) -> Option<Self> {
+        let path = uri.path();
+        if let Some(label) = account_of(host, service) {
+            let (account, is_secondary) = primary(label);
+            return Some(Self { account, is_secondary, path, is_in_path: false });
+        }
+        let rest = path.strip_prefix('/')?;
+        let end = rest.find('/').unwrap_or(rest.len());
+        let (segment, path) = rest.split_at_checked(end)?;
+        let (account, is_secondary) = primary(segment);
+        let path = if path.is_empty() { "/" } else { path };
+        (!account.is_empty()).then_some(Self { account, is_secondary, path, is_in_path: true })
+    }
+}
+
+/// The first label of a host whose second one is the service.
+fn account_of<'a>(host: &'a str, service: &str) -> Option<&'a str> {
+    let (account, rest) = host.split_once('.')?;
+    let next = rest.split(['.', ':']).next()?;
+    next.eq_ignore_ascii_case(service).then_some(account)
+}
+
+fn primary(name: &str) -> (&str, bool) {
+    match name.strip_suffix(SECONDARY) {
+        Some(account) => (account, true),
+        None => (name, false),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(host: &str, path: &str) -> Option<(String, bool, String)> {
+        let uri: Uri = path.parse().expect("a path");
+        let address = Address::parse(&uri, host, "table")?;
+        Some((address.account.to_owned(), address.is_secondary, address.path.to_owned()))
+    }
+
+    #[test]
+    fn the_account_is_the_first_segment_of_the_path() {
+        for host in ["127.0.0.1:10002", "localhost", "storage.example.com", "[::1]:1", ""] {
+            let found = parse(host, "/acme/Tables?x=1").expect("an account");
+            assert_eq!(found, ("acme".into(), false, "/Tables".into()), "{host}");
+        }
+        for (path, rest) in [("/acme", "/"), ("/acme/", "/"), ("/acme//a", "//a")] {
+            assert_eq!(parse("h", path).expect("an account").2, rest);
+        }
+        assert_eq!(parse("h", "/acme-secondary/t"), Some(("acme".into(), true, "/t".into())));
+        for path in ["/", "//x", "/-secondary/x"] {
+            assert_eq!(parse("h", path), None, "{path}");
+        }
+    }
+
+    #[test]
+    fn a_host_whose_second_label_is_the_service_names_the_account_itself() {
+        for host in ["acme.table.core.windows.net", "acme.table:10002", "acme.Table.localhost"] {
+            let found = parse(host, "/Tables").expect("an account");
+            assert_eq!(found, ("acme".into(), false, "/Tables".into()), "{host}");
+        }
+        let secondary = parse("acme-secondary.table.example.com", "/");
+        assert_eq!(secondary, Some(("acme".into(), true, "/".into())));
+        // Another service: the path counts.
+        let other = parse("acme.queue.core.windows.net", "/beta/q");
+        assert_eq!(other, Some(("beta".into(), false, "/q".into())));
+    }
+}

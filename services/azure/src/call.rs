@@ -1,0 +1,103 @@
+//! The one call of gRPC that a request becomes.
+
+use bytes::{Buf as _, BufMut as _, Bytes, BytesMut};
+use http::{HeaderMap, HeaderValue, Method, header};
+use http_body_util::{BodyExt as _, Full};
+use prost::Message;
+use tonic::{Status, body::Body};
+use tower::Service as _;
+use trestle_service::{
+    fault::{Fault, Reason},
+    layer::Request,
+    upstream::Upstream,
+};
+
+/// Bytes before a message: one for the flag, four for the length.
+const HEAD_BYTES: usize = 5;
+
+/// The right to one call, on behalf of a request: in its trace, for its caller, until its deadline.
+pub(crate) struct Upcall {
+    upstream: Upstream,
+    headers: HeaderMap,
+    extensions: http::Extensions,
+}
+
+impl Upcall {
+    /// A call on behalf of `request`, whose layers have put everything into it by now.
+    pub(crate) fn of(request: http::request::Parts, upstream: Upstream) -> Self {
+        Self { upstream, headers: request.headers, extensions: request.extensions }
+    }
+
+    /// Makes the call.
+    ///
+    /// # Errors
+    /// The failure of the call, or an answer that is no answer.
+    pub(crate) async fn unary<Q, A>(mut self, path: &'static str, message: &Q) -> Result<A, Status>
+    where
+        Q: Message,
+        A: Message + Default,
+    {
+        let mut request = Request::new(Body::new(Full::new(framed(message))));
+        *request.method_mut() = Method::POST;
+        *request.uri_mut() = http::Uri::from_static(path);
+        *request.headers_mut() = self.headers;
+        *request.extensions_mut() = self.extensions;
+        let headers = request.headers_mut();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
+        headers.insert(header::TE, HeaderValue::from_static("trailers"));
+        let Ok(answer) = self.upstream.call(request).await;
+        ended(answer.headers())?;
+        let body = answer.into_body().collect().await?;
+        body.trailers().map_or(Ok(()), ended)?;
+        A::decode(unframed(body.to_bytes())?).map_err(|_| unreadable())
+    }
+}
+
+/// A message as gRPC sends it.
+fn framed(message: &impl Message) -> Bytes {
+    let length = message.encoded_len();
+    let mut bytes = BytesMut::with_capacity(HEAD_BYTES + length);
+    bytes.put_u8(0);
+    // A message of 4 GiB cannot be made of bodies that are bounded far below.
+    bytes.put_u32(u32::try_from(length).unwrap_or(u32::MAX));
+    bytes.put_slice(&message.encode_to_vec());
+    bytes.freeze()
+}
+
+fn unframed(mut bytes: Bytes) -> Result<Bytes, Status> {
+    if bytes.len() < HEAD_BYTES || bytes.get_u8() != 0 {
+        return Err(unreadable());
+    }
+    let length = bytes.get_u32() as usize;
+    if length == bytes.len() { Ok(bytes) } else { Err(unreadable()) }
+}
+
+/// Whether headers or trailers say that the call failed.
+fn ended(headers: &HeaderMap) -> Result<(), Status> {
+    match Status::from_header_map(headers) {
+        Some(status) if status.code() != tonic::Code::Ok => Err(status),
+        _ => Ok(()),
+    }
+}
+
+fn unreadable() -> Status {
+    Fault::new(Reason::InternalError, "the service gave an answer that cannot be read").into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_is_read_as_it_was_written_and_a_damaged_one_is_refused() {
+        let message = "twelve bytes".to_owned();
+        let bytes = framed(&message);
+
+        let read = unframed(bytes.clone()).expect("a message");
+        assert_eq!(String::decode(read).expect("decodes"), message);
+        for damaged in [bytes.slice(..4), bytes.slice(..bytes.len() - 1), Bytes::from(vec![1; 19])]
+        {
+            assert!(unframed(damaged).is_err());
+        }
+    }
+}

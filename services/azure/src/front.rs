@@ -1,0 +1,230 @@
+//! The outermost half of a front: from HTTP to a call that the layers know, and back.
+
+use std::{
+    convert::Infallible,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
+use http_body::{Frame, SizeHint};
+use tonic::{Code, Status, body::Body};
+use tower::Service;
+use trestle_service::{
+    clock::Clock,
+    fault::{Fault, Reason, quoted},
+    layer::{
+        Answer, CallService, Request, Response, body_bytes::Unframed, trace::REQUEST_ID_HEADER,
+    },
+};
+use uuid::Uuid;
+
+use crate::{
+    failure::{Failure, Refusal},
+    head::{CLIENT_REQUEST_ID, Head, VERSION},
+    inner::Asked,
+    protocol::Protocol,
+    reply::Answered,
+    version,
+};
+
+/// The id of a request, on answers.
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-ms-request-id");
+/// The error code of an answer.
+const ERROR_CODE: HeaderName = HeaderName::from_static("x-ms-error-code");
+/// Longest id of a client that is echoed, in bytes.
+const CLIENT_REQUEST_ID_BYTES_MAX: usize = 1024;
+/// Longest time that a client may ask for, in seconds; more acts as this.
+const TIMEOUT_SECONDS_MAX: u64 = 30;
+/// The headers of a request that the layers read as they are.
+const TRACE_HEADERS: [&str; 3] = ["traceparent", "tracestate", "baggage"];
+
+/// See the module.
+#[derive(Clone)]
+pub(crate) struct Front<P> {
+    protocol: P,
+    calls: CallService,
+    clock: Arc<dyn Clock>,
+}
+
+impl<P: Protocol> Front<P> {
+    /// A front before `calls`: the layers, with the other half behind them.
+    pub(crate) fn new(protocol: P, calls: CallService, clock: Arc<dyn Clock>) -> Self {
+        Self { protocol, calls, clock }
+    }
+
+    /// The request as the layers see it: a call of the method that it becomes.
+    fn call_of(&self, mut request: Request, head: Arc<Head>) -> Request {
+        let operation = self.protocol.route(&head);
+        let limit = timeout(&head).and_then(|limit| check_length(&head).map(|()| limit));
+        let operation = limit.clone().map_err(Refusal::from).and(operation);
+        let target = operation.as_ref().ok().map(|operation| self.protocol.target(operation));
+        let path = target.map_or(P::UNKNOWN, |target| target.path);
+        let mut headers = HeaderMap::new();
+        for name in TRACE_HEADERS.map(HeaderName::from_static) {
+            headers.extend(head.headers.get(&name).map(|value| (name, value.clone())));
+        }
+        if let Ok(Some(limit)) = limit {
+            let text = format!("{}S", limit.as_secs());
+            headers.insert("grpc-timeout", text.parse().expect("digits and a letter"));
+        }
+        *request.method_mut() = Method::POST;
+        *request.uri_mut() = http::Uri::from_static(path);
+        *request.headers_mut() = headers;
+        request.extensions_mut().insert(Unframed);
+        request.extensions_mut().insert(Asked::<P> { head, operation });
+        request
+    }
+
+    fn failed(&self, refusal: Refusal, request_id: &str, head: Option<&Head>) -> Response {
+        let failure = Failure::new(refusal, request_id, self.clock.now());
+        let mut answer = self.protocol.failure(&failure, head);
+        *answer.status_mut() = failure.status;
+        let headers = answer.headers_mut();
+        if let Ok(code) = failure.code.parse() {
+            headers.insert(ERROR_CODE, code);
+        }
+        if let Some(delay) = failure.retry_after {
+            // Whole seconds, and never none.
+            let seconds = delay.as_secs() + u64::from(delay.subsec_nanos() > 0);
+            headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds.max(1)));
+        }
+        answer
+    }
+
+    /// The answer of a call as REST has it.
+    fn rendered(&self, answer: Response, head: &Head) -> Response {
+        let id = answer.headers().get(REQUEST_ID_HEADER).cloned();
+        let mut answer = match answer.extensions().get::<Answered>() {
+            Some(Answered) => answer,
+            None => {
+                let refusal = answer.extensions().get::<Refusal>().cloned();
+                let refusal = refusal.unwrap_or_else(|| {
+                    let status = Status::from_header_map(answer.headers());
+                    status.unwrap_or_else(|| Status::internal("no status")).into()
+                });
+                let id = id.as_ref().and_then(|id| id.to_str().ok()).unwrap_or_default();
+                self.failed(refusal, id, Some(head))
+            }
+        };
+        let headers = answer.headers_mut();
+        for name in [Status::GRPC_STATUS, Status::GRPC_MESSAGE, Status::GRPC_STATUS_DETAILS] {
+            headers.remove(name);
+        }
+        headers.remove(REQUEST_ID_HEADER);
+        headers.extend(id.map(|id| (REQUEST_ID, id)));
+        answer.map(|body| Body::new(Complete { body }))
+    }
+}
+
+impl<P: Protocol> Service<Request> for Front<P> {
+    type Response = Response;
+    type Error = Infallible;
+    type Future = Answer;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        self.calls.poll_ready(cx)
+    }
+
+    fn call(&mut self, request: Request) -> Answer {
+        let client_headers = request.headers().clone();
+        let head = match Head::read(&request, P::SERVICE) {
+            Ok(head) => Arc::new(head),
+            Err(fault) => {
+                // No layer sees it, so it gets its id here.
+                let id = Uuid::new_v4().hyphenated().to_string();
+                let mut answer = self.failed(fault.into(), &id, None);
+                common(answer.headers_mut(), &client_headers);
+                answer.headers_mut().extend(id.parse().ok().map(|id| (REQUEST_ID, id)));
+                return Box::pin(async move { Ok(answer) });
+            }
+        };
+        let calls = self.calls.call(self.call_of(request, Arc::clone(&head)));
+        let front = self.clone();
+        Box::pin(async move {
+            let mut answer = front.rendered(calls.await?, &head);
+            common(answer.headers_mut(), &client_headers);
+            Ok(answer)
+        })
+    }
+}
+
+/// The headers that every answer has.
+fn common(headers: &mut HeaderMap, client: &HeaderMap) {
+    let version = client.get(VERSION).cloned();
+    let version = version.unwrap_or(HeaderValue::from_static(version::NEWEST));
+    headers.insert(VERSION, version);
+    headers.insert(header::SERVER, HeaderValue::from_static("Trestle"));
+    headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-cache"));
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    let id = client.get(CLIENT_REQUEST_ID);
+    if let Some(id) = id.filter(|id| id.len() <= CLIENT_REQUEST_ID_BYTES_MAX) {
+        headers.insert(CLIENT_REQUEST_ID, id.clone());
+    }
+}
+
+/// How long the client wants to wait.
+fn timeout(head: &Head) -> Result<Option<Duration>, Fault> {
+    let Some(text) = head.params.get("timeout") else {
+        return Ok(None);
+    };
+    match text.parse::<u64>() {
+        Ok(seconds) if seconds > 0 => {
+            Ok(Some(Duration::from_secs(seconds.min(TIMEOUT_SECONDS_MAX))))
+        }
+        _ => {
+            let rule = format!("must be a number of seconds: value=`{}`", quoted(text));
+            Err(Fault::violation(Reason::InvalidQueryParameterValue, "timeout", rule))
+        }
+    }
+}
+
+/// A request that may have a body says how long it is.
+fn check_length(head: &Head) -> Result<(), Fault> {
+    let says = [header::CONTENT_LENGTH, header::TRANSFER_ENCODING];
+    let is_said = says.iter().any(|name| head.headers.contains_key(name));
+    let has_none = [Method::GET, Method::HEAD, Method::DELETE, Method::OPTIONS];
+    if is_said || head.is_http2 || has_none.contains(&head.method) {
+        return Ok(());
+    }
+    let message = "the length of the body is required: Content-Length or Transfer-Encoding";
+    Err(Fault::new(Reason::MissingContentLengthHeader, message))
+}
+
+/// A body that breaks off where the layers let a call fail after its answer began: without that, a
+/// client would take half of an answer for all of it.
+struct Complete {
+    body: Body,
+}
+
+impl http_body::Body for Complete {
+    type Data = Bytes;
+    type Error = Status;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
+        let frame = std::task::ready!(Pin::new(&mut self.body).poll_frame(cx));
+        Poll::Ready(match frame {
+            Some(Ok(frame)) => match frame.into_trailers() {
+                Ok(trailers) => Status::from_header_map(&trailers)
+                    .filter(|status| status.code() != Code::Ok)
+                    .map(Err),
+                Err(frame) => Some(Ok(frame)),
+            },
+            other => other,
+        })
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}

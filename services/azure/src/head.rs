@@ -1,0 +1,102 @@
+//! What a request says before its body.
+
+use http::{HeaderMap, HeaderName, Method, Uri, Version, header};
+use trestle_service::{
+    fault::{Fault, Reason, quoted},
+    layer::Request,
+    name::AccountName,
+    peer::Peer,
+};
+
+use crate::{address::Address, params::Params, version};
+
+/// The header with the version of the protocol, on requests and answers.
+pub(crate) const VERSION: HeaderName = HeaderName::from_static("x-ms-version");
+/// The header with the id that a client gives a request, on requests and answers.
+pub(crate) const CLIENT_REQUEST_ID: HeaderName = HeaderName::from_static("x-ms-client-request-id");
+
+/// See the module.
+#[derive(Debug, Clone)]
+pub(crate) struct Head {
+    /// The method.
+    pub(crate) method: Method,
+    /// The target as it was sent.
+    pub(crate) uri: Uri,
+    /// The headers as they were sent.
+    pub(crate) headers: HeaderMap,
+    /// The account that is addressed; it may not exist.
+    pub(crate) account: AccountName,
+    /// Whether its read-only replica is.
+    pub(crate) is_secondary: bool,
+    /// The path behind the account, as it was sent; begins with `/`.
+    pub(crate) path: String,
+    /// The parameters, decoded.
+    pub(crate) params: Params,
+    /// Address of the account: `http://127.0.0.1:10002/acme`, `https://acme.table.example.com`.
+    pub(crate) base: String,
+    /// The other end of the connection.
+    pub(crate) peer: Peer,
+    /// Whether the request came over HTTP/2, whose frames say where a body ends.
+    pub(crate) is_http2: bool,
+}
+
+impl Head {
+    /// Reads the head of a request to `service`, such as `table`.
+    ///
+    /// # Errors
+    /// An address, a query or a version that cannot be read.
+    pub(crate) fn read(request: &Request, service: &str) -> Result<Self, Fault> {
+        let (uri, headers) = (request.uri(), request.headers());
+        let peer = Peer::of(request.extensions());
+        let host = host(uri, headers);
+        let unnamed = || {
+            let rule = "must name an account, as the first segment of the path or of the host";
+            let rule = format!("{rule}: value=`{}`", quoted(uri.path()));
+            Fault::violation(Reason::InvalidUri, "path", rule)
+        };
+        let address = Address::parse(uri, host, service).ok_or_else(unnamed)?;
+        let account = AccountName::parse(address.account).ok_or_else(unnamed)?;
+        check_version(headers)?;
+        let scheme = if peer.tls.is_some() { "https" } else { "http" };
+        let mut base = format!("{scheme}://{host}");
+        if address.is_in_path {
+            base.push('/');
+            base.push_str(account.as_str());
+        }
+        Ok(Self {
+            method: request.method().clone(),
+            headers: headers.clone(),
+            account,
+            is_secondary: address.is_secondary,
+            path: address.path.to_owned(),
+            params: Params::parse(uri.query().unwrap_or_default())?,
+            base,
+            peer,
+            is_http2: request.version() == Version::HTTP_2,
+            uri: uri.clone(),
+        })
+    }
+
+    /// A header that is text.
+    pub(crate) fn header(&self, name: impl header::AsHeaderName) -> Option<&str> {
+        self.headers.get(name)?.to_str().ok()
+    }
+}
+
+/// The host that a request names, with its port.
+fn host<'a>(uri: &'a Uri, headers: &'a HeaderMap) -> &'a str {
+    let named = headers.get(header::HOST).and_then(|host| host.to_str().ok());
+    uri.authority().map(http::uri::Authority::as_str).or(named).unwrap_or("localhost")
+}
+
+fn check_version(headers: &HeaderMap) -> Result<(), Fault> {
+    let Some(value) = headers.get(VERSION) else {
+        return Ok(());
+    };
+    if value.to_str().is_ok_and(version::is_version) {
+        return Ok(());
+    }
+    let value = String::from_utf8_lossy(value.as_bytes());
+    let rule = format!("must be a date, as in 2026-10-06: value=`{}`", quoted(&value));
+    Err(Fault::violation(Reason::InvalidHeaderValue, "x-ms-version", rule))
+}

@@ -1,0 +1,154 @@
+//! The half of a front behind the layers: finds out who calls, reads the body, and has the
+//! protocol make the call.
+
+use std::{
+    convert::Infallible,
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, header};
+use http_body_util::{BodyExt as _, LengthLimitError, Limited};
+use tonic::{Status, body::Body};
+use tower::Service;
+use trestle_service::{
+    fault::{Fault, Reason},
+    layer::{Answer, Request, Response, credentials::Identity},
+    upstream::Upstream,
+};
+
+use crate::{
+    auth,
+    call::Upcall,
+    failure::Refusal,
+    head::Head,
+    protocol::Protocol,
+    reply::{Answered, Outcome},
+};
+
+/// What the outer half found in a request, in its extensions.
+pub(crate) struct Asked<P: Protocol> {
+    pub(crate) head: Arc<Head>,
+    pub(crate) operation: Result<P::Operation, Refusal>,
+}
+
+impl<P: Protocol> Clone for Asked<P> {
+    fn clone(&self) -> Self {
+        Self { head: Arc::clone(&self.head), operation: self.operation.clone() }
+    }
+}
+
+/// See the module.
+#[derive(Clone)]
+pub(crate) struct Inner<P> {
+    protocol: P,
+    upstream: Upstream,
+    identity: Identity,
+}
+
+impl<P: Protocol> Inner<P> {
+    pub(crate) fn new(protocol: P, upstream: Upstream, identity: Identity) -> Self {
+        Self { protocol, upstream, identity }
+    }
+
+    /// Puts the caller on a request whose credentials are good.
+    fn admit(&self, head: &Head, request: &mut Request) -> Result<(), Refusal> {
+        let caller = auth::caller(head, P::SIGNING, &self.identity).map_err(Fault::from)?;
+        Arc::new(caller).insert(request);
+        Ok(())
+    }
+}
+
+impl<P: Protocol> Service<Request> for Inner<P> {
+    type Response = Response;
+    type Error = Infallible;
+    type Future = Answer;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, mut request: Request) -> Answer {
+        let asked = request.extensions_mut().remove::<Asked<P>>();
+        let Some(Asked { head, operation }) = asked else {
+            let fault = Fault::new(Reason::InternalError, "a request without its head");
+            return Box::pin(async move { Ok(refused(fault.into())) });
+        };
+        // Credentials first: nobody learns without them what operations there are.
+        let admitted = self.admit(&head, &mut request).and(operation);
+        let (protocol, upstream) = (self.protocol.clone(), self.upstream.clone());
+        Box::pin(async move {
+            let answered = async {
+                let operation = admitted?;
+                check_replica(&protocol, &operation, &head)?;
+                let (parts, body) = request.into_parts();
+                let body = read::<P>(&head, body).await?;
+                protocol.perform(operation, &head, body, Upcall::of(parts, upstream)).await
+            };
+            Ok(answered.await.map_or_else(refused, counted))
+        })
+    }
+}
+
+fn check_replica<P: Protocol>(
+    protocol: &P,
+    operation: &P::Operation,
+    head: &Head,
+) -> Result<(), Refusal> {
+    if head.is_secondary && !protocol.target(operation).reads {
+        let message = "the secondary name of an account is read-only";
+        return Err(Fault::new(Reason::InsufficientAccountPermissions, message).into());
+    }
+    Ok(())
+}
+
+/// The whole body of a request.
+async fn read<P: Protocol>(head: &Head, body: Body) -> Result<Bytes, Refusal> {
+    let limit = P::BODY_BYTES_MAX;
+    let too_large = || {
+        let rule = format!("must have at most {limit} bytes");
+        let fault = Fault::violation(Reason::RequestBodyTooLarge, "body", rule);
+        Refusal::from(fault).with("MaxLimit", limit.to_string())
+    };
+    let declared = head.header(header::CONTENT_LENGTH).and_then(|length| length.parse().ok());
+    if declared.is_some_and(|length: usize| length > limit) {
+        return Err(too_large());
+    }
+    let body = Limited::new(body, limit).collect().await.map_err(|error| {
+        if error.is::<LengthLimitError>() {
+            return too_large();
+        }
+        match error.downcast::<Status>() {
+            Ok(status) => (*status).into(),
+            Err(_) => Fault::violation(Reason::InvalidInput, "body", "ended too early").into(),
+        }
+    })?;
+    Ok(body.to_bytes())
+}
+
+/// A refusal, as the layers know them.
+fn refused(refusal: Refusal) -> Response {
+    let mut answer: Response = refusal.status.clone().into_http();
+    answer.extensions_mut().insert(refusal);
+    answer
+}
+
+/// An answer with the outcome that the layers count.
+fn counted(mut answer: Response) -> Response {
+    let outcome = answer.extensions_mut().remove::<Outcome>();
+    let headers = answer.headers_mut();
+    match outcome {
+        None => {
+            headers.insert(Status::GRPC_STATUS, HeaderValue::from_static("0"));
+        }
+        Some(Outcome(status)) => {
+            let mut failed = HeaderMap::new();
+            // Fails for a text that no header can carry; the answer itself is complete without.
+            let _ = status.add_header(&mut failed);
+            headers.extend(failed);
+        }
+    }
+    answer.extensions_mut().insert(Answered);
+    answer
+}

@@ -1,0 +1,72 @@
+//! The Azure Storage protocol: REST in front of the same services that gRPC calls.
+//!
+//! Each Azure service has a front of its own, behind a listener of its own. A front only
+//! translates: one request of HTTP becomes one call of gRPC, and its answer the answer that Azure
+//! would give. It holds no rule of the data; those are the services'.
+//!
+//! A request, in the order of the files:
+//! - `front`, outermost: reads `address`, version and parameters into a `head`, lets the protocol
+//!   find the operation, and sends the request on under the gRPC method it becomes.
+//! - the layers of the gateway see that method: trace, limits, shedding, metrics, access log.
+//! - `inner`, behind them: `auth` finds out who calls, the body is read, the protocol translates
+//!   it and makes the call through `call`.
+//! - `failure`, outermost again: whoever refused the request, its failure is written once, in the
+//!   form of the service.
+
+#![allow(dead_code, reason = "the operations follow")]
+
+mod address;
+mod auth;
+mod call;
+mod failure;
+mod front;
+mod head;
+mod inner;
+mod params;
+mod protocol;
+mod queue;
+mod reply;
+mod table;
+mod version;
+
+use std::sync::Arc;
+
+use trestle_service::{
+    clock::Clock,
+    layer::{CallService, credentials::Identity},
+    upstream::Upstream,
+};
+
+use self::{front::Front, inner::Inner, protocol::Protocol};
+
+/// The front of tables: translates requests to calls of `upstream`. `layers` puts those of the
+/// gateway before the service that it is given.
+#[must_use]
+pub fn tables(
+    upstream: Upstream,
+    identity: Identity,
+    layers: impl FnOnce(CallService) -> CallService,
+) -> CallService {
+    front(table::Table, upstream, identity, layers)
+}
+
+/// The front of queues; see [`tables`].
+#[must_use]
+pub fn queues(
+    upstream: Upstream,
+    identity: Identity,
+    layers: impl FnOnce(CallService) -> CallService,
+) -> CallService {
+    front(queue::Queue, upstream, identity, layers)
+}
+
+fn front<P: Protocol>(
+    protocol: P,
+    upstream: Upstream,
+    identity: Identity,
+    layers: impl FnOnce(CallService) -> CallService,
+) -> CallService {
+    let clock: Arc<dyn Clock> = Arc::clone(&identity.clock);
+    let inner = Inner::new(protocol.clone(), upstream, identity);
+    CallService::new(Front::new(protocol, layers(CallService::new(inner)), clock))
+}

@@ -1,0 +1,83 @@
+//! The parameters of a query string, decoded.
+
+use percent_encoding::percent_decode;
+use trestle_service::fault::{Fault, Reason, quoted};
+
+/// Most parameters that a request may have: more than any operation knows, with a signature.
+const PARAMS_MAX: usize = 64;
+
+/// The parameters of a request, in their order. Names are compared without regard to case, and the
+/// first of a name counts.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Params(Vec<(String, String)>);
+
+impl Params {
+    /// Reads a query string; `+` is a space.
+    ///
+    /// # Errors
+    /// Too many parameters, or bytes that are no text.
+    pub(crate) fn parse(query: &str) -> Result<Self, Fault> {
+        let pairs = query.split('&').filter(|pair| !pair.is_empty());
+        if pairs.clone().count() > PARAMS_MAX {
+            let rule = format!("must have at most {PARAMS_MAX} parameters");
+            return Err(Fault::violation(Reason::InvalidUri, "query", rule));
+        }
+        let decoded = pairs.map(|pair| {
+            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+            Ok((decode(name)?, decode(value)?))
+        });
+        decoded.collect::<Result<_, _>>().map(Self)
+    }
+
+    /// The value of a parameter.
+    pub(crate) fn get(&self, name: &str) -> Option<&str> {
+        let mut pairs = self.0.iter();
+        let found = pairs.find(|(other, _)| other.eq_ignore_ascii_case(name));
+        found.map(|(_, value)| value.as_str())
+    }
+
+    /// Whether a parameter has this value, in any case.
+    pub(crate) fn is(&self, name: &str, value: &str) -> bool {
+        self.get(name).is_some_and(|found| found.eq_ignore_ascii_case(value))
+    }
+
+    /// Every parameter.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
+    }
+}
+
+fn decode(text: &str) -> Result<String, Fault> {
+    let spaced = text.replace('+', " ");
+    let bytes: Vec<u8> = percent_decode(spaced.as_bytes()).collect();
+    String::from_utf8(bytes).map_err(|_| {
+        let rule = format!("must be percent-encoded UTF-8: value=`{}`", quoted(text));
+        Fault::violation(Reason::InvalidUri, "query", rule)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parameters_are_decoded_and_found_in_any_case() {
+        let params = Params::parse("Comp=list&a=b+c%2Bd&empty&x=%E2%82%AC&&a=2").expect("a query");
+
+        assert_eq!(params.get("comp"), Some("list"));
+        assert_eq!(params.get("a"), Some("b c+d"));
+        assert_eq!(params.get("empty"), Some(""));
+        assert_eq!(params.get("x"), Some("€"));
+        assert_eq!(params.get("y"), None);
+        assert!(params.is("COMP", "LIST") && !params.is("comp", "acl"));
+        assert_eq!(params.iter().count(), 5);
+    }
+
+    #[test]
+    fn what_is_no_text_and_what_is_too_much_is_refused() {
+        for query in ["a=%FF".to_owned(), "a=1&".repeat(PARAMS_MAX + 1)] {
+            let fault = Params::parse(&query).expect_err("refused");
+            assert_eq!(fault.reason, Reason::InvalidUri, "{query}");
+        }
+    }
+}
