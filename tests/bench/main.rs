@@ -19,6 +19,7 @@ mod echo;
 mod memory;
 mod overload;
 mod paths;
+mod peers;
 mod queue;
 mod raw;
 mod report;

@@ -79,7 +79,7 @@ impl Drop for Process {
 }
 
 /// The server binary with optimisations, built if it is not up to date.
-fn binary() -> &'static Path {
+pub(crate) fn binary() -> &'static Path {
     static BINARY: OnceLock<PathBuf> = OnceLock::new();
     BINARY.get_or_init(|| {
         let mut build = Command::new(option_env!("CARGO").unwrap_or("cargo"));

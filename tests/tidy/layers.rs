@@ -55,6 +55,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "trestle-table",
         ],
     ),
+    ("trestle-peers", &["trestle-proto"]),
 ];
 
 /// The parts of a manifest that name dependencies.
@@ -86,7 +87,7 @@ fn misplaced_in(manifest: &Source) -> Vec<Finding> {
     findings
 }
 
-/// Versions outside of the root manifest. The fuzz targets are a workspace of their own.
+/// Versions outside of the root manifest. The fuzz targets and the peers are workspaces of their own.
 pub(crate) fn own_versions(source: &Source) -> Vec<Finding> {
     if source.file_name() != "Cargo.toml" {
         return Vec::new();

@@ -1,0 +1,62 @@
+#!/bin/sh
+# Puts the servers of the peers into a directory, without installing anything on the machine:
+# Azurite from npm, RabbitMQ and NATS from Debian packages, unpacked. What cannot be had is left
+# out with a word; what is there already is kept.
+#
+#   tests/peers/install.sh DIRECTORY
+set -eu
+
+# The last one that Node 20 runs.
+AZURITE=3.35.0
+# `sync_interval: always` is known from NATS 2.10 on, which this release of Debian has.
+NATS_RELEASE=trixie
+
+mkdir -p "$1"
+cd "$1"
+peers=$PWD
+mkdir -p debs root apt/lists/partial apt/cache/archives/partial
+
+azurite() {
+    command -v npm >/dev/null || { echo "SKIPPED: azurite: no npm on this machine"; return; }
+    npm install --prefix azurite --no-save --no-audit --no-fund --loglevel=error \
+        "azurite@$AZURITE" >/dev/null || echo "SKIPPED: azurite: npm cannot install it"
+}
+
+# Downloads packages with their dependencies that the machine lacks, and unpacks them.
+debian() {
+    (cd debs && apt-get "$@") >apt/log 2>&1 || return 1
+    for package in debs/*.deb; do
+        dpkg -x "$package" root || return 1
+        rm "$package"
+    done
+}
+
+nats() {
+    # From where this machine has its own packages.
+    mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' | head -n 1)
+    echo "deb $mirror $NATS_RELEASE main" >apt/sources.list
+    set -- -o "Dir::Etc::sourcelist=$peers/apt/sources.list" -o Dir::Etc::sourceparts=/dev/null \
+        -o "Dir::State::lists=$peers/apt/lists" -o "Dir::Cache=$peers/apt/cache"
+    apt-get "$@" update >apt/log 2>&1 && debian "$@" download nats-server ||
+        echo "SKIPPED: nats: apt cannot download it, see $peers/apt/log"
+}
+
+rabbitmq() {
+    missing=$(apt-get install --simulate --no-install-recommends rabbitmq-server 2>apt/log |
+        sed -n 's/^Inst \([^ ]*\).*/\1/p')
+    [ -n "$missing" ] && debian download $missing || {
+        echo "SKIPPED: rabbitmq: apt cannot download it, see $peers/apt/log"
+        return
+    }
+    # Erlang knows where it is installed, by heart.
+    sed -i "s|ROOTDIR=/usr/lib/erlang|ROOTDIR=$peers/root/usr/lib/erlang|" \
+        root/usr/lib/erlang/bin/erl
+}
+
+[ -x azurite/node_modules/.bin/azurite-queue ] || azurite
+if ! command -v apt-get >/dev/null || ! command -v dpkg >/dev/null; then
+    echo "SKIPPED: rabbitmq, nats: no apt on this machine"
+    exit 0
+fi
+[ -x root/usr/sbin/nats-server ] || nats
+[ -d root/usr/lib/rabbitmq ] || rabbitmq

@@ -1,0 +1,168 @@
+//! Closed-loop load: a number of clients, each going round for a time; and what came of it.
+
+use std::{
+    fmt::Write as _,
+    sync::LazyLock,
+    time::{Duration, Instant},
+};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+
+use crate::{CLIENTS, servers::Server};
+
+/// The name of our own side.
+const OURS: &str = "trestle";
+/// How many times Azurite's rate ours should be.
+const AZURITE_TIMES: f64 = 500.0;
+
+/// How much is measured.
+#[derive(Clone, Copy)]
+pub(crate) struct Plan {
+    pub(crate) turn: Duration,
+    pub(crate) rounds: u64,
+    /// Messages that wait in every queue all the time.
+    pub(crate) backlog: u64,
+}
+
+/// How a consumer comes by a message.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Way {
+    /// It asks for each.
+    Asked,
+    /// The server sends some ahead.
+    Pushed,
+}
+
+/// Somebody who works on a queue.
+#[async_trait]
+pub(crate) trait Client: Send {
+    /// Sends a message and waits until the server has it.
+    async fn send(&mut self);
+
+    /// Sends, receives the next message, whichever it is, and deletes it.
+    async fn cycle(&mut self);
+}
+
+/// A server with a queue, and its clients.
+pub(crate) struct Started {
+    pub(crate) server: Server,
+    pub(crate) clients: Vec<Box<dyn Client>>,
+}
+
+/// One side of the comparison.
+pub(crate) struct Runner {
+    name: &'static str,
+    way: Way,
+    started: Started,
+    rates: Vec<f64>,
+    cycles: u64,
+    cpu_us: f64,
+}
+
+/// 1 KiB of text that compresses to about half.
+pub(crate) fn payload() -> &'static str {
+    static PAYLOAD: LazyLock<String> = LazyLock::new(|| {
+        let mut text = String::new();
+        let mut state = 0x9E37_79B9_7F4A_7C15_u64;
+        while text.len() < 1024 {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_041);
+            let _ = write!(text, "{:08x}padding!", state >> 32);
+        }
+        text
+    });
+    &PAYLOAD
+}
+
+/// The same as bytes.
+pub(crate) fn payload_bytes() -> Bytes {
+    Bytes::from_static(payload().as_bytes())
+}
+
+impl Runner {
+    /// Fills the backlog.
+    pub(crate) async fn start(name: &'static str, way: Way, started: Started, plan: Plan) -> Self {
+        let mut runner = Self { name, way, started, rates: Vec::new(), cycles: 0, cpu_us: 0.0 };
+        let began = Instant::now();
+        let share = plan.backlog.div_ceil(CLIENTS as u64);
+        runner.drive(move |sent| sent < share, false).await;
+        let seconds = began.elapsed().as_secs_f64();
+        println!("{name:<16} {} messages wait after {seconds:.1} s", share * CLIENTS as u64);
+        runner
+    }
+
+    /// One turn of cycles.
+    pub(crate) async fn turn(&mut self, time: Duration) {
+        let (began, before) = (Instant::now(), self.started.server.cpu_us());
+        let done = self.drive(move |_| began.elapsed() < time, true).await;
+        self.rates.push(done as f64 / began.elapsed().as_secs_f64());
+        self.cycles += done;
+        self.cpu_us += self.started.server.cpu_us() - before;
+    }
+
+    /// Lets every client go on as long as `goes_on`, which is given how often it has done it; how often all did it.
+    async fn drive(
+        &mut self,
+        goes_on: impl Fn(u64) -> bool + Copy + Send + 'static,
+        whole: bool,
+    ) -> u64 {
+        let clients = std::mem::take(&mut self.started.clients);
+        let tasks = clients.into_iter().map(|mut client| {
+            tokio::spawn(async move {
+                let mut done = 0;
+                while goes_on(done) {
+                    match whole {
+                        true => client.cycle().await,
+                        false => client.send().await,
+                    }
+                    done += 1;
+                }
+                (client, done)
+            })
+        });
+        let mut all = 0;
+        for task in tasks.collect::<Vec<_>>() {
+            let (client, done) = task.await.expect("a client does not fail");
+            self.started.clients.push(client);
+            all += done;
+        }
+        all
+    }
+
+    fn rate(&self) -> f64 {
+        self.rates.iter().sum::<f64>() / self.rates.len() as f64
+    }
+}
+
+/// How many times a peer's rate Trestle's should be.
+fn budget(peer: &str) -> f64 {
+    if peer == "azurite" { AZURITE_TIMES } else { 1.0 }
+}
+
+/// Prints every rate, and how many times a peer's rate Trestle's is in the same way, turn by turn: the middle one.
+pub(crate) fn report(runners: &[Runner]) {
+    println!(
+        "\n{:<28} {:>12} {:>12} {:>10} {:>12}",
+        "send + receive + delete", "cycles/s", "trestle is", "budget", "server us"
+    );
+    for runner in runners {
+        let is_ours = |other: &&Runner| other.name == OURS && other.way == runner.way;
+        let Some(ours) = runners.iter().find(is_ours) else { continue };
+        let name = match runner.way {
+            Way::Asked => format!("{}, asked", runner.name),
+            Way::Pushed => format!("{}, pushed", runner.name),
+        };
+        let cpu = runner.cpu_us / (runner.cycles.max(1) as f64);
+        if runner.name == OURS {
+            println!("{name:<28} {:>12.0} {:>12} {:>10} {cpu:>12.1}", runner.rate(), "", "");
+            continue;
+        }
+        let pairs = ours.rates.iter().zip(&runner.rates);
+        let mut ratios: Vec<f64> = pairs.map(|(ours, theirs)| ours / theirs).collect();
+        ratios.sort_by(f64::total_cmp);
+        let (ratio, budget) = (ratios[ratios.len() / 2], budget(runner.name));
+        let missed = if ratio < budget { "  MISSED" } else { "" };
+        let rate = runner.rate();
+        println!("{name:<28} {rate:>12.0} {ratio:>10.2} x {budget:>8} x {cpu:>12.1}{missed}");
+    }
+}
