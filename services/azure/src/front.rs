@@ -9,12 +9,13 @@ use std::{
 };
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use http_body::{Frame, SizeHint};
 use tonic::{Code, Status, body::Body};
 use tower::Service;
 use trestle_service::{
     clock::Clock,
+    cors::{Lookup, Preflight},
     fault::{Fault, Reason, quoted},
     layer::{
         Answer, CallService, Request, Response, body_bytes::Unframed, trace::REQUEST_ID_HEADER,
@@ -27,8 +28,8 @@ use crate::{
     head::{CLIENT_REQUEST_ID, Head, VERSION},
     inner::Asked,
     protocol::Protocol,
-    reply::Answered,
-    version,
+    reply::{self, Answered},
+    version::{self, is_version},
 };
 
 /// The id of a request, on answers.
@@ -48,12 +49,19 @@ pub(crate) struct Front<P> {
     protocol: P,
     calls: CallService,
     clock: Arc<dyn Clock>,
+    rules: Arc<Lookup>,
 }
 
 impl<P: Protocol> Front<P> {
     /// A front before `calls`: the layers, with the other half behind them.
-    pub(crate) fn new(protocol: P, calls: CallService, clock: Arc<dyn Clock>) -> Self {
-        Self { protocol, calls, clock }
+    /// The rules for pages of other origins are read from `rules`.
+    pub(crate) fn new(
+        protocol: P,
+        calls: CallService,
+        clock: Arc<dyn Clock>,
+        rules: Lookup,
+    ) -> Self {
+        Self { protocol, calls, clock, rules: Arc::new(rules) }
     }
 
     /// The request as the layers see it: a call of the method that it becomes.
@@ -77,6 +85,33 @@ impl<P: Protocol> Front<P> {
         request.extensions_mut().insert(Unframed);
         request.extensions_mut().insert(Asked::<P> { head, operation });
         request
+    }
+
+    /// The answer to a browser that asks before it sends a request. Whether what it asks about
+    /// exists is not looked at, and nobody needs credentials to ask.
+    async fn preflight(&self, head: &Head) -> Result<Response, Fault> {
+        let asked = Preflight::read(&head.headers)?;
+        let rules = self.rules.rules(&head.account).await;
+        let allowed = rules.preflight(asked).ok_or_else(|| asked.refused())?;
+        let mut answer = reply::empty(StatusCode::OK);
+        let headers = allowed.headers(Method::OPTIONS, head.headers.clone()).await;
+        answer.headers_mut().extend(headers);
+        Ok(answer)
+    }
+
+    /// Lets a page see an answer, where the rules of the account do.
+    async fn show(&self, answer: &mut Response, head: &Head) {
+        let Some(origin) = head.headers.get(header::ORIGIN) else {
+            return;
+        };
+        let rules = self.rules.rules(&head.account).await;
+        let Some(allowed) = rules.answer(origin, &head.method, answer.headers()) else {
+            return;
+        };
+        let asked = HeaderMap::from_iter([(header::ORIGIN, origin.clone())]);
+        for (name, value) in &allowed.headers(head.method.clone(), asked).await {
+            answer.headers_mut().append(name, value.clone());
+        }
     }
 
     fn failed(&self, refusal: Refusal, request_id: &str, head: Option<&Head>) -> Response {
@@ -142,11 +177,22 @@ impl<P: Protocol> Service<Request> for Front<P> {
                 return Box::pin(async move { Ok(answer) });
             }
         };
-        let calls = self.calls.call(self.call_of(request, Arc::clone(&head)));
         let front = self.clone();
+        if head.method == Method::OPTIONS {
+            return Box::pin(async move {
+                let id = Uuid::new_v4().hyphenated().to_string();
+                let refused = |fault: Fault| front.failed(fault.into(), &id, Some(&head));
+                let mut answer = front.preflight(&head).await.unwrap_or_else(refused);
+                common(answer.headers_mut(), &client_headers);
+                answer.headers_mut().extend(id.parse().ok().map(|id| (REQUEST_ID, id)));
+                Ok(answer)
+            });
+        }
+        let calls = self.calls.call(self.call_of(request, Arc::clone(&head)));
         Box::pin(async move {
             let mut answer = front.rendered(calls.await?, &head);
             common(answer.headers_mut(), &client_headers);
+            front.show(&mut answer, &head).await;
             Ok(answer)
         })
     }
@@ -154,9 +200,9 @@ impl<P: Protocol> Service<Request> for Front<P> {
 
 /// The headers that every answer has.
 fn common(headers: &mut HeaderMap, client: &HeaderMap) {
-    let version = client.get(VERSION).cloned();
-    let version = version.unwrap_or(HeaderValue::from_static(version::NEWEST));
-    headers.insert(VERSION, version);
+    let version = client.get(VERSION).filter(|value| value.to_str().is_ok_and(is_version));
+    let newest = HeaderValue::from_static(version::NEWEST);
+    headers.insert(VERSION, version.cloned().unwrap_or(newest));
     headers.insert(header::SERVER, HeaderValue::from_static("Trestle"));
     headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-cache"));
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));

@@ -33,6 +33,7 @@ use std::sync::Arc;
 
 use trestle_service::{
     clock::Clock,
+    cors::Lookup,
     layer::{CallService, credentials::Identity},
     upstream::Upstream,
 };
@@ -47,7 +48,8 @@ pub fn tables(
     identity: Identity,
     layers: impl FnOnce(CallService) -> CallService,
 ) -> CallService {
-    front(table::Table, upstream, identity, layers)
+    let rules = Lookup::of_table(upstream.clone());
+    front(table::Table, upstream, identity, layers, rules)
 }
 
 /// The front of queues; see [`tables`].
@@ -57,7 +59,8 @@ pub fn queues(
     identity: Identity,
     layers: impl FnOnce(CallService) -> CallService,
 ) -> CallService {
-    front(queue::Queue, upstream, identity, layers)
+    let rules = Lookup::of_queue(upstream.clone());
+    front(queue::Queue, upstream, identity, layers, rules)
 }
 
 fn front<P: Protocol>(
@@ -65,8 +68,9 @@ fn front<P: Protocol>(
     upstream: Upstream,
     identity: Identity,
     layers: impl FnOnce(CallService) -> CallService,
+    rules: Lookup,
 ) -> CallService {
     let clock: Arc<dyn Clock> = Arc::clone(&identity.clock);
     let inner = Inner::new(protocol.clone(), upstream, identity);
-    CallService::new(Front::new(protocol, layers(CallService::new(inner)), clock))
+    CallService::new(Front::new(protocol, layers(CallService::new(inner)), clock, rules))
 }

@@ -29,7 +29,7 @@ impl Routes {
 }
 
 /// The full name of the service in the path of a call.
-fn service_of(path: &str) -> Option<&str> {
+pub(crate) fn service_of(path: &str) -> Option<&str> {
     path.strip_prefix('/')?.split_once('/').map(|(service, _)| service)
 }
 

@@ -13,6 +13,7 @@ use trestle_service::{
     access::AccessLog,
     account::Accounts,
     clock::Clock,
+    cors::Lookup,
     layer::{
         CallService, admission::AdmissionLayer, body_bytes::BodyBytesLayer, credentials::Identity,
         deadline::DeadlineLayer, facts::FactsLayer, message_size::MessageSizeLayer,
@@ -138,10 +139,10 @@ pub async fn compose(settings: &Settings, deps: Deps) -> Result<Node, Failure> {
         let identity = Identity { accounts: accounts.clone(), clock: deps.clock, is_open };
         let door = Door::new(limits, observe);
         let calls = edge(&health, gateway(&door, routes, identity.clone()))?;
-        let calls = match &table {
-            Some(table) => browsers(calls, table.clone(), names_of(accounts.clone())),
-            None => calls,
-        };
+        let tables = table.clone().map(|table| (TABLE_SERVICE, Lookup::of_table(table)));
+        let queues = queue.clone().map(|queue| (QUEUE_SERVICE, Lookup::of_queue(queue)));
+        let keepers = tables.into_iter().chain(queues).collect();
+        let calls = browsers(calls, keepers, &names_of(accounts.clone()));
         let before = |calls| door.before(calls);
         let table = table.map(|table| trestle_azure::tables(table, identity.clone(), before));
         let queue = queue.map(|queue| trestle_azure::queues(queue, identity, before));

@@ -5,6 +5,7 @@ pub mod access_policy;
 pub mod account;
 pub mod caller;
 pub mod clock;
+pub mod cors;
 pub mod etag;
 pub mod exemplar;
 pub mod facts;

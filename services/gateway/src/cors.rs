@@ -6,9 +6,6 @@
 //! shown to a page only by the rules of the account that the call turned out to be of. The rules
 //! bind browsers, not callers: a call is never refused for its origin.
 
-mod lookup;
-mod rules;
-
 use std::{
     convert::Infallible,
     sync::{Arc, OnceLock},
@@ -17,24 +14,22 @@ use std::{
 
 use futures::{StreamExt as _, future, stream};
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
-use tower::{Layer, Service, ServiceExt as _, service_fn};
-use tower_http::cors::CorsLayer;
+use tower::Service;
 use trestle_service::{
     caller::Caller,
-    fault::{Fault, Reason, meaning, quoted},
+    cors::{Lookup, Preflight, Rules},
+    fault::{Fault, meaning},
     layer::{
         Answer, CallService, Request, Response,
         frame::{Step, StepLayer},
     },
     name::AccountName,
-    upstream::Upstream,
 };
 
-use self::{
-    lookup::Lookup,
-    rules::{Preflight, Rules},
+use crate::{
+    route::service_of,
+    web::{Web, plain},
 };
-use crate::web::{Web, plain};
 
 /// The header with the code of a failure, as Azure names it.
 const ERROR_CODE: &str = "x-ms-error-code";
@@ -45,18 +40,31 @@ const READS_MAX: usize = 16;
 pub type Accounts = Arc<dyn Fn() -> Vec<AccountName> + Send + Sync>;
 
 /// Takes the calls of browsers beside those of others: gRPC-Web, and what browsers ask about
-/// origins. The rules are read from `table`.
+/// origins. The rules of each service, which go by its full name, are read from where `keepers` say.
 #[must_use]
-pub fn browsers(calls: CallService, table: Upstream, accounts: Accounts) -> CallService {
-    let pages = Pages { lookup: Lookup::new(table), accounts };
-    CallService::new(Cors { inner: Web::new(calls), pages: Arc::new(pages) })
+pub fn browsers(
+    calls: CallService,
+    keepers: Vec<(&'static str, Lookup)>,
+    accounts: &Accounts,
+) -> CallService {
+    let pages = |(service, lookup)| Pages { service, lookup, accounts: Arc::clone(accounts) };
+    let pages = keepers.into_iter().map(pages).collect();
+    CallService::new(Cors { inner: Web::new(calls), services: pages })
 }
 
 /// Before everything else: a preflight is no call.
 #[derive(Clone)]
 struct Cors {
     inner: Web,
-    pages: Arc<Pages>,
+    services: Arc<[Pages]>,
+}
+
+impl Cors {
+    /// What pages may do with the service that a path is of.
+    fn pages(&self, path: &str) -> Option<usize> {
+        let service = service_of(path);
+        self.services.iter().position(|pages| Some(pages.service) == service)
+    }
 }
 
 /// The account of a request from a page, once it is known.
@@ -73,51 +81,51 @@ impl Service<Request> for Cors {
     }
 
     fn call(&mut self, mut request: Request) -> Answer {
+        let (services, at) = (Arc::clone(&self.services), self.pages(request.uri().path()));
         if request.method() == Method::OPTIONS {
-            let (pages, headers) = (Arc::clone(&self.pages), request.headers().clone());
-            return Box::pin(async move { Ok(pages.preflight(&headers).await) });
+            let headers = request.headers().clone();
+            return Box::pin(async move {
+                let pages = at.and_then(|at| services.get(at));
+                Ok(preflight(pages, &headers).await.unwrap_or_else(|fault| refusal(&fault)))
+            });
         }
         let Some(origin) = request.headers().get(header::ORIGIN).cloned() else {
             return self.inner.call(request);
         };
-        let (pages, method) = (Arc::clone(&self.pages), request.method().clone());
+        let method = request.method().clone();
         let account = PageAccount::default();
         request.extensions_mut().insert(account.clone());
         let answer = self.inner.call(request);
         Box::pin(async move {
             let answer = answer.await?;
-            Ok(pages.shown(answer, account.0.get(), origin, method).await)
+            Ok(match at.and_then(|at| services.get(at)) {
+                Some(pages) => pages.shown(answer, account.0.get(), origin, method).await,
+                None => answer,
+            })
         })
     }
 }
 
-/// What pages may do.
+/// The answer to a browser that asks before it sends a request.
+async fn preflight(pages: Option<&Pages>, headers: &HeaderMap) -> Result<Response, Fault> {
+    let asked = Preflight::read(headers)?;
+    let pages = pages.ok_or_else(|| asked.refused())?;
+    let allowed = pages.first_of_any(|rules| rules.preflight(asked)).await;
+    let allowed = allowed.ok_or_else(|| asked.refused())?;
+    let mut answer = Response::default();
+    *answer.headers_mut() = allowed.headers(Method::OPTIONS, headers.clone()).await;
+    Ok(answer)
+}
+
+/// What pages may do with a service.
 struct Pages {
+    /// Its full name.
+    service: &'static str,
     lookup: Lookup,
     accounts: Accounts,
 }
 
 impl Pages {
-    /// The answer to a browser that asks before it sends a request.
-    async fn preflight(&self, headers: &HeaderMap) -> Response {
-        let origin = headers.get(header::ORIGIN);
-        let method = headers.get(header::ACCESS_CONTROL_REQUEST_METHOD);
-        let (Some(origin), Some(method)) = (origin, method) else {
-            let rule = "a preflight needs the headers Origin and Access-Control-Request-Method";
-            return refusal(&Fault::new(Reason::InvalidHeaderValue, rule));
-        };
-        let asked = Preflight { origin, method, headers };
-        let Some(layer) = self.first_of_any(|rules| rules.preflight(asked)).await else {
-            let origin = String::from_utf8_lossy(origin.as_bytes());
-            let message =
-                format!("no rule of the service allows this: origin=`{}`", quoted(&origin));
-            return refusal(&Fault::new(Reason::CorsPreflightFailure, message));
-        };
-        let mut answer = Response::default();
-        *answer.headers_mut() = written(layer, Method::OPTIONS, headers.clone()).await;
-        answer
-    }
-
     /// An answer with what lets a page see it, where the rules of the account do. A call that was
     /// refused before its account was known holds nothing of any account: there the rules of all
     /// count, so that pages see why.
@@ -130,13 +138,13 @@ impl Pages {
     ) -> Response {
         let (mut answer, body) = answer.into_parts();
         let allowed = |rules: &Rules| rules.answer(&origin, &method, &answer.headers);
-        let layer = match account {
+        let allowed = match account {
             Some(account) => allowed(&self.lookup.rules(account).await),
             None => self.first_of_any(allowed).await,
         };
-        if let Some(layer) = layer {
+        if let Some(allowed) = allowed {
             let asked = HeaderMap::from_iter([(header::ORIGIN, origin)]);
-            for (name, value) in &written(layer, method, asked).await {
+            for (name, value) in &allowed.headers(method, asked).await {
                 answer.headers.append(name, value.clone());
             }
         }
@@ -151,15 +159,6 @@ impl Pages {
             .filter_map(|rules| future::ready(allowed(&rules)));
         std::pin::pin!(reads).next().await
     }
-}
-
-/// The headers that a layer of tower-http adds to the answer of a request.
-async fn written(layer: CorsLayer, method: Method, headers: HeaderMap) -> HeaderMap {
-    let mut request = http::Request::new(());
-    (*request.method_mut(), *request.headers_mut()) = (method, headers);
-    let bare = |_| future::ready(Ok::<_, Infallible>(http::Response::new(())));
-    let Ok(answer) = layer.layer(service_fn(bare)).oneshot(request).await;
-    answer.into_parts().0.headers
 }
 
 /// The refusal of a preflight. Browsers look at its status only; the rest is for people.

@@ -1,39 +1,82 @@
 //! What the cross-origin rules of an account allow: pure decisions, as Azure makes them.
 
-use std::time::Duration;
+use std::{convert::Infallible, future, time::Duration};
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
+use tower::{Layer as _, ServiceExt as _, service_fn};
 use tower_http::cors::{AllowHeaders, AllowMethods, AllowOrigin, CorsLayer};
 use trestle_proto::table::v1::CorsRule;
+
+use crate::fault::{Fault, Reason, quoted};
 
 /// Every origin, in a rule.
 const ANY: &str = "*";
 
 /// The rules of an account, in their order.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(crate) struct Rules(Vec<CorsRule>);
+pub struct Rules(Vec<CorsRule>);
+
+/// What a rule allows a page.
+#[derive(Debug, Clone)]
+pub struct Allowed(CorsLayer);
+
+impl Allowed {
+    /// The headers that tell a browser so, in the answer of a request with this method and these
+    /// headers.
+    pub async fn headers(self, method: Method, headers: HeaderMap) -> HeaderMap {
+        let mut request = http::Request::new(());
+        (*request.method_mut(), *request.headers_mut()) = (method, headers);
+        let bare = |_| future::ready(Ok::<_, Infallible>(http::Response::new(())));
+        let Ok(answer) = self.0.layer(service_fn(bare)).oneshot(request).await;
+        answer.into_parts().0.headers
+    }
+}
 
 /// What a browser asks before it sends a request.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Preflight<'a> {
+pub struct Preflight<'a> {
     /// The origin of the page.
-    pub(crate) origin: &'a HeaderValue,
+    pub origin: &'a HeaderValue,
     /// The method of the request.
-    pub(crate) method: &'a HeaderValue,
+    pub method: &'a HeaderValue,
     /// The headers that the page sets, separated by commas; a list may come in parts.
-    pub(crate) headers: &'a HeaderMap,
+    pub headers: &'a HeaderMap,
+}
+
+impl<'a> Preflight<'a> {
+    /// What the headers of a preflight ask.
+    ///
+    /// # Errors
+    /// Headers that ask nothing.
+    pub fn read(headers: &'a HeaderMap) -> Result<Self, Fault> {
+        let origin = headers.get(header::ORIGIN);
+        let method = headers.get(header::ACCESS_CONTROL_REQUEST_METHOD);
+        let (Some(origin), Some(method)) = (origin, method) else {
+            let rule = "a preflight needs the headers Origin and Access-Control-Request-Method";
+            return Err(Fault::new(Reason::InvalidHeaderValue, rule));
+        };
+        Ok(Self { origin, method, headers })
+    }
+
+    /// The answer where no rule allows it.
+    #[must_use]
+    pub fn refused(&self) -> Fault {
+        let origin = String::from_utf8_lossy(self.origin.as_bytes());
+        let message = format!("no rule of the service allows this: origin=`{}`", quoted(&origin));
+        Fault::new(Reason::CorsPreflightFailure, message)
+    }
 }
 
 impl Rules {
     /// Rules as they are stored.
-    pub(crate) fn new(rules: Vec<CorsRule>) -> Self {
+    pub fn new(rules: Vec<CorsRule>) -> Self {
         Self(rules)
     }
 
     /// What to tell a browser that asks; none where it must not go on.
     ///
     /// The first rule of the origin and the method decides, and later ones are not tried.
-    pub(crate) fn preflight(&self, asked: Preflight<'_>) -> Option<CorsLayer> {
+    pub fn preflight(&self, asked: Preflight<'_>) -> Option<Allowed> {
         let rule = self.of(asked.origin, asked.method.as_bytes())?;
         let wanted = asked.headers.get_all(header::ACCESS_CONTROL_REQUEST_HEADERS);
         let allowed = wanted.iter().all(|list| {
@@ -45,20 +88,20 @@ impl Rules {
             .allow_methods(AllowMethods::mirror_request())
             .allow_headers(AllowHeaders::mirror_request());
         let age = rule.max_age.and_then(|age| u64::try_from(age.seconds).ok()).unwrap_or_default();
-        allowed.then(|| layer.max_age(Duration::from_secs(age)))
+        allowed.then(|| Allowed(layer.max_age(Duration::from_secs(age))))
     }
 
     /// What to tell a browser with the answer of a request; none where the page must not see it.
-    pub(crate) fn answer(
+    pub fn answer(
         &self,
         origin: &HeaderValue,
         method: &Method,
         answer: &HeaderMap,
-    ) -> Option<CorsLayer> {
+    ) -> Option<Allowed> {
         let rule = self.of(origin, method.as_str().as_bytes())?;
         let exposed = exposed(&rule.exposed_headers, answer);
         let shown = if is_any(rule) { AllowOrigin::any() } else { AllowOrigin::mirror_request() };
-        Some(layer(rule, shown).expose_headers(exposed))
+        Some(Allowed(layer(rule, shown).expose_headers(exposed)))
     }
 
     /// The first rule of an origin and a method. Both are compared with regard to case.

@@ -6,12 +6,13 @@ use std::{
     time::{Duration, Instant},
 };
 
-use trestle_proto::table::v1::{
-    GetServicePropertiesRequest, table_service_client::TableServiceClient,
+use trestle_proto::{
+    queue::v1::{self as queue, queue_service_client::QueueServiceClient},
+    table::v1::{self as table, table_service_client::TableServiceClient},
 };
-use trestle_service::{caller::Caller, name::AccountName, upstream::Upstream};
 
 use super::rules::Rules;
+use crate::{caller::Caller, name::AccountName, upstream::Upstream};
 
 /// How long rules are kept: a change is seen by then.
 const KEPT: Duration = Duration::from_secs(5);
@@ -22,9 +23,15 @@ const READ_WITHIN: Duration = Duration::from_secs(2);
 /// Most accounts whose rules are kept, well over what settings may name; past it, all are read anew.
 const ACCOUNTS_MAX: usize = 4096;
 
+/// The service that keeps the rules.
+enum Keeper {
+    Table(Upstream),
+    Queue(Upstream),
+}
+
 /// Reads rules.
-pub(crate) struct Lookup {
-    table: Upstream,
+pub struct Lookup {
+    keeper: Keeper,
     kept: Mutex<HashMap<AccountName, Arc<Entry>>>,
 }
 
@@ -39,12 +46,19 @@ struct Kept {
 
 impl Lookup {
     /// Reads from the table service.
-    pub(crate) fn new(table: Upstream) -> Self {
-        Self { table, kept: Mutex::default() }
+    #[must_use]
+    pub fn of_table(table: Upstream) -> Self {
+        Self { keeper: Keeper::Table(table), kept: Mutex::default() }
+    }
+
+    /// Reads from the queue service.
+    #[must_use]
+    pub fn of_queue(queue: Upstream) -> Self {
+        Self { keeper: Keeper::Queue(queue), kept: Mutex::default() }
     }
 
     /// The rules of an account; those that cannot be read allow nothing.
-    pub(crate) async fn rules(&self, account: &AccountName) -> Rules {
+    pub async fn rules(&self, account: &AccountName) -> Rules {
         let entry = self.entry(account);
         let mut entry = entry.0.lock().await;
         if let Some(kept) = entry.as_ref().filter(|kept| kept.until > Instant::now()) {
@@ -71,11 +85,26 @@ impl Lookup {
     }
 
     async fn read(&self, account: &AccountName) -> Result<Rules, tonic::Status> {
-        let mut request = tonic::Request::new(GetServicePropertiesRequest {});
-        request.extensions_mut().insert(Arc::new(Caller::owner(account.clone())));
-        let mut client = TableServiceClient::new(self.table.clone());
-        let properties = client.get_service_properties(request).await?.into_inner().properties;
+        let properties = match &self.keeper {
+            Keeper::Table(table) => {
+                let request = owned(account, table::GetServicePropertiesRequest {});
+                let mut client = TableServiceClient::new(table.clone());
+                client.get_service_properties(request).await?.into_inner().properties
+            }
+            Keeper::Queue(queue) => {
+                let request = owned(account, queue::GetServicePropertiesRequest {});
+                let mut client = QueueServiceClient::new(queue.clone());
+                client.get_service_properties(request).await?.into_inner().properties
+            }
+        };
         let cors = properties.and_then(|properties| properties.cors);
         Ok(Rules::new(cors.unwrap_or_default().rules))
     }
+}
+
+/// A request of the owner of an account.
+fn owned<T>(account: &AccountName, message: T) -> tonic::Request<T> {
+    let mut request = tonic::Request::new(message);
+    request.extensions_mut().insert(Arc::new(Caller::owner(account.clone())));
+    request
 }
