@@ -275,6 +275,12 @@ impl Queue {
         self.get().await.expect("the queue is there").1.approximate_message_count
     }
 
+    /// Replaces its access policies.
+    pub async fn set_policies(&self, policies: Vec<proto::AccessPolicy>) -> Result<(), Refusal> {
+        let request = proto::SetQueueAccessPoliciesRequest { queue: self.name(), policies };
+        Ok(self.client().set_queue_access_policies(request).await.map(drop)?)
+    }
+
     /// Deletes the queue.
     pub async fn drop_queue(&self) -> Result<(), Refusal> {
         let request = proto::DeleteQueueRequest { queue: self.name() };

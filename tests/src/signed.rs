@@ -5,6 +5,7 @@ use tonic::body::Body;
 use tower::{ServiceExt, util::BoxCloneSyncService};
 use trestle_service::{
     account::AccountKey,
+    caller::QUEUE_HEADER,
     name::AccountName,
     sas::{Scope, Terms, Time, Version, mint},
 };
@@ -15,6 +16,11 @@ impl World {
     /// The same world for whoever sends a token with each call.
     pub fn signed(&self, token: &str) -> Self {
         self.with_header(AUTHORIZATION, &format!("SharedAccessSignature {token}"))
+    }
+
+    /// The same world for whoever sends a token over a queue, and names the queue, with each call.
+    pub fn signed_for_queue(&self, token: &str, queue: &str) -> Self {
+        self.signed(token).with_header(HeaderName::from_static(QUEUE_HEADER), queue)
     }
 
     /// The same world for whoever sends a header with each call.

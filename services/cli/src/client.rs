@@ -38,7 +38,13 @@ pub(crate) struct Session {
 impl Session {
     /// Connects. The connection is made again by itself when it breaks.
     pub(crate) async fn connect(args: &ClientArgs) -> Result<Self, CliError> {
-        let link = link(args).await?;
+        Self::on_queue(args, None).await
+    }
+
+    /// The same for commands on a queue.
+    pub(crate) async fn on_queue(args: &ClientArgs, queue: Option<&str>) -> Result<Self, CliError> {
+        let credentials = args.credentials.credentials()?.on_queue(queue);
+        let link = InterceptedService::new(connect(&args.endpoint, &args.tls).await?, credentials);
         Ok(Self { link, timeout: args.timeout })
     }
 

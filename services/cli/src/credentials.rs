@@ -12,7 +12,7 @@ use tonic::{
 };
 use trestle_service::{
     account::{AccountKey, DEVELOPMENT_KEY},
-    caller::ACCOUNT_HEADER,
+    caller::{ACCOUNT_HEADER, QUEUE_HEADER},
     name::AccountName,
 };
 
@@ -127,7 +127,7 @@ impl CredentialArgs {
             authorization.set_sensitive(true);
         }
         let account = account.map(|account| header(account.as_str())).transpose()?;
-        Ok(Credentials { authorization, account })
+        Ok(Credentials { authorization, account, queue: None })
     }
 
     fn given(&self) -> Result<Given, CliError> {
@@ -201,6 +201,15 @@ pub(crate) struct Credentials {
     /// Marked as sensitive, so that nothing below shows it.
     authorization: Option<MetadataValue<Ascii>>,
     account: Option<MetadataValue<Ascii>>,
+    queue: Option<MetadataValue<Ascii>>,
+}
+
+impl Credentials {
+    /// The same for calls on a queue: a signature over a queue does not say which.
+    pub(crate) fn on_queue(self, queue: Option<&str>) -> Self {
+        // What is no name of a queue is left to the server to refuse.
+        Self { queue: queue.and_then(|name| name.parse().ok()), ..self }
+    }
 }
 
 impl Interceptor for Credentials {
@@ -211,6 +220,12 @@ impl Interceptor for Credentials {
         }
         if let Some(value) = &self.account {
             metadata.insert(ACCOUNT_HEADER, value.clone());
+        }
+        let is_signature = |value: &MetadataValue<Ascii>| value.as_bytes().starts_with(b"Shared");
+        if let Some(value) = &self.queue
+            && self.authorization.as_ref().is_some_and(is_signature)
+        {
+            metadata.insert(QUEUE_HEADER, value.clone());
         }
         Ok(request)
     }

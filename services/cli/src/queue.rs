@@ -31,7 +31,7 @@ struct Context {
 
 /// Runs a command.
 pub(crate) async fn run(command: QueueCommand, client: &ClientArgs) -> Result<(), CliError> {
-    let session = Session::connect(client).await?;
+    let session = Session::on_queue(client, command.queue()).await?;
     let queues = QueueServiceClient::new(session.link());
     let output = Output::standard(client.json);
     let mut context = Context { session, output, queues };

@@ -62,6 +62,9 @@ pub enum SasCommand {
         range: RangeArgs,
     },
     /// Sign for the messages of one queue
+    ///
+    /// Permissions: r peek and read how the queue is, a send, u update, p receive and delete. Over gRPC a call that
+    /// carries the signature names the queue in the header trestle-queue; `trestle queue` does.
     #[command(after_help = HELP)]
     Queue {
         /// The queue

@@ -1,10 +1,21 @@
-//! What a caller may do: pure decisions on what the gateway vouches for, before the store is asked whether something
-//! exists. Checks come in a fixed order: service, resource type, permission.
+//! What a caller may do: pure decisions on what the gateway vouches for, before anybody is told whether something
+//! exists. Checks come in a fixed order: service, resource type, queue, stored access policy, permission.
 
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use trestle_proto::queue::v1::AccessPolicy;
 use trestle_service::{
-    caller::{AccountGrant, Authority, Caller},
+    access_policy::{self, Reference},
+    caller::{AccountGrant, Authority, Caller, Letters},
+    clock::Ticks,
     fault::{Fault, Reason},
+    name::{AccountName, QueueName},
 };
+
+use crate::policies::stated;
 
 /// The letter of this service.
 const QUEUE_SERVICE: char = 'q';
@@ -66,30 +77,116 @@ impl Need {
             Self::WriteProperties => Some(('s', &["w"])),
         }
     }
+
+    /// The permission that a grant on the queue must have; none where no such grant suffices.
+    fn of_queue_grant(self) -> Option<char> {
+        match self {
+            Self::ReadQueue | Self::Peek => Some('r'),
+            Self::Add => Some('a'),
+            Self::Update => Some('u'),
+            Self::Process => Some('p'),
+            Self::ListQueues
+            | Self::CreateQueue
+            | Self::WriteQueue
+            | Self::DeleteQueue
+            | Self::AccessPolicies
+            | Self::Clear
+            | Self::Redrive
+            | Self::ReadProperties
+            | Self::WriteProperties
+            | Self::ReadStats => None,
+        }
+    }
 }
 
-/// Whether a caller may do what a call needs.
+/// A caller who may do what a call needs, to the messages of some queue.
+#[derive(Debug, Clone)]
+pub(crate) struct Access {
+    caller: Arc<Caller>,
+    need: Need,
+}
+
+impl Access {
+    /// The access of a caller.
+    ///
+    /// # Errors
+    /// When the caller may not do what the call needs, whatever the queue.
+    pub(crate) fn new(caller: Arc<Caller>, need: Need) -> Result<Self, Fault> {
+        match &caller.authority {
+            Authority::Owner => {}
+            Authority::Account(grant) => check_grant(grant, need)?,
+            Authority::Table(_) => return Err(wrong_service()),
+            // What the policy states, if it names one, is asked where the queue is found.
+            Authority::Queue(grant) => match (need.of_queue_grant(), &grant.policy) {
+                (None, _) => return Err(never()),
+                (Some(letter), None) => {
+                    check_letter(grant.permissions.unwrap_or_default(), letter)?;
+                }
+                (Some(_), Some(_)) => {}
+            },
+        }
+        Ok(Self { caller, need })
+    }
+
+    /// The access of an owner.
+    #[cfg(test)]
+    pub(crate) fn owner(account: AccountName) -> Self {
+        Self { caller: Arc::new(Caller::owner(account)), need: Need::Process }
+    }
+
+    /// The account that the call works in.
+    pub(crate) fn account(&self) -> &AccountName {
+        &self.caller.account
+    }
+
+    /// Whether a stored access policy decides, which may change while the call waits.
+    pub(crate) fn is_by_policy(&self) -> bool {
+        matches!(&self.caller.authority, Authority::Queue(grant) if grant.policy.is_some())
+    }
+
+    /// Whether the caller may do it to this queue, which has these stored access policies: asked before anybody is told
+    /// whether there is such a queue.
+    ///
+    /// # Errors
+    /// When it is another queue than the one granted, the policy does not hold now, or the permission is not given.
+    pub(crate) fn check(
+        &self,
+        queue: &QueueName,
+        policies: &[AccessPolicy],
+        now: Ticks,
+    ) -> Result<(), Fault> {
+        let Authority::Queue(grant) = &self.caller.authority else { return Ok(()) };
+        if grant.queue != queue.as_str() {
+            return Err(refused("the signature is for another queue"));
+        }
+        let letter = self.need.of_queue_grant().ok_or_else(never)?;
+        let reference = Reference { permissions: grant.permissions, policy: grant.policy.as_ref() };
+        let stated: Vec<_> = policies.iter().map(stated).collect();
+        check_letter(access_policy::permissions(reference, &stated, now)?, letter)
+    }
+}
+
+/// Whether a caller may do what a call needs that is not on the messages of one queue.
 ///
 /// # Errors
 /// The failure that says what the caller lacks.
-pub(crate) fn check(caller: &Caller, need: Need) -> Result<(), Fault> {
-    let grant = match &caller.authority {
-        Authority::Owner => return Ok(()),
-        Authority::Account(grant) => grant,
-        Authority::Table(_) => return Err(wrong_service()),
-    };
-    check_grant(grant, need)
+pub(crate) fn check(caller: &Arc<Caller>, need: Need) -> Result<(), Fault> {
+    Access::new(Arc::clone(caller), need).map(drop)
+}
+
+fn check_letter(granted: Letters, letter: char) -> Result<(), Fault> {
+    if granted.has(letter) {
+        return Ok(());
+    }
+    let message = format!("the signature lacks a permission: required=`{letter}`");
+    Err(Fault::new(Reason::AuthorizationPermissionMismatch, message))
 }
 
 fn check_grant(grant: &AccountGrant, need: Need) -> Result<(), Fault> {
     if !grant.services.has(QUEUE_SERVICE) {
         return Err(wrong_service());
     }
-    let (resource_type, permissions) = need.of_account_grant().ok_or_else(|| {
-        let why = "a shared access signature of this kind never allows it";
-        let message = format!("this request is not authorized to perform this operation: {why}");
-        Fault::new(Reason::AuthorizationFailure, message)
-    })?;
+    let (resource_type, permissions) = need.of_account_grant().ok_or_else(never)?;
     if !grant.resource_types.has(resource_type) {
         let what = "the signature is not for this type of resource";
         let message = format!("{what}: required=`{resource_type}`");
@@ -103,76 +200,17 @@ fn check_grant(grant: &AccountGrant, need: Need) -> Result<(), Fault> {
     Ok(())
 }
 
+/// The failure of a call that no signature of this kind allows.
+fn never() -> Fault {
+    refused("a shared access signature of this kind never allows it")
+}
+
+fn refused(why: &str) -> Fault {
+    let message = format!("this request is not authorized to perform this operation: {why}");
+    Fault::new(Reason::AuthorizationFailure, message)
+}
+
 fn wrong_service() -> Fault {
     let message = format!("the signature is not for this service: required=`{QUEUE_SERVICE}`");
     Fault::new(Reason::AuthorizationServiceMismatch, message)
-}
-
-#[cfg(test)]
-mod tests {
-    use trestle_service::caller::Letters;
-
-    use super::*;
-
-    fn outcome(
-        services: &str,
-        resource_types: &str,
-        permissions: &str,
-        need: Need,
-    ) -> Option<Reason> {
-        let letters = |text| Letters::parse(text).expect("letters");
-        let grant = AccountGrant {
-            services: letters(services),
-            resource_types: letters(resource_types),
-            permissions: letters(permissions),
-        };
-        check_grant(&grant, need).err().map(|fault| fault.reason)
-    }
-
-    #[test]
-    fn each_operation_asks_for_its_resource_type_and_its_permission() {
-        let table = [
-            (Need::ListQueues, "s", "l"),
-            (Need::CreateQueue, "c", "c"),
-            (Need::CreateQueue, "c", "w"),
-            (Need::ReadQueue, "c", "r"),
-            (Need::WriteQueue, "c", "w"),
-            (Need::DeleteQueue, "c", "d"),
-            (Need::Add, "o", "a"),
-            (Need::Process, "o", "p"),
-            (Need::Peek, "o", "r"),
-            (Need::Update, "o", "u"),
-            (Need::Clear, "o", "d"),
-            (Need::Redrive, "o", "ap"),
-            (Need::ReadProperties, "s", "r"),
-            (Need::WriteProperties, "s", "w"),
-            (Need::ReadStats, "s", "r"),
-        ];
-        for (need, resource_type, permission) in table {
-            assert_eq!(outcome("q", resource_type, permission, need), None, "{need:?}");
-            let other_types: String = "sco".replace(resource_type, "");
-            let mismatch = Some(Reason::AuthorizationResourceTypeMismatch);
-            assert_eq!(outcome("q", &other_types, permission, need), mismatch, "{need:?}");
-            let others: String = "rwdlacup".chars().filter(|l| !permission.contains(*l)).collect();
-            let mismatch = match need {
-                Need::CreateQueue => None,
-                _ => Some(Reason::AuthorizationPermissionMismatch),
-            };
-            assert_eq!(outcome("q", resource_type, &others, need), mismatch, "{need:?}");
-            let mismatch = Some(Reason::AuthorizationServiceMismatch);
-            assert_eq!(outcome("bt", resource_type, permission, need), mismatch, "{need:?}");
-        }
-        assert_eq!(
-            outcome("q", "sco", "rwdlacup", Need::AccessPolicies),
-            Some(Reason::AuthorizationFailure)
-        );
-    }
-
-    #[test]
-    fn a_redrive_needs_both_permissions() {
-        for permission in ["a", "p"] {
-            let mismatch = Some(Reason::AuthorizationPermissionMismatch);
-            assert_eq!(outcome("q", "o", permission, Need::Redrive), mismatch);
-        }
-    }
 }

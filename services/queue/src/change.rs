@@ -4,12 +4,10 @@ use std::{collections::HashSet, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use trestle_kv::{Write, transact};
-use trestle_service::{
-    clock::Ticks,
-    name::{AccountName, QueueName},
-};
+use trestle_service::{clock::Ticks, name::QueueName};
 
 use crate::{
+    authorize::Access,
     error::QueueError,
     finish::finish,
     keys::{self, Place, QueueId},
@@ -37,12 +35,12 @@ impl Messages {
     /// [`QueueError::QueueNotFound`], or a failed commit.
     pub(crate) async fn delete(
         &self,
-        account: &AccountName,
+        access: &Access,
         name: &QueueName,
         claimed: Vec<Claimed>,
     ) -> Result<Vec<bool>, QueueError> {
         let claimed = Arc::new(claimed);
-        self.with_queue(account, name, |queue| {
+        self.with_queue(access, name, |queue| {
             finish(self.clone().delete_from(queue, Arc::clone(&claimed)))
         })
         .await
@@ -75,14 +73,12 @@ impl Messages {
     /// [`QueueError::QueueNotFound`], [`QueueError::MessageNotFound`], or a failed commit.
     pub(crate) async fn update(
         &self,
-        account: &AccountName,
+        access: &Access,
         name: &QueueName,
         update: Update,
     ) -> Result<Receipt, QueueError> {
-        self.with_queue(account, name, |queue| {
-            finish(self.clone().update_in(queue, update.clone()))
-        })
-        .await
+        self.with_queue(access, name, |queue| finish(self.clone().update_in(queue, update.clone())))
+            .await
     }
 
     async fn update_in(self, queue: Queue, update: Update) -> Result<Receipt, Miss> {

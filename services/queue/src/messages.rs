@@ -6,11 +6,12 @@ use bytes::Bytes;
 use trestle_kv::{CommitError, Engine, EngineError, Snapshot};
 use trestle_service::{
     clock::{Clock, Ticks},
-    name::{AccountName, QueueName},
+    name::QueueName,
 };
 use uuid::Uuid;
 
 use crate::{
+    authorize::Access,
     error::QueueError,
     keys::Place,
     queues::{Queue, Queues},
@@ -98,7 +99,7 @@ impl Messages {
     /// [`QueueError::QueueNotFound`], or what `attempt` fails with.
     pub(crate) async fn with_queue<T, F>(
         &self,
-        account: &AccountName,
+        access: &Access,
         name: &QueueName,
         attempt: impl Fn(Queue) -> F,
     ) -> Result<T, QueueError>
@@ -106,7 +107,7 @@ impl Messages {
         F: Future<Output = Result<T, Miss>>,
     {
         for _ in 0..LOOKUPS_MAX {
-            let queue = self.queues.open(account, name).await?;
+            let queue = self.queues.open(access, name).await?;
             match attempt(queue).await {
                 Ok(done) => return Ok(done),
                 Err(Miss::Failed(error)) => return Err(error),

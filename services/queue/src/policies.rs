@@ -35,11 +35,16 @@ pub(crate) fn decode(stored: &Bytes) -> Result<Vec<proto::AccessPolicy>, QueueEr
 /// # Errors
 /// Every broken rule.
 pub(crate) fn check(policies: &[proto::AccessPolicy]) -> Result<(), Fault> {
-    let stated = policies.iter().map(|policy| Stated {
+    let stated: Vec<_> = policies.iter().map(stated).collect();
+    access_policy::check(&stated, PERMISSIONS)
+}
+
+/// A policy as the rules that every service shares take it.
+pub(crate) fn stated(policy: &proto::AccessPolicy) -> Stated<'_> {
+    Stated {
         id: &policy.id,
         start_time: policy.start_time,
         expiry_time: policy.expiry_time,
         permissions: policy.permissions.as_deref(),
-    });
-    access_policy::check(&stated.collect::<Vec<_>>(), PERMISSIONS)
+    }
 }

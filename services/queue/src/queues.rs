@@ -12,8 +12,10 @@ use trestle_service::{
 };
 
 use crate::{
+    authorize::Access,
     error::QueueError,
     keys::{self, DeadRange, QueueId, Remains},
+    policies,
     record::{QueueRecord, QueueSettings},
     shelves::Shelves,
     steady::SteadyClock,
@@ -104,16 +106,21 @@ impl Queues {
         .await?
     }
 
-    /// A queue by its name.
+    /// A queue by its name, for a caller who may do there what the call does.
     ///
     /// # Errors
-    /// [`QueueError::QueueNotFound`], or a failed read.
+    /// When the caller may not; then [`QueueError::QueueNotFound`]; or a failed read.
     pub(crate) async fn open(
         &self,
-        account: &AccountName,
+        access: &Access,
         name: &QueueName,
     ) -> Result<Queue, QueueError> {
-        let found = self.find(account, name).await?;
+        let found = self.find(access.account(), name).await?;
+        let policies = match &found {
+            Some(queue) if access.is_by_policy() => policies::decode(&queue.record.policies)?,
+            _ => Vec::new(),
+        };
+        access.check(name, &policies, self.clock.now())?;
         found.ok_or_else(|| QueueError::QueueNotFound(name.clone()))
     }
 

@@ -5,12 +5,10 @@ use std::{sync::Arc, time::Duration};
 use bytes::Bytes;
 use tokio::time::Instant;
 use trestle_kv::{Write, transact};
-use trestle_service::{
-    clock::Ticks,
-    name::{AccountName, QueueName},
-};
+use trestle_service::{clock::Ticks, name::QueueName};
 
 use crate::{
+    authorize::Access,
     error::QueueError,
     finish::finish,
     keys::{self, Place, QueueId},
@@ -72,19 +70,27 @@ impl Messages {
     /// [`QueueError::QueueNotFound`], or a failed commit.
     pub(crate) async fn receive(
         &self,
-        account: &AccountName,
+        access: &Access,
         name: &QueueName,
         request: Receive,
     ) -> Result<Vec<Delivered>, QueueError> {
         let deadline = Instant::now() + request.wait;
         for _ in 0..CLAIMS_MAX {
-            let queue = self.queues.open(account, name).await?;
+            let queue = self.queues.open(access, name).await?;
             let shelf = self.shelves.open(queue.record.id).await?;
             let claim = match shelf.claim(request.max, deadline).await? {
                 Turn::Claimed(claim) => claim,
                 Turn::Empty => break,
                 Turn::Closed => continue,
             };
+            // It may have been taken back while the call waited. What is claimed is free again then.
+            let queue = match access.is_by_policy() {
+                true => self.queues.open(access, name).await?,
+                false => queue,
+            };
+            if queue.record.id != claim.shelf().id() {
+                continue;
+            }
             let taken = finish(self.clone().take(queue, claim, request.hidden_for)).await?;
             if !taken.is_empty() {
                 return Ok(taken);
@@ -181,11 +187,11 @@ impl Messages {
     /// [`QueueError::QueueNotFound`], or a failed read.
     pub(crate) async fn peek(
         &self,
-        account: &AccountName,
+        access: &Access,
         name: &QueueName,
         max: usize,
     ) -> Result<Vec<(MessageState, Body)>, QueueError> {
-        let queue = self.queues.open(account, name).await?;
+        let queue = self.queues.open(access, name).await?;
         let id = queue.record.id;
         let shelf = self.shelves.open(id).await?;
         let (mut messages, mut after, mut looked_at) = (Vec::new(), None, 0);

@@ -8,10 +8,11 @@ use trestle_service::{
     clock::Ticks,
     fault::{Fault, Reason},
     limits::SEND_REQUEST_REMEMBERED,
-    name::{AccountName, QueueName},
+    name::QueueName,
 };
 
 use crate::{
+    authorize::Access,
     error::QueueError,
     finish::finish,
     keys::{self, Place, QueueId, Remembered},
@@ -73,13 +74,13 @@ impl Messages {
     /// [`QueueError::QueueNotFound`], or a failed commit.
     pub(crate) async fn send(
         &self,
-        account: &AccountName,
+        access: &Access,
         name: &QueueName,
         messages: Vec<Outgoing>,
         request_id: Option<String>,
     ) -> Result<Vec<Sent>, QueueError> {
         let messages = Arc::new(messages);
-        self.with_queue(account, name, |queue| {
+        self.with_queue(access, name, |queue| {
             let (messages, request_id) = (Arc::clone(&messages), request_id.clone());
             finish(self.clone().send_to(queue, messages, request_id))
         })

@@ -4,13 +4,10 @@ use std::collections::HashMap;
 
 use bytes::Bytes;
 use trestle_kv::{Write, transact};
-use trestle_service::{
-    clock::Ticks,
-    fault::Violations,
-    name::{AccountName, QueueName},
-};
+use trestle_service::{clock::Ticks, fault::Violations, name::QueueName};
 
 use crate::{
+    authorize::Access,
     error::QueueError,
     finish::finish,
     keys::{self, Place, QueueId},
@@ -96,14 +93,14 @@ impl Messages {
     /// [`QueueError::QueueNotFound`], or a failed commit.
     pub(crate) async fn redrive(
         &self,
-        account: &AccountName,
+        access: &Access,
         name: &QueueName,
         destination: Option<QueueName>,
         max: usize,
     ) -> Result<usize, QueueError> {
-        let from = self.queues.open(account, name).await?;
+        let from = self.queues.open(access, name).await?;
         let to = match &destination {
-            Some(destination) => Some(self.queues.open(account, destination).await?),
+            Some(destination) => Some(self.queues.open(access, destination).await?),
             None => None,
         };
         let shelf = self.shelves.open(from.record.id).await?;

@@ -8,13 +8,14 @@ use bytes::Bytes;
 use trestle_kv::{Engine, Snapshot, Write, transact};
 use trestle_proto::table::v1 as proto;
 use trestle_service::{
-    access_policy::{self, Stated},
+    access_policy,
     fault::Fault,
     name::{AccountName, TableName},
     service_properties,
 };
 
 use crate::{
+    authorize,
     error::TableError,
     keys::{self, TableId},
     tables,
@@ -112,11 +113,6 @@ pub(crate) async fn stored_policies(
 }
 
 fn check_policies(policies: &[proto::AccessPolicy]) -> Result<(), Fault> {
-    let stated = policies.iter().map(|policy| Stated {
-        id: &policy.id,
-        start_time: policy.start_time,
-        expiry_time: policy.expiry_time,
-        permissions: policy.permissions.as_deref(),
-    });
-    access_policy::check(&stated.collect::<Vec<_>>(), PERMISSIONS)
+    let stated: Vec<_> = policies.iter().map(authorize::stated).collect();
+    access_policy::check(&stated, PERMISSIONS)
 }

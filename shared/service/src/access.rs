@@ -70,6 +70,9 @@ impl AccessLog {
             Some(Authority::Table(grant)) => {
                 (Some("table_sas"), grant.policy.as_ref().map(|policy| policy.id.as_str()))
             }
+            Some(Authority::Queue(grant)) => {
+                (Some("queue_sas"), grant.policy.as_ref().map(|policy| policy.id.as_str()))
+            }
         };
         let work = &line.facts.work;
         let [partition_key, row_key] = keys.clear(work);

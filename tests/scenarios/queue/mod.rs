@@ -8,6 +8,7 @@ mod messages;
 mod properties;
 mod queues;
 mod receipts;
+mod signatures;
 mod streams;
 mod upgrade;
 mod waiting;

@@ -118,6 +118,25 @@ pub enum QueueCommand {
     Load(LoadArgs),
 }
 
+impl QueueCommand {
+    /// The queue that the command is about, if it is one.
+    pub(crate) fn queue(&self) -> Option<&str> {
+        match self {
+            Self::List { .. } => None,
+            Self::Stats { queue } => queue.as_deref(),
+            Self::Send(MessageArgs { queue, .. })
+            | Self::Drain(DrainArgs { queue, .. })
+            | Self::Load(LoadArgs { queue, .. })
+            | Self::Create { queue, .. }
+            | Self::Receive { queue, .. }
+            | Self::Peek { queue, .. }
+            | Self::Delete { queue, .. }
+            | Self::Clear { queue, .. }
+            | Self::Redrive { queue, .. } => Some(queue),
+        }
+    }
+}
+
 /// Arguments of `send`.
 #[derive(Debug, Args)]
 pub struct MessageArgs {

@@ -15,7 +15,7 @@ use trestle_service::{caller::Caller, clock::Ticks, fault::Fault, name::AccountN
 
 use crate::{
     Deps, QUEUE_SERVICE,
-    authorize::{self, Need},
+    authorize::{self, Access, Need},
     error::QueueError,
     messages::Messages,
     sweep::Sweeper,
@@ -50,11 +50,18 @@ impl Api {
 
 /// The account that a request works in, and the message, for a caller who may do what it needs.
 ///
-/// There is no other way to the message than this one.
+/// There is no other way to the message than this one and [`enter`].
 fn open<T>(request: Request<T>, need: Need) -> Result<(AccountName, T), Fault> {
     let caller = Caller::of(&request)?;
     authorize::check(&caller, need)?;
     Ok((caller.account.clone(), request.into_inner()))
+}
+
+/// The access of a caller to the messages of queues, and the message. Whoever finds a queue asks the access whether it
+/// is the right one.
+fn enter<T>(request: Request<T>, need: Need) -> Result<(Access, T), Fault> {
+    let access = Access::new(Caller::of(&request)?, need)?;
+    Ok((access, request.into_inner()))
 }
 
 /// A failed call, as this service tells it.
@@ -96,8 +103,8 @@ impl QueueService for Api {
         &self,
         request: Request<proto::GetQueueRequest>,
     ) -> Result<Response<proto::GetQueueResponse>, Status> {
-        let (account, message) = open(request, Need::ReadQueue).map_err(refused)?;
-        answer(self.get(&account, message).await)
+        let (access, message) = enter(request, Need::ReadQueue).map_err(refused)?;
+        answer(self.get(&access, message).await)
     }
 
     async fn update_queue(
@@ -146,17 +153,17 @@ impl QueueService for Api {
         &self,
         request: Request<proto::SendMessagesRequest>,
     ) -> Result<Response<proto::SendMessagesResponse>, Status> {
-        let (account, message) = open(request, Need::Add).map_err(refused)?;
+        let (access, message) = enter(request, Need::Add).map_err(refused)?;
         let send = parse::send(message).map_err(refused)?;
         let sent = match send.messages.is_empty() {
             true => {
-                let found = self.messages.queues.open(&account, &send.queue).await;
+                let found = self.messages.queues.open(&access, &send.queue).await;
                 found.map_err(refused)?;
                 Vec::new()
             }
             false => {
                 let sent =
-                    self.messages.send(&account, &send.queue, send.messages, send.request_id).await;
+                    self.messages.send(&access, &send.queue, send.messages, send.request_id).await;
                 sent.map_err(refused)?
             }
         };
@@ -167,9 +174,9 @@ impl QueueService for Api {
         &self,
         request: Request<proto::ReceiveMessagesRequest>,
     ) -> Result<Response<proto::ReceiveMessagesResponse>, Status> {
-        let (account, message) = open(request, Need::Process).map_err(refused)?;
+        let (access, message) = enter(request, Need::Process).map_err(refused)?;
         let (queue, receive) = parse::receive(message).map_err(refused)?;
-        let delivered = self.messages.receive(&account, &queue, receive).await.map_err(refused)?;
+        let delivered = self.messages.receive(&access, &queue, receive).await.map_err(refused)?;
         let deliveries = delivered.into_iter().map(render::delivery).collect();
         answer(Ok(proto::ReceiveMessagesResponse { deliveries }))
     }
@@ -178,17 +185,17 @@ impl QueueService for Api {
         &self,
         request: Request<Streaming<proto::StreamMessagesRequest>>,
     ) -> Result<Response<Self::StreamMessagesStream>, Status> {
-        let (account, requests) = open(request, Need::Process).map_err(refused)?;
-        answer(Ok(stream::deliveries(self.messages.clone(), account, requests)))
+        let (access, requests) = enter(request, Need::Process).map_err(refused)?;
+        answer(Ok(stream::deliveries(self.messages.clone(), access, requests)))
     }
 
     async fn peek_messages(
         &self,
         request: Request<proto::PeekMessagesRequest>,
     ) -> Result<Response<proto::PeekMessagesResponse>, Status> {
-        let (account, message) = open(request, Need::Peek).map_err(refused)?;
+        let (access, message) = enter(request, Need::Peek).map_err(refused)?;
         let (queue, max) = parse::peek(message).map_err(refused)?;
-        let found = self.messages.peek(&account, &queue, max).await.map_err(refused)?;
+        let found = self.messages.peek(&access, &queue, max).await.map_err(refused)?;
         let messages = found.into_iter().map(|(state, body)| render::message(&state, body));
         answer(Ok(proto::PeekMessagesResponse { messages: messages.collect() }))
     }
@@ -197,9 +204,9 @@ impl QueueService for Api {
         &self,
         request: Request<proto::UpdateMessageRequest>,
     ) -> Result<Response<proto::UpdateMessageResponse>, Status> {
-        let (account, message) = open(request, Need::Update).map_err(refused)?;
+        let (access, message) = enter(request, Need::Update).map_err(refused)?;
         let (queue, update) = parse::update(message).map_err(refused)?;
-        let receipt = self.messages.update(&account, &queue, update).await.map_err(refused)?;
+        let receipt = self.messages.update(&access, &queue, update).await.map_err(refused)?;
         answer(Ok(proto::UpdateMessageResponse {
             pop_receipt: receipt.to_text(),
             next_visible_time: Some(render::timestamp(receipt.place.visible_at)),
@@ -210,10 +217,10 @@ impl QueueService for Api {
         &self,
         request: Request<proto::DeleteMessagesRequest>,
     ) -> Result<Response<proto::DeleteMessagesResponse>, Status> {
-        let (account, message) = open(request, Need::Process).map_err(refused)?;
+        let (access, message) = enter(request, Need::Process).map_err(refused)?;
         let (queue, receipts) = parse::delete(message).map_err(refused)?;
         let claimed = receipts.iter().filter_map(|receipt| receipt.clone().ok()).collect();
-        let deleted = self.messages.delete(&account, &queue, claimed).await.map_err(refused)?;
+        let deleted = self.messages.delete(&access, &queue, claimed).await.map_err(refused)?;
         let mut deleted = deleted.into_iter();
         let results = receipts.into_iter().map(|receipt| {
             let error = match receipt {
@@ -240,9 +247,9 @@ impl QueueService for Api {
         &self,
         request: Request<proto::RedriveMessagesRequest>,
     ) -> Result<Response<proto::RedriveMessagesResponse>, Status> {
-        let (account, message) = open(request, Need::Redrive).map_err(refused)?;
+        let (access, message) = enter(request, Need::Redrive).map_err(refused)?;
         let (queue, destination, max) = parse::redrive(message).map_err(refused)?;
-        let moved = self.messages.redrive(&account, &queue, destination, max).await;
+        let moved = self.messages.redrive(&access, &queue, destination, max).await;
         let moved = u32::try_from(moved.map_err(refused)?).unwrap_or(u32::MAX);
         answer(Ok(proto::RedriveMessagesResponse { moved }))
     }

@@ -5,7 +5,7 @@ use trestle_proto::queue::v1 as proto;
 use trestle_service::{fault::Fault, name::AccountName, service_properties};
 
 use super::{Api, parse, render};
-use crate::{keys, policies, queues::ListQueues};
+use crate::{authorize::Access, error::QueueError, keys, policies, queues::ListQueues};
 
 impl Api {
     /// Creates a queue.
@@ -24,11 +24,11 @@ impl Api {
     /// A queue, and how it is.
     pub(super) async fn get(
         &self,
-        account: &AccountName,
+        access: &Access,
         request: proto::GetQueueRequest,
     ) -> Result<proto::GetQueueResponse, Fault> {
         let name = parse::queue(request.queue)?;
-        let queue = self.messages.queues.open(account, &name).await?;
+        let queue = self.messages.queues.open(access, &name).await?;
         let stats = self.messages.stats(queue.record.id).await?;
         Ok(proto::GetQueueResponse {
             queue: Some(render::queue(name.as_str(), queue.record)),
@@ -76,7 +76,8 @@ impl Api {
         request: proto::GetQueueAccessPoliciesRequest,
     ) -> Result<proto::GetQueueAccessPoliciesResponse, Fault> {
         let name = parse::queue(request.queue)?;
-        let queue = self.messages.queues.open(account, &name).await?;
+        let queue = self.messages.queues.find(account, &name).await?;
+        let queue = queue.ok_or_else(|| QueueError::QueueNotFound(name))?;
         let policies = policies::decode(&queue.record.policies)?;
         Ok(proto::GetQueueAccessPoliciesResponse { policies })
     }

@@ -16,11 +16,11 @@ use trestle_proto::queue::v1::{
 use trestle_service::{
     fault::{Fault, Reason, Violations},
     limits::{RECEIVE_MESSAGES_MAX, RECEIVE_WAIT_MAX, STREAM_CREDIT_MAX, STREAM_IDLE_MAX},
-    name::{AccountName, QueueName},
+    name::QueueName,
 };
 
 use super::{Responses, parse, refused, render};
-use crate::{messages::Messages, receive::Receive};
+use crate::{authorize::Access, messages::Messages, receive::Receive};
 
 /// Answers that wait for the client.
 const WAITING_MAX: usize = 1;
@@ -35,11 +35,11 @@ struct Opened {
 /// The stream of deliveries for a stream of grants.
 pub(super) fn deliveries(
     messages: Messages,
-    account: AccountName,
+    access: Access,
     requests: Streaming<StreamMessagesRequest>,
 ) -> Responses<StreamMessagesResponse> {
     let (answers, receiver) = mpsc::channel(WAITING_MAX);
-    let work = run(messages, account, requests, answers);
+    let work = run(messages, access, requests, answers);
     let task = tokio::spawn(tracing::Instrument::in_current_span(work));
     // The task ends before or with the last answer, so waiting for it takes no time.
     let end = stream::once(failure(task)).filter_map(|failure| async { failure.map(Err) });
@@ -55,21 +55,21 @@ async fn failure(task: JoinHandle<Result<(), Status>>) -> Option<Status> {
 
 async fn run(
     messages: Messages,
-    account: AccountName,
+    access: Access,
     mut requests: Streaming<StreamMessagesRequest>,
     answers: mpsc::Sender<StreamMessagesResponse>,
 ) -> Result<(), Status> {
     let first = requests.message().await?.and_then(|request| request.message);
     let Opened { queue, hidden_for, mut credit } = open(first).map_err(refused)?;
     // A queue that is not there is told at once, also without credit.
-    messages.queues.open(&account, &queue).await.map_err(refused)?;
+    messages.queues.open(&access, &queue).await.map_err(refused)?;
     let mut is_open = true;
     let mut receiving = None;
     while is_open || credit > 0 {
         if receiving.is_none() && credit > 0 {
             let max = usize::try_from(credit).unwrap_or(usize::MAX).min(RECEIVE_MESSAGES_MAX);
             let receive = Receive { max, hidden_for, wait: RECEIVE_WAIT_MAX };
-            receiving = Some(Box::pin(messages.receive(&account, &queue, receive)));
+            receiving = Some(Box::pin(messages.receive(&access, &queue, receive)));
         }
         let next = async {
             match receiving.as_mut() {

@@ -17,6 +17,7 @@ use trestle_service::{
 
 use self::plain::{DEQUEUES_MAX, Message, Plain, WINDOW};
 use crate::{
+    authorize::Access,
     change::Update,
     error::QueueError,
     keys::KEYSPACES,
@@ -94,7 +95,7 @@ struct Real {
     clock: Arc<ManualClock>,
     messages: Messages,
     sweeper: Sweeper,
-    account: AccountName,
+    access: Access,
     work: QueueName,
     dead: QueueName,
     receipts: Vec<Claimed>,
@@ -114,6 +115,7 @@ impl Real {
         let (messages, sweeper) = service(store.open(), &clock);
         let (work, dead) = (queue_name("work"), queue_name("dead"));
         let account = AccountName::development();
+        let access = Access::owner(account.clone());
         let settings = QueueSettings {
             dead_letter: Some(DeadLetter { queue: dead.clone(), dequeue_count_max: DEQUEUES_MAX }),
             deduplication_window: Some(WINDOW),
@@ -124,7 +126,7 @@ impl Real {
         let plain = QueueSettings::default();
         queues.create(&account, dead.clone(), plain).await.expect("created");
         let receipts = Vec::new();
-        Self { store, clock, messages, sweeper, account, work, dead, receipts }
+        Self { store, clock, messages, sweeper, access, work, dead, receipts }
     }
 
     /// Ends the service without any farewell, and starts it again.
@@ -136,7 +138,7 @@ impl Real {
         }
         (self.messages, self.sweeper) = service(self.store.open(), &self.clock);
         for name in [&self.work, &self.dead] {
-            let queue = self.messages.queues.open(&self.account, name).await.expect("there");
+            let queue = self.messages.queues.open(&self.access, name).await.expect("there");
             self.messages.shelves.open(queue.record.id).await.expect("readable");
         }
     }
@@ -146,12 +148,12 @@ impl Real {
     }
 
     async fn count(&self, name: &QueueName) -> u64 {
-        let queue = self.messages.queues.open(&self.account, name).await.expect("there");
+        let queue = self.messages.queues.open(&self.access, name).await.expect("there");
         self.messages.stats(queue.record.id).await.expect("readable").messages
     }
 
     async fn peek(&self, name: &QueueName) -> Vec<(MessageState, Body)> {
-        self.messages.peek(&self.account, name, 1000).await.expect("readable")
+        self.messages.peek(&self.access, name, 1000).await.expect("readable")
     }
 
     async fn send(
@@ -163,7 +165,7 @@ impl Real {
     ) -> bool {
         let payload = Payload::Text(Bytes::from(text.to_owned()));
         let message = Outgoing { payload, delay, life, deduplication_id };
-        let sent = self.messages.send(&self.account, &self.work, vec![message], None).await;
+        let sent = self.messages.send(&self.access, &self.work, vec![message], None).await;
         let sent = sent.expect("sent").remove(0);
         if !sent.is_duplicate {
             let message_id = sent.sent.state.id.to_string();
@@ -174,7 +176,7 @@ impl Real {
 
     async fn receive(&mut self, max: usize, hidden_for: Duration) -> Vec<(String, u32, Ticks)> {
         let receive = Receive { max, hidden_for, wait: Duration::ZERO };
-        let received = self.messages.receive(&self.account, &self.work, receive).await;
+        let received = self.messages.receive(&self.access, &self.work, receive).await;
         let received = received.expect("received");
         for delivered in &received {
             let message_id = delivered.state.id.to_string();
@@ -188,7 +190,7 @@ impl Real {
 
     async fn delete(&self, receipt: usize) -> bool {
         let claimed = vec![self.receipts[receipt].clone()];
-        self.messages.delete(&self.account, &self.work, claimed).await.expect("decided")[0]
+        self.messages.delete(&self.access, &self.work, claimed).await.expect("decided")[0]
     }
 
     async fn update(&mut self, receipt: usize, hidden_for: Duration, text: Option<String>) -> bool {
@@ -196,7 +198,7 @@ impl Real {
         let message_id = claimed.message_id.clone();
         let payload = text.map(|text| Payload::Text(Bytes::from(text)));
         let update = Update { claimed, hidden_for, payload };
-        match self.messages.update(&self.account, &self.work, update).await {
+        match self.messages.update(&self.access, &self.work, update).await {
             Ok(receipt) => {
                 self.receipts.push(Claimed { message_id, receipt });
                 true
@@ -248,11 +250,12 @@ async fn run(
         }
         Command::Delete(_) | Command::Update { .. } => {}
         Command::Redrive => {
-            let moved = real.messages.redrive(&real.account, &real.dead, None, 1000).await;
+            let moved = real.messages.redrive(&real.access, &real.dead, None, 1000).await;
             prop_assert_eq!(moved.expect("moved"), plain.redrive(now));
         }
         Command::Clear => {
-            let cleared = real.messages.queues.clear(&real.account, real.work.clone()).await;
+            let cleared =
+                real.messages.queues.clear(real.access.account(), real.work.clone()).await;
             cleared.expect("cleared");
             plain.clear();
         }

@@ -26,10 +26,14 @@ fn account() -> AccountName {
     AccountName::development()
 }
 
+fn access() -> Access {
+    Access::owner(account())
+}
+
 async fn send(messages: &Messages, text: &str, delay: Duration) {
     let payload = Payload::Text(Bytes::from(text.to_owned()));
     let outgoing = Outgoing { payload, delay, life: None, deduplication_id: None };
-    let sent = messages.send(&account(), &queue_name("work"), vec![outgoing], None).await;
+    let sent = messages.send(&access(), &queue_name("work"), vec![outgoing], None).await;
     sent.expect("sent");
 }
 
@@ -42,13 +46,13 @@ fn consumer(
     let messages = messages.clone();
     tokio::spawn(async move {
         let receive = Receive { max, hidden_for: LONG, wait };
-        let received = messages.receive(&account(), &queue_name("work"), receive).await?;
+        let received = messages.receive(&access(), &queue_name("work"), receive).await?;
         Ok(received.iter().map(|delivered| text(&delivered.body)).collect())
     })
 }
 
 async fn waiting(messages: &Messages, count: usize) {
-    let queue = messages.queues.open(&account(), &queue_name("work")).await.expect("there");
+    let queue = messages.queues.open(&access(), &queue_name("work")).await.expect("there");
     let shelf = messages.shelves.open(queue.record.id).await.expect("readable");
     let deadline = Instant::now() + SOON;
     while shelf.waiting() != count {
@@ -182,9 +186,9 @@ async fn many_consumers_share_many_messages_without_losing_or_doubling_one() {
     seen.dedup();
     assert_eq!(seen.len(), received, "nobody was given what another holds");
     // What those received who gave up is hidden, and everything else was received.
-    let queue = messages.queues.open(&account(), &queue_name("work")).await.expect("there");
+    let queue = messages.queues.open(&access(), &queue_name("work")).await.expect("there");
     let stats = messages.stats(queue.record.id).await.expect("readable");
     assert_eq!(stats.messages, u64::try_from(MESSAGES).expect("fits"));
-    let peeked = messages.peek(&account(), &queue_name("work"), 32).await.expect("readable");
+    let peeked = messages.peek(&access(), &queue_name("work"), 32).await.expect("readable");
     assert!(peeked.is_empty(), "{} messages are visible that nobody was given", peeked.len());
 }

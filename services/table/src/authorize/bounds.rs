@@ -11,7 +11,9 @@ use trestle_service::{
     name::{AccountName, TableName},
 };
 
-use super::{check_permissions, check_resource_type, check_service, policy, refused};
+use super::{
+    check_permissions, check_resource_type, check_service, policy, refused, wrong_service,
+};
 use crate::entity::EntityKey;
 
 /// The resource type of entities.
@@ -57,9 +59,13 @@ impl Access {
     /// # Errors
     /// When the caller may do nothing to entities of any table.
     pub(crate) fn new(caller: Arc<Caller>) -> Result<Self, Fault> {
-        if let Authority::Account(grant) = &caller.authority {
-            check_service(grant)?;
-            check_resource_type(grant, OBJECT)?;
+        match &caller.authority {
+            Authority::Owner | Authority::Table(_) => {}
+            Authority::Account(grant) => {
+                check_service(grant)?;
+                check_resource_type(grant, OBJECT)?;
+            }
+            Authority::Queue(_) => return Err(wrong_service()),
         }
         Ok(Self { caller })
     }
@@ -82,7 +88,7 @@ impl Access {
     fn table_grant(&self) -> Option<&TableGrant> {
         match &self.caller.authority {
             Authority::Table(grant) => Some(grant),
-            Authority::Owner | Authority::Account(_) => None,
+            Authority::Owner | Authority::Account(_) | Authority::Queue(_) => None,
         }
     }
 
@@ -108,6 +114,7 @@ impl Access {
                 let permissions = policy::permissions(grant, policies, now)?;
                 Ok(Bounds { permissions: Some(permissions), range: Some(&grant.range) })
             }
+            Authority::Queue(_) => Err(wrong_service()),
         }
     }
 }

@@ -15,7 +15,10 @@ use trestle_service::{
     fault::{Fault, Reason},
 };
 
-pub(crate) use self::bounds::{Access, Action, Bounds};
+pub(crate) use self::{
+    bounds::{Access, Action, Bounds},
+    policy::stated,
+};
 
 /// The letter of this service.
 const TABLE_SERVICE: char = 't';
@@ -65,6 +68,7 @@ pub(crate) fn check(caller: &Caller, need: Need) -> Result<(), Fault> {
         Authority::Owner => return Ok(()),
         Authority::Account(grant) => grant,
         Authority::Table(_) => return Err(never()),
+        Authority::Queue(_) => return Err(wrong_service()),
     };
     check_service(grant)?;
     let (resource_types, permissions) = need.of_account_grant().ok_or_else(never)?;
@@ -79,8 +83,12 @@ fn check_service(grant: &AccountGrant) -> Result<(), Fault> {
     if grant.services.has(TABLE_SERVICE) {
         return Ok(());
     }
+    Err(wrong_service())
+}
+
+fn wrong_service() -> Fault {
     let message = format!("the signature is not for this service: required=`{TABLE_SERVICE}`");
-    Err(Fault::new(Reason::AuthorizationServiceMismatch, message))
+    Fault::new(Reason::AuthorizationServiceMismatch, message)
 }
 
 /// Whether the grant has one of these resource types.

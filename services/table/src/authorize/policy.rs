@@ -1,17 +1,22 @@
 //! Stored access policies: what a signature that names one leaves to the table.
-//!
-//! Expiry and permissions must each be stated exactly once, and a start at most once, in the
-//! signature or in the policy. The times of the signature were checked by the gateway; those of the
-//! policy are checked here, in the same way. A policy is read for every use, so that changing or
-//! deleting it takes effect with the next one.
 
 use trestle_proto::table::v1::AccessPolicy;
 use trestle_service::{
+    access_policy::{self, Reference, Stated},
     caller::{Letters, TableGrant},
     clock::Ticks,
-    fault::{Fault, Reason, quoted},
-    sas::START_SKEW,
+    fault::Fault,
 };
+
+/// A policy as the rules that every service shares take it.
+pub(crate) fn stated(policy: &AccessPolicy) -> Stated<'_> {
+    Stated {
+        id: &policy.id,
+        start_time: policy.start_time,
+        expiry_time: policy.expiry_time,
+        permissions: policy.permissions.as_deref(),
+    }
+}
 
 /// The permissions of a grant on a table with these policies, now.
 ///
@@ -22,49 +27,7 @@ pub(super) fn permissions(
     policies: &[AccessPolicy],
     now: Ticks,
 ) -> Result<Letters, Fault> {
-    // Of a field that is empty nothing is stated.
-    let stated = grant.permissions.filter(|letters| !letters.is_empty());
-    let Some(reference) = &grant.policy else {
-        return Ok(stated.unwrap_or_default());
-    };
-    let failed = |what: &str| {
-        let id = quoted(&reference.id);
-        let message = format!("the server failed to authenticate the request: {what}");
-        Fault::new(Reason::AuthenticationFailed, format!("{message}: policy=`{id}`"))
-    };
-    let policy = policies.iter().find(|policy| policy.id == reference.id);
-    let policy = policy.ok_or_else(|| failed("the table has no such stored access policy"))?;
-    let stored = policy.permissions.as_deref().filter(|letters| !letters.is_empty());
-    for (name, in_signature, in_policy) in [
-        ("start", reference.has_start, policy.start_time.is_some()),
-        ("expiry", reference.has_expiry, policy.expiry_time.is_some()),
-        ("permissions", stated.is_some(), stored.is_some()),
-    ] {
-        match (in_signature, in_policy) {
-            (true, true) => {
-                let what = "stated by the signature and by the stored access policy";
-                return Err(failed(&format!("{name}: {what}")));
-            }
-            // Without a start it is valid from the first, as a signature on its own is.
-            (false, false) if name != "start" => {
-                let what = "stated neither by the signature nor by the stored access policy";
-                return Err(failed(&format!("{name}: {what}")));
-            }
-            _ => {}
-        }
-    }
-    let skew = i64::try_from(START_SKEW.as_secs()).unwrap_or(i64::MAX);
-    let now = now.to_unix();
-    let early = (now.0.saturating_add(skew), now.1);
-    if policy.start_time.is_some_and(|start| early < (start.seconds, start.nanos)) {
-        return Err(failed("the stored access policy is not valid yet"));
-    }
-    if policy.expiry_time.is_some_and(|expiry| now >= (expiry.seconds, expiry.nanos)) {
-        return Err(failed("the stored access policy has expired"));
-    }
-    match (stated, stored) {
-        (Some(letters), _) => Ok(letters),
-        (None, stored) => Letters::parse(stored.unwrap_or_default())
-            .ok_or_else(|| failed("the permissions of the stored access policy are no letters")),
-    }
+    let reference = Reference { permissions: grant.permissions, policy: grant.policy.as_ref() };
+    let stated: Vec<_> = policies.iter().map(stated).collect();
+    access_policy::permissions(reference, &stated, now)
 }

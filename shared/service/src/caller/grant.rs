@@ -11,6 +11,8 @@ pub enum Authority {
     Account(AccountGrant),
     /// What a shared access signature over one table grants.
     Table(TableGrant),
+    /// What a shared access signature over one queue grants.
+    Queue(QueueGrant),
 }
 
 /// A shared access signature over an account. Its times were checked; services, resource types and
@@ -37,6 +39,18 @@ pub struct TableGrant {
     pub policy: Option<PolicyRef>,
     /// The entities that it covers.
     pub range: KeyRange,
+}
+
+/// A shared access signature over the messages of one queue. The times that it states itself were
+/// checked; those of a stored access policy are for the queue service to check, as it stores them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct QueueGrant {
+    /// The queue.
+    pub queue: String,
+    /// Letters of `raup`; none where the policy states them.
+    pub permissions: Option<Letters>,
+    /// The stored access policy that the signature refers to.
+    pub policy: Option<PolicyRef>,
 }
 
 /// A reference to a stored access policy. Start, expiry and permissions must each be stated in

@@ -11,7 +11,9 @@ use std::sync::Arc;
 
 use http::HeaderMap;
 
-pub use self::grant::{AccountGrant, Authority, KeyRange, Letters, PolicyRef, TableGrant};
+pub use self::grant::{
+    AccountGrant, Authority, KeyRange, Letters, PolicyRef, QueueGrant, TableGrant,
+};
 use crate::{facts::Facts, fault::Fault, layer::Request, name::AccountName};
 
 /// The header that carries the account.
@@ -19,6 +21,10 @@ pub const ACCOUNT_HEADER: &str = "trestle-account";
 
 /// The header that carries what the caller may do, where that is less than everything.
 pub const GRANT_HEADER: &str = "trestle-grant-bin";
+
+/// The header in which a client names the queue that its shared access signature is over, which
+/// the signature does not say itself. A wrong name makes a wrong signature, nothing more.
+pub const QUEUE_HEADER: &str = "trestle-queue";
 
 /// Who calls.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -67,4 +73,5 @@ impl Caller {
 fn remove(headers: &mut HeaderMap) {
     headers.remove(ACCOUNT_HEADER);
     headers.remove(GRANT_HEADER);
+    headers.remove(QUEUE_HEADER);
 }

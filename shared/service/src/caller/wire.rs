@@ -6,7 +6,7 @@ use tonic::metadata::{BinaryMetadataValue, MetadataMap};
 
 use super::{
     ACCOUNT_HEADER, AccountGrant, Authority, Caller, GRANT_HEADER, KeyRange, Letters, PolicyRef,
-    TableGrant,
+    QueueGrant, TableGrant,
 };
 use crate::{
     fault::{Fault, Reason},
@@ -21,6 +21,8 @@ struct GrantWire {
     account: Option<AccountWire>,
     #[prost(message, optional, tag = "2")]
     table: Option<TableWire>,
+    #[prost(message, optional, tag = "3")]
+    queue: Option<QueueWire>,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -55,6 +57,20 @@ struct TableWire {
     end_row_key: Option<String>,
 }
 
+#[derive(Clone, PartialEq, Message)]
+struct QueueWire {
+    #[prost(string, tag = "1")]
+    queue: String,
+    #[prost(string, optional, tag = "2")]
+    permissions: Option<String>,
+    #[prost(string, optional, tag = "3")]
+    policy: Option<String>,
+    #[prost(bool, tag = "4")]
+    has_start: bool,
+    #[prost(bool, tag = "5")]
+    has_expiry: bool,
+}
+
 /// Writes `caller` into headers.
 pub(super) fn write(caller: &Caller, headers: &mut HeaderMap) {
     super::remove(headers);
@@ -62,8 +78,11 @@ pub(super) fn write(caller: &Caller, headers: &mut HeaderMap) {
     headers.insert(ACCOUNT_HEADER, account.expect("an account name has letters and digits only"));
     let grant = match &caller.authority {
         Authority::Owner => return,
-        Authority::Account(grant) => GrantWire { account: Some(grant.into()), table: None },
-        Authority::Table(grant) => GrantWire { account: None, table: Some(grant.into()) },
+        Authority::Account(grant) => {
+            GrantWire { account: Some(grant.into()), ..GrantWire::default() }
+        }
+        Authority::Table(grant) => GrantWire { table: Some(grant.into()), ..GrantWire::default() },
+        Authority::Queue(grant) => GrantWire { queue: Some(grant.into()), ..GrantWire::default() },
     };
     let value = BinaryMetadataValue::from_bytes(&grant.encode_to_vec());
     let value = HeaderValue::from_bytes(value.as_encoded_bytes());
@@ -98,9 +117,10 @@ pub(super) fn read(metadata: &MetadataMap) -> Result<Caller, Fault> {
 
 impl GrantWire {
     fn authority(self) -> Option<Authority> {
-        match (self.account, self.table) {
-            (Some(account), None) => account.grant().map(Authority::Account),
-            (None, Some(table)) => table.grant().map(Authority::Table),
+        match (self.account, self.table, self.queue) {
+            (Some(account), None, None) => account.grant().map(Authority::Account),
+            (None, Some(table), None) => table.grant().map(Authority::Table),
+            (None, None, Some(queue)) => queue.grant().map(Authority::Queue),
             _ => None,
         }
     }
@@ -172,6 +192,31 @@ impl TableWire {
     }
 }
 
+impl From<&QueueGrant> for QueueWire {
+    fn from(grant: &QueueGrant) -> Self {
+        let policy = grant.policy.as_ref();
+        Self {
+            queue: grant.queue.clone(),
+            permissions: grant.permissions.map(|letters| letters.to_string()),
+            policy: policy.map(|policy| policy.id.clone()),
+            has_start: policy.is_some_and(|policy| policy.has_start),
+            has_expiry: policy.is_some_and(|policy| policy.has_expiry),
+        }
+    }
+}
+
+impl QueueWire {
+    fn grant(self) -> Option<QueueGrant> {
+        let permissions = match self.permissions {
+            None => None,
+            Some(letters) => Some(Letters::parse(&letters)?),
+        };
+        let (has_start, has_expiry) = (self.has_start, self.has_expiry);
+        let policy = self.policy.map(|id| PolicyRef { id, has_start, has_expiry });
+        Some(QueueGrant { queue: self.queue, permissions, policy })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -210,20 +255,34 @@ mod tests {
                 end_row_key: Some("9".into()),
             },
         }));
+        round_trip(Authority::Queue(QueueGrant {
+            queue: "jobs".into(),
+            permissions: Some(letters("raup")),
+            policy: Some(PolicyRef { id: "workers".into(), has_start: true, has_expiry: false }),
+        }));
+        let bare = QueueGrant { queue: "jobs".into(), permissions: None, policy: None };
+        round_trip(Authority::Queue(bare));
     }
 
     #[test]
     fn a_grant_that_cannot_be_read_is_refused() {
-        let both =
-            GrantWire { account: Some(AccountWire::default()), table: Some(TableWire::default()) };
+        let (table, queue) = (Some(TableWire::default()), Some(QueueWire::default()));
+        let account = Some(AccountWire::default());
+        let both = GrantWire { account, table: table.clone(), queue: None };
+        let other_both = GrantWire { account: None, table, queue };
+        let odd = QueueWire { permissions: Some("rr".into()), ..QueueWire::default() };
+        let odd = GrantWire { queue: Some(odd), ..GrantWire::default() };
         let unknown = TableWire { permissions: Some("R!".into()), ..TableWire::default() };
-        let table = |table| GrantWire { account: None, table: Some(table) }.encode_to_vec();
+        let table =
+            |table| GrantWire { table: Some(table), ..GrantWire::default() }.encode_to_vec();
         let no_start = TableWire { start_row_key: Some("1".into()), ..TableWire::default() };
         let no_end = TableWire { end_row_key: Some("9".into()), ..TableWire::default() };
         for bytes in [
             Vec::new(),
             vec![0xFF],
             both.encode_to_vec(),
+            other_both.encode_to_vec(),
+            odd.encode_to_vec(),
             table(unknown),
             table(no_start),
             table(no_end),

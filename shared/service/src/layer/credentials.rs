@@ -3,7 +3,7 @@
 //! `authorization` holds `SharedAccessSignature` and a token, or `Basic` and base64 of account and
 //! key. What a client claims to be is removed, and so are its credentials: nothing behind this
 //! layer sees them. The name of an account in `trestle-account` is taken as a hint whose credentials
-//! they are, never as more.
+//! they are, that of a queue in `trestle-queue` as a hint what a token is over, never as more.
 
 #[cfg(test)]
 mod tests;
@@ -25,12 +25,12 @@ use super::{
 };
 use crate::{
     account::{AccountSet, Accounts},
-    caller::{ACCOUNT_HEADER, Caller},
+    caller::{ACCOUNT_HEADER, Caller, QUEUE_HEADER},
     clock::{Clock, Ticks},
-    fault::Reason,
-    name::AccountName,
+    fault::{Reason, Violations},
+    name::{AccountName, QueueName},
     peer::Peer,
-    sas::{self, Check, Denial, TOKEN_BYTES_MAX},
+    sas::{self, Check, Denial, Named, Resource, TOKEN_BYTES_MAX},
 };
 
 /// Longest value of `authorization` that is looked at, in bytes: the longest token and its scheme.
@@ -106,7 +106,26 @@ impl Call<'_> {
         match self.authorization()? {
             None => self.without_credentials(named, accounts),
             Some(("basic", value)) => basic(value, named, accounts),
-            Some((_, token)) => sas::verify(token, named, accounts, now, self.peer),
+            Some((_, token)) => {
+                let named = Named { account: named, resource: self.named_queue()? };
+                sas::verify(token, named, accounts, now, self.peer)
+            }
+        }
+    }
+
+    /// The queue that the call names, checked for its form only.
+    fn named_queue(&self) -> Result<Option<Resource>, Denial> {
+        let mut values = self.headers.get_all(QUEUE_HEADER).iter();
+        let Some(value) = values.next() else {
+            return Ok(None);
+        };
+        let is_name = |name: &&str| {
+            let mut violations = Violations::default();
+            QueueName::parse((*name).to_owned(), QUEUE_HEADER, &mut violations).is_some()
+        };
+        match value.to_str().ok().filter(is_name) {
+            Some(name) if values.next().is_none() => Ok(Some(Resource::Queue(name.to_owned()))),
+            _ => Err(malformed(QUEUE_HEADER, "must be one name of a queue")),
         }
     }
 

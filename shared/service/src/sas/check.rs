@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::{Malformed, Resource, Scope, Terms, Token, string_to_sign};
 use crate::{
     account::{Account, AccountSet},
-    caller::{AccountGrant, Authority, Caller, Letters, PolicyRef, TableGrant},
+    caller::{AccountGrant, Authority, Caller, Letters, PolicyRef, QueueGrant, TableGrant},
     clock::Ticks,
     fault::{Fault, Reason},
     peer::Peer,
@@ -122,21 +122,35 @@ type Rule = fn(&Terms, &Use<'_>) -> Result<(), Denial>;
 pub(super) const RULES: [(Check, Rule); 3] =
     [(Check::Time, time), (Check::Protocol, protocol), (Check::Address, address)];
 
-/// The caller that a token makes of whoever has it.
-///
-/// `account` is the account that the call names; a token says itself which one it is of only by its
-/// signature, so without a name the accounts are tried.
+/// What a call says of its token that the token does not say itself. Only the right names make
+/// the signature a right one.
+#[derive(Debug, Clone, Default)]
+pub struct Named<'a> {
+    /// The account; without a name the accounts are tried.
+    pub account: Option<&'a str>,
+    /// What it is over, if that is a queue or a container.
+    pub resource: Option<Resource>,
+}
+
+impl<'a> From<Option<&'a str>> for Named<'a> {
+    fn from(account: Option<&'a str>) -> Self {
+        Self { account, resource: None }
+    }
+}
+
+/// The caller that a token makes of whoever has it, in a call that names what `named` says.
 ///
 /// # Errors
 /// The first check that the token fails.
-pub fn verify(
+pub fn verify<'a>(
     token: &str,
-    account: Option<&str>,
+    named: impl Into<Named<'a>>,
     accounts: &AccountSet,
     now: Ticks,
     peer: &Peer,
 ) -> Result<Caller, Denial> {
-    let token = Token::parse(token, None::<Resource>)?;
+    let Named { account, resource } = named.into();
+    let token = Token::parse(token, resource)?;
     let account = signer(&token, account, accounts)?;
     if account.is_disabled {
         return Err(Denial::disabled(account));
@@ -206,22 +220,25 @@ fn address(terms: &Terms, usage: &Use<'_>) -> Result<(), Denial> {
 fn authority(terms: Terms) -> Result<Authority, Denial> {
     let letters = |text: &str| Letters::parse(text).unwrap_or_default();
     let permissions = terms.letters();
+    let (has_start, has_expiry) = (terms.start.is_some(), terms.expiry.is_some());
+    let stated = (!terms.permissions.is_empty()).then_some(permissions);
+    let policy = terms.policy.map(|id| PolicyRef { id, has_start, has_expiry });
     match terms.scope {
         Scope::Account { services, resource_types, .. } => Ok(Authority::Account(AccountGrant {
             services: letters(&services),
             resource_types: letters(&resource_types),
             permissions,
         })),
-        Scope::Table { name, range } => {
-            let (has_start, has_expiry) = (terms.start.is_some(), terms.expiry.is_some());
-            Ok(Authority::Table(TableGrant {
-                table: name.to_ascii_lowercase(),
-                permissions: (!terms.permissions.is_empty()).then_some(permissions),
-                policy: terms.policy.map(|id| PolicyRef { id, has_start, has_expiry }),
-                range,
-            }))
+        Scope::Table { name, range } => Ok(Authority::Table(TableGrant {
+            table: name.to_ascii_lowercase(),
+            permissions: stated,
+            policy,
+            range,
+        })),
+        Scope::Queue { name } => {
+            Ok(Authority::Queue(QueueGrant { queue: name, permissions: stated, policy }))
         }
-        Scope::Queue { .. } | Scope::Blob(_) => {
+        Scope::Blob(_) => {
             let message = "the signature is not for this service";
             let reason = Reason::AuthorizationServiceMismatch;
             Err(Denial::new(Check::Service, reason, message))

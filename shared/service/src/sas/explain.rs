@@ -150,20 +150,38 @@ fn says(check: Check, terms: &Terms) -> String {
 fn by_the_service(terms: &Terms) -> Vec<Finding> {
     let mut findings = Vec::new();
     if let Some(policy) = &terms.policy {
-        let text = format!("the table must have a stored access policy `{policy}`");
+        let resource = match &terms.scope {
+            Scope::Queue { .. } => "queue",
+            Scope::Blob(_) => "container",
+            Scope::Table { .. } | Scope::Account { .. } => "table",
+        };
+        let text = format!("the {resource} must have a stored access policy `{policy}`");
         findings.push(open(Check::Policy, &text));
     }
     match &terms.scope {
-        Scope::Account { services, .. } if !services.contains('t') => {
-            let text = format!("not for the table service: ss=`{services}`");
+        Scope::Account { services, .. } => findings.push(for_services(services)),
+        Scope::Blob(_) => {
+            let text = "there is no blob service yet".to_owned();
             let outcome = Outcome::Refused(Reason::AuthorizationServiceMismatch);
             findings.push(Finding { check: Check::Service, outcome, text });
         }
-        Scope::Account { .. } => findings.push(passed(Check::Service, "for the table service")),
-        _ => {}
+        Scope::Table { .. } | Scope::Queue { .. } => {}
     }
     findings.push(open(Check::Operation, &operations(terms)));
     findings
+}
+
+/// Which of our services an account signature is for.
+fn for_services(services: &str) -> Finding {
+    let ours = [('t', "table"), ('q', "queue")];
+    let ours = ours.into_iter().filter(|(letter, _)| services.contains(*letter));
+    let ours: Vec<_> = ours.map(|(_, name)| name).collect();
+    if ours.is_empty() {
+        let text = format!("for no service that there is here: ss=`{services}`");
+        let outcome = Outcome::Refused(Reason::AuthorizationServiceMismatch);
+        return Finding { check: Check::Service, outcome, text };
+    }
+    passed(Check::Service, &format!("for the {} service", ours.join(" and the ")))
 }
 
 fn operations(terms: &Terms) -> String {
@@ -175,8 +193,8 @@ fn operations(terms: &Terms) -> String {
         Scope::Account { resource_types, .. } => {
             let kind = |letter| match letter {
                 's' => "the service",
-                'c' => "tables",
-                _ => "entities",
+                'c' => "tables and queues",
+                _ => "entities and messages",
             };
             resource_types.chars().map(kind).collect::<Vec<_>>().join(", ")
         }

@@ -320,7 +320,8 @@ fn scope(
             Ok(Scope::Blob(BlobScope { path, is_container, encryption_scope, headers }))
         }
         None => {
-            let rule = "must be of an account (ss and srt) or of a table (tn)";
+            let rule = "must be of an account (ss and srt) or of a table (tn); one of a queue needs \
+                        the name of the queue beside it";
             Err(Malformed::new("token", rule))
         }
     }

@@ -4,12 +4,17 @@ use std::net::SocketAddr;
 
 use crate::{
     account::{Account, AccountKey, AccountSet},
-    caller::{AccountGrant, Authority, Caller, KeyRange, Letters, PolicyRef, TableGrant},
+    caller::{
+        AccountGrant, Authority, Caller, KeyRange, Letters, PolicyRef, QueueGrant, TableGrant,
+    },
     clock::Ticks,
     fault::Reason,
     name::AccountName,
     peer::{Peer, PeerTls},
-    sas::{Check, Outcome, Protocol, Scope, Terms, Time, Token, Version, explain, mint, verify},
+    sas::{
+        Check, Named, Outcome, Protocol, Resource, Scope, Terms, Time, Token, Version, explain,
+        mint, verify,
+    },
 };
 
 /// 2026-01-01T12:00:00Z.
@@ -98,6 +103,30 @@ fn a_token_of_a_table_grants_what_it_states_and_names_what_its_policy_states() {
     let table = "orders".to_owned();
     let grant = TableGrant { table, permissions: None, policy: Some(policy), range };
     assert_eq!(caller.authority, Authority::Table(grant));
+}
+
+#[test]
+fn a_token_of_a_queue_grants_what_it_states_on_the_queue_that_is_named() {
+    let scope = Scope::Queue { name: "jobs".to_owned() };
+    let signed = token(Terms { scope, permissions: "ap".to_owned(), ..table_terms() }, "acme", 1);
+    let used = |queue: Option<&str>| {
+        let resource = queue.map(|name| Resource::Queue(name.to_owned()));
+        let named = Named { account: Some("acme"), resource };
+        let verified = verify(&signed, named, &accounts(), at(0), &Peer::in_process());
+        verified.map_err(|denial| (denial.check, denial.reason))
+    };
+
+    let grant =
+        QueueGrant { queue: "jobs".to_owned(), permissions: Some(letters("ap")), policy: None };
+    assert_eq!(used(Some("jobs")).expect("a caller").authority, Authority::Queue(grant));
+    let failed = Err((Check::Signature, Reason::AuthenticationFailed));
+    assert_eq!(used(Some("other")), failed, "signed for another queue");
+    assert_eq!(used(None), Err((Check::Form, Reason::InvalidAuthenticationInfo)));
+    let other = Resource::Queue("other".to_owned());
+    let table = token(table_terms(), "acme", 1);
+    let named = Named { account: Some("acme"), resource: Some(other) };
+    let table = verify(&table, named, &accounts(), at(0), &Peer::in_process()).expect("a caller");
+    assert!(matches!(table.authority, Authority::Table(_)), "which says itself what it is over");
 }
 
 #[test]

@@ -100,14 +100,46 @@ fn accounts() -> Vec<Vector> {
 }
 
 fn queues() -> Vec<Vector> {
-    let vector = vector(
-        OTHER_TIMES,
-        "sp=raup&sv=2021-12-02",
-        "raup\n2025-11-21T00:00:00Z\n2035-11-21T00:00:00Z\n/queue/devstoreaccount1/orders\n\n\n\n\
-         2021-12-02",
-        "K03YP9Hem8peR46CXBoHweINKnidlDsS7zHMFDXXw9I=",
-    );
-    vec![Vector { resource: Some(Resource::Queue("orders".to_owned())), ..vector }]
+    let vectors = [
+        vector(
+            OTHER_TIMES,
+            "sp=raup&sv=2021-12-02",
+            "raup\n2025-11-21T00:00:00Z\n2035-11-21T00:00:00Z\n/queue/devstoreaccount1/orders\n\n\n\n\
+             2021-12-02",
+            "K03YP9Hem8peR46CXBoHweINKnidlDsS7zHMFDXXw9I=",
+        ),
+        // These four were computed with another implementation of HMAC from the published layouts.
+        vector(
+            "",
+            "sp=p&sv=2015-04-05&si=workers&sip=127.0.0.1-127.0.0.9&spr=https,http",
+            "p\n\n\n/queue/devstoreaccount1/orders\nworkers\n127.0.0.1-127.0.0.9\nhttps,http\n\
+             2015-04-05",
+            "wofARs+ig5nOP/GZ56wmkAWaaaFCg8XZdZG/XDLs4Zg=",
+        ),
+        vector(
+            OTHER_TIMES,
+            "sp=raup&sv=2015-02-21",
+            "raup\n2025-11-21T00:00:00Z\n2035-11-21T00:00:00Z\n/queue/devstoreaccount1/orders\n\n\
+             2015-02-21",
+            "AtoWsuG9vuc9Ves8ryVvM1NAlDVsLEc5HMGJRvVjSbw=",
+        ),
+        vector(
+            OTHER_TIMES,
+            "sp=raup&sv=2013-08-15",
+            "raup\n2025-11-21T00:00:00Z\n2035-11-21T00:00:00Z\n/devstoreaccount1/orders\n\n\
+             2013-08-15",
+            "0SoQ9qzqaUmhM74MvPNyZDq53Q+e0NdxPAaJ26iAYQU=",
+        ),
+        vector(
+            OTHER_TIMES,
+            "sp=raup&sv=2012-02-12",
+            "raup\n2025-11-21T00:00:00Z\n2035-11-21T00:00:00Z\n/devstoreaccount1/orders\n\n\
+             2012-02-12",
+            "5nVK7DstKuuf08uIDipDNV4NUvX6xnMU1q8qbg/J4Yo=",
+        ),
+    ];
+    let queue = Some(Resource::Queue("orders".to_owned()));
+    vectors.map(|vector| Vector { resource: queue.clone(), ..vector }).into()
 }
 
 fn containers() -> Vec<Vector> {
