@@ -77,7 +77,7 @@ impl Api {
     ) -> Result<proto::GetQueueAccessPoliciesResponse, Fault> {
         let name = parse::queue(request.queue)?;
         let queue = self.messages.queues.find(account, &name).await?;
-        let queue = queue.ok_or_else(|| QueueError::QueueNotFound(name))?;
+        let queue = queue.ok_or(QueueError::QueueNotFound(name))?;
         let policies = policies::decode(&queue.record.policies)?;
         Ok(proto::GetQueueAccessPoliciesResponse { policies })
     }
