@@ -12,7 +12,7 @@ use trestle_service::{
     clock::Ticks,
     fault::Reason,
     layer::credentials::Identity,
-    sas::{self, Check, Denial},
+    sas::{self, Check, Denial, Named, Resource},
     shared_key::{Scheme, queue, table},
 };
 
@@ -38,7 +38,8 @@ pub(crate) fn caller(head: &Head, signing: Signing, identity: &Identity) -> Resu
             let reason = Reason::NoAuthenticationInformation;
             return Err(Denial::new(Check::Form, reason, message));
         }
-        return sas::verify(&token, Some(head.account.as_str()), &accounts, now, &head.peer);
+        let named = Named { account: Some(head.account.as_str()), resource: named(head, signing) };
+        return sas::verify(&token, named, &accounts, now, &head.peer);
     };
     if values.next().is_some() {
         return Err(malformed("must not be there more than once"));
@@ -46,6 +47,13 @@ pub(crate) fn caller(head: &Head, signing: Signing, identity: &Identity) -> Resu
     let value = value.to_str().map_err(|_| malformed("must be visible ASCII"))?;
     let authorization = Authorization::parse(value)?;
     signed(head, signing, authorization, &accounts, now)
+}
+
+/// What the address of a request says that a signature is over, where that does not say so itself.
+fn named(head: &Head, signing: Signing) -> Option<Resource> {
+    let first = head.path.trim_start_matches('/').split('/').next().unwrap_or_default();
+    let is_queue = signing == Signing::Queue && !first.is_empty();
+    is_queue.then(|| Resource::Queue(first.to_owned()))
 }
 
 /// The header of a request that is signed with a key.

@@ -144,7 +144,8 @@ fn a_policy_states_what_its_signature_does_not() {
         expiry_time: at(NOW + 1),
         permissions: Some("ap".to_owned()),
     };
-    let outcome = |need, policy: &AccessPolicy| on(&caller, need, "jobs", std::slice::from_ref(policy));
+    let outcome =
+        |need, policy: &AccessPolicy| on(&caller, need, "jobs", std::slice::from_ref(policy));
 
     assert_eq!(outcome(Need::Add, &policy), None);
     assert_eq!(outcome(Need::Process, &policy), None);
