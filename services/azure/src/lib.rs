@@ -28,6 +28,7 @@ mod queue;
 mod reply;
 mod table;
 mod version;
+pub mod xml;
 
 use std::sync::Arc;
 
@@ -60,7 +61,8 @@ pub fn queues(
     layers: impl FnOnce(CallService) -> CallService,
 ) -> CallService {
     let rules = Lookup::of_queue(upstream.clone());
-    front(queue::Queue, upstream, identity, layers, rules)
+    let protocol = queue::Queue::new(Arc::clone(&identity.clock));
+    front(protocol, upstream, identity, layers, rules)
 }
 
 fn front<P: Protocol>(

@@ -1,28 +1,55 @@
-//! The protocol of queues.
+//! The protocol of queues: XML in and out.
+//!
+//! `route` finds the operation of a request, with its parameters; `queues`, `messages` and
+//! `account` make the call of each and write its answer; `explain` adds to a failure what only
+//! REST tells of it.
+
+mod account;
+mod explain;
+mod messages;
+mod metadata;
+mod number;
+mod operation;
+mod queues;
+mod route;
+
+use std::{fmt, sync::Arc};
 
 use bytes::Bytes;
 use http::{Response, StatusCode};
 use tonic::body::Body;
-use trestle_service::fault::{Fault, Reason, quoted};
+use trestle_service::clock::Clock;
 
+use self::operation::Operation;
 use crate::{
     call::Upcall,
     failure::{Failure, Refusal},
     head::Head,
     protocol::{Protocol, Signing, Target},
-    reply,
+    reply, xml,
 };
 
 /// Most bytes of a request, as Azure has it.
 const BODY_BYTES_MAX: usize = 131_584;
 
 /// See the module.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Queue;
+#[derive(Clone)]
+pub(crate) struct Queue {
+    clock: Arc<dyn Clock>,
+}
 
-/// What a request asks for.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Operation {}
+impl Queue {
+    /// The protocol; `clock` is asked how old the copy of the secondary is: it is the primary.
+    pub(crate) fn new(clock: Arc<dyn Clock>) -> Self {
+        Self { clock }
+    }
+}
+
+impl fmt::Debug for Queue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Queue").finish_non_exhaustive()
+    }
+}
 
 impl Protocol for Queue {
     type Operation = Operation;
@@ -33,25 +60,40 @@ impl Protocol for Queue {
     const BODY_BYTES_MAX: usize = BODY_BYTES_MAX;
 
     fn route(&self, head: &Head) -> Result<Operation, Refusal> {
-        let message = format!("not an operation of queues: path=`{}`", quoted(&head.path));
-        Err(Fault::new(Reason::NotImplemented, message).into())
+        route::route(head)
     }
 
     fn target(&self, operation: &Operation) -> Target {
-        match *operation {}
+        operation.target()
     }
 
     async fn perform(
         &self,
         operation: Operation,
-        _: &Head,
-        _: Bytes,
-        _: Upcall,
+        head: &Head,
+        body: Bytes,
+        upcall: Upcall,
     ) -> Result<Response<Body>, Refusal> {
-        match operation {}
+        let performed = match operation {
+            Operation::Account(operation) => {
+                account::perform(operation, head, &body, upcall, &*self.clock).await
+            }
+            Operation::Queue(queue, operation) => {
+                queues::perform(queue, operation, head, &body, upcall).await
+            }
+            Operation::Messages(queue, operation) => {
+                messages::perform(queue, operation, &body, upcall).await
+            }
+        };
+        performed.map_err(|refusal| explain::explain(refusal, &head.params))
     }
 
-    fn failure(&self, _: &Failure, _: Option<&Head>) -> Response<Body> {
-        reply::empty(StatusCode::OK)
+    fn failure(&self, failure: &Failure, _: Option<&Head>) -> Response<Body> {
+        let extras: Vec<_> =
+            failure.extras.iter().map(|(name, value)| (*name, value.as_str())).collect();
+        let message = failure.message();
+        let error = xml::ErrorBody { code: &failure.code, message: &message, details: &extras };
+        // The status is set by who asks for this.
+        reply::whole(StatusCode::OK, xml::CONTENT_TYPE, xml::write_error(&error))
     }
 }

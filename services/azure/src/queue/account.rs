@@ -1,0 +1,72 @@
+//! Operations on an account: its queues, and the settings of the service.
+
+use bytes::Bytes;
+use http::{Response, StatusCode};
+use tonic::body::Body;
+use trestle_proto::queue::v1 as proto;
+use trestle_service::clock::Clock;
+
+use super::operation::{OnAccount, Page};
+use crate::{call::Upcall, failure::Refusal, head::Head, reply, xml};
+
+/// Performs an operation.
+///
+/// # Errors
+/// A body that cannot be read, or a failed call.
+pub(super) async fn perform(
+    operation: OnAccount,
+    head: &Head,
+    body: &Bytes,
+    upcall: Upcall,
+    clock: &dyn Clock,
+) -> Result<Response<Body>, Refusal> {
+    let path = operation.path();
+    match operation {
+        OnAccount::ListQueues(page) => list(path, &page, head, upcall).await,
+        OnAccount::GetProperties => {
+            let request = proto::GetServicePropertiesRequest {};
+            let answer: proto::GetServicePropertiesResponse = upcall.unary(path, &request).await?;
+            Ok(document(xml::write_properties(&answer.properties.unwrap_or_default())))
+        }
+        OnAccount::SetProperties => {
+            let properties = Some(xml::read_properties(body)?);
+            let request = proto::SetServicePropertiesRequest { properties };
+            let _: proto::SetServicePropertiesResponse = upcall.unary(path, &request).await?;
+            Ok(reply::empty(StatusCode::ACCEPTED))
+        }
+        OnAccount::GetStats => {
+            let request = proto::GetServiceStatsRequest {};
+            let _: proto::GetServiceStatsResponse = upcall.unary(path, &request).await?;
+            let (seconds, nanos) = clock.now().to_unix();
+            Ok(document(xml::write_stats(&prost_types::Timestamp { seconds, nanos })))
+        }
+    }
+}
+
+async fn list(
+    path: &'static str,
+    page: &Page,
+    head: &Head,
+    upcall: Upcall,
+) -> Result<Response<Body>, Refusal> {
+    let request = proto::ListQueuesRequest {
+        prefix: page.prefix.clone().unwrap_or_default(),
+        page_size: page.max_results.and_then(|max| i32::try_from(max).ok()),
+        page_token: page.marker.clone().unwrap_or_default(),
+    };
+    let answer: proto::ListQueuesResponse = upcall.unary(path, &request).await?;
+    Ok(document(xml::write_queues(&xml::Listing {
+        endpoint: &head.base,
+        prefix: page.prefix.as_deref(),
+        marker: page.marker.as_deref(),
+        max_results: page.max_results,
+        has_metadata: page.has_metadata,
+        queues: &answer.queues,
+        next_marker: &answer.next_page_token,
+    })))
+}
+
+/// An answer with a document.
+pub(super) fn document(text: String) -> Response<Body> {
+    reply::whole(StatusCode::OK, xml::CONTENT_TYPE, text)
+}

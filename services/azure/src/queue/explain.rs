@@ -1,0 +1,43 @@
+//! What REST tells of a failure more than gRPC does.
+
+use tonic_types::StatusExt as _;
+use trestle_service::{
+    fault::{Fault, Reason, quoted, reason_name},
+    limits::MESSAGE_BODY_BYTES_MAX,
+};
+
+use crate::{failure::Refusal, params::Params};
+
+/// The refusal of a call with the elements that its error body has, where they are not there yet:
+/// the parameter that is wrong, or the bound of a size.
+pub(super) fn explain(refusal: Refusal, params: &Params) -> Refusal {
+    if !refusal.extras.is_empty() {
+        return refusal;
+    }
+    let details = refusal.status.get_error_details();
+    let reason = details.error_info().map(|info| info.reason.as_str()).unwrap_or_default();
+    let is = |other: Reason| reason == reason_name(other);
+    if is(Reason::RequestBodyTooLarge) {
+        return refusal.with("MaxLimit", MESSAGE_BODY_BYTES_MAX.to_string());
+    }
+    if !is(Reason::InvalidQueryParameterValue) {
+        return refusal;
+    }
+    let violations = details.bad_request().map(|bad| bad.field_violations.as_slice());
+    let field = violations.and_then(|violations| violations.first()).map(|first| &first.field);
+    let field = field.and_then(|field| field.rsplit('.').next()).unwrap_or_default();
+    let (name, why) = match field {
+        "pop_receipt" => ("popreceipt", "Invalid pop receipt format"),
+        "visibility_delay" => {
+            ("visibilitytimeout", "messagettl must be greater than visibilitytimeout")
+        }
+        "page_token" => {
+            let marker = quoted(params.get("marker").unwrap_or_default());
+            let rule = format!("must be what an earlier page said: value=`{marker}`");
+            return Fault::violation(Reason::InvalidMarker, "marker", rule).into();
+        }
+        _ => return refusal,
+    };
+    let value = quoted(params.get(name).unwrap_or_default()).into_owned();
+    refusal.with("QueryParameterName", name).with("QueryParameterValue", value).with("Reason", why)
+}

@@ -1,0 +1,150 @@
+//! Operations on messages.
+
+use bytes::Bytes;
+use http::{HeaderName, HeaderValue, Response, StatusCode};
+use prost_types::Duration;
+use tonic::{Code, Status, body::Body};
+use tonic_types::pb;
+use trestle_proto::queue::v1::{
+    self as proto, outgoing_message, send_result::Outcome, update_message_request,
+};
+use trestle_service::fault::{Fault, Reason};
+
+use super::{
+    account::document,
+    operation::{Held, Life, OnMessages},
+};
+use crate::{call::Upcall, failure::Refusal, reply, xml};
+
+/// The new receipt of a message that was updated.
+const POP_RECEIPT: HeaderName = HeaderName::from_static("x-ms-popreceipt");
+/// When it can be received.
+const TIME_NEXT_VISIBLE: HeaderName = HeaderName::from_static("x-ms-time-next-visible");
+
+/// Performs an operation on the messages of the queue of this name.
+///
+/// # Errors
+/// A body that cannot be read, or a failed call.
+pub(super) async fn perform(
+    queue: String,
+    operation: OnMessages,
+    body: &Bytes,
+    upcall: Upcall,
+) -> Result<Response<Body>, Refusal> {
+    let path = operation.path();
+    match operation {
+        OnMessages::Send { hidden, life } => {
+            let messages = vec![outgoing(body, hidden, life)?];
+            let request = proto::SendMessagesRequest { queue, messages, ..Default::default() };
+            let answer: proto::SendMessagesResponse = upcall.unary(path, &request).await?;
+            sent(answer)
+        }
+        OnMessages::Receive { max, hidden } => {
+            let (max_messages, visibility_timeout) = (max, hidden.map(seconds));
+            let request = proto::ReceiveMessagesRequest {
+                queue,
+                max_messages,
+                visibility_timeout,
+                wait: None,
+            };
+            let answer: proto::ReceiveMessagesResponse = upcall.unary(path, &request).await?;
+            Ok(document(xml::write_deliveries(&answer.deliveries)))
+        }
+        OnMessages::Peek { max } => {
+            let request = proto::PeekMessagesRequest { queue, max_messages: max };
+            let answer: proto::PeekMessagesResponse = upcall.unary(path, &request).await?;
+            Ok(document(xml::write_peeked(&answer.messages)))
+        }
+        OnMessages::Clear => {
+            let request = proto::ClearMessagesRequest { queue };
+            let _: proto::ClearMessagesResponse = upcall.unary(path, &request).await?;
+            Ok(reply::empty(StatusCode::NO_CONTENT))
+        }
+        OnMessages::Update { held, hidden } => {
+            // Without a body, and without a text in it, the text stays.
+            let text = if body.is_empty() { None } else { xml::read_message(body)? };
+            let request = proto::UpdateMessageRequest {
+                queue,
+                receipt: Some(held.into()),
+                visibility_timeout: Some(seconds(hidden)),
+                body: text.map(update_message_request::Body::Text),
+            };
+            let answer: proto::UpdateMessageResponse = upcall.unary(path, &request).await?;
+            Ok(updated(&answer))
+        }
+        OnMessages::Delete { held } => {
+            let request = proto::DeleteMessagesRequest { queue, receipts: vec![held.into()] };
+            let answer: proto::DeleteMessagesResponse = upcall.unary(path, &request).await?;
+            deleted(answer)
+        }
+    }
+}
+
+impl From<Held> for proto::ReceiptRef {
+    fn from(held: Held) -> Self {
+        let Held { message_id, pop_receipt } = held;
+        Self { message_id, pop_receipt }
+    }
+}
+
+fn seconds(seconds: i64) -> Duration {
+    Duration { seconds, nanos: 0 }
+}
+
+fn outgoing(
+    body: &Bytes,
+    hidden: Option<i64>,
+    life: Option<Life>,
+) -> Result<proto::OutgoingMessage, Refusal> {
+    use outgoing_message::{Body, Life as Lives};
+    let text = xml::read_message(body)?.ok_or_else(|| {
+        let rule = "must have an element MessageText";
+        Fault::violation(Reason::MissingRequiredXmlNode, "QueueMessage", rule)
+    })?;
+    let life = life.map(|life| match life {
+        Life::Seconds(life) => Lives::TimeToLive(seconds(life)),
+        Life::Ever => Lives::NeverExpires(outgoing_message::NeverExpires {}),
+    });
+    let (body, visibility_delay) = (Some(Body::Text(text)), hidden.map(seconds));
+    Ok(proto::OutgoingMessage { body, visibility_delay, life, ..Default::default() })
+}
+
+fn sent(answer: proto::SendMessagesResponse) -> Result<Response<Body>, Refusal> {
+    match answer.results.into_iter().next().and_then(|result| result.outcome) {
+        Some(Outcome::Sent(sent)) => {
+            let text = xml::write_sent(&sent);
+            Ok(reply::whole(StatusCode::CREATED, xml::CONTENT_TYPE, text))
+        }
+        Some(Outcome::Error(error)) => Err(failed(&error)),
+        None => Err(unanswered()),
+    }
+}
+
+fn updated(answer: &proto::UpdateMessageResponse) -> Response<Body> {
+    let next_visible = xml::http_date(answer.next_visible_time.as_ref());
+    let mut updated = reply::empty(StatusCode::NO_CONTENT);
+    let headers = updated.headers_mut();
+    for (name, text) in [(POP_RECEIPT, &answer.pop_receipt), (TIME_NEXT_VISIBLE, &next_visible)] {
+        headers.extend(HeaderValue::from_str(text).ok().map(|value| (name, value)));
+    }
+    updated
+}
+
+fn deleted(answer: proto::DeleteMessagesResponse) -> Result<Response<Body>, Refusal> {
+    match answer.results.into_iter().next() {
+        Some(proto::DeleteResult { error: None }) => Ok(reply::empty(StatusCode::NO_CONTENT)),
+        Some(proto::DeleteResult { error: Some(error) }) => Err(failed(&error)),
+        None => Err(unanswered()),
+    }
+}
+
+/// The failure of one message, as that of the call that was only about it.
+fn failed(error: &pb::Status) -> Refusal {
+    let (code, message) = (Code::from_i32(error.code), error.message.clone());
+    let details = prost::Message::encode_to_vec(error);
+    Status::with_details(code, message, details.into()).into()
+}
+
+fn unanswered() -> Refusal {
+    Fault::new(Reason::InternalError, "the service gave no outcome of the message").into()
+}

@@ -1,0 +1,117 @@
+//! Numbers in queries.
+
+use std::ops::RangeInclusive;
+
+use trestle_service::fault::{Fault, Reason, quoted};
+
+use crate::{failure::Refusal, params::Params};
+
+/// The number of a parameter, which must be in a range.
+///
+/// # Errors
+/// A text that is no number, or a number out of the range, each with what REST tells of it.
+pub(super) fn number(
+    params: &Params,
+    name: &'static str,
+    range: RangeInclusive<i64>,
+) -> Result<Option<i64>, Refusal> {
+    let Some(text) = params.get(name) else {
+        return Ok(None);
+    };
+    let digits = text.strip_prefix('-').unwrap_or(text);
+    if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        let rule = "must be a whole number";
+        return Err(
+            refused(Reason::InvalidQueryParameterValue, name, text, rule).with("Reason", rule)
+        );
+    }
+    // Digits that are no number here are one that is too large.
+    match text.parse() {
+        Ok(number) if range.contains(&number) => Ok(Some(number)),
+        _ => {
+            let (min, max) = (range.start(), range.end());
+            let rule = format!("must be {min} to {max}");
+            Err(refused(Reason::OutOfRangeQueryParameterValue, name, text, &rule)
+                .with("MinimumAllowed", min.to_string())
+                .with("MaximumAllowed", max.to_string()))
+        }
+    }
+}
+
+/// The same for a number that is never below zero.
+pub(super) fn count(
+    params: &Params,
+    name: &'static str,
+    max: usize,
+) -> Result<Option<u32>, Refusal> {
+    let max = i64::try_from(max).unwrap_or(i64::MAX);
+    let number = number(params, name, 1..=max)?;
+    Ok(number.and_then(|number| u32::try_from(number).ok()))
+}
+
+/// The refusal of the value of a parameter.
+pub(super) fn refused(reason: Reason, name: &'static str, value: &str, rule: &str) -> Refusal {
+    let rule = format!("{rule}: value=`{}`", quoted(value));
+    Refusal::from(Fault::violation(reason, name, rule))
+        .with("QueryParameterName", name)
+        .with("QueryParameterValue", quoted(value))
+}
+
+/// The refusal of a request without a parameter.
+pub(super) fn missing(name: &'static str) -> Refusal {
+    let reason = Reason::MissingRequiredQueryParameter;
+    let fault = Fault::violation(reason, name, "required");
+    Refusal::from(fault).with("QueryParameterName", name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The text of a refusal, and its elements.
+    type Refused = (String, Vec<(&'static str, String)>);
+
+    fn read(query: &str) -> Result<Option<i64>, Refused> {
+        let params = Params::parse(query).expect("a query");
+        let read = number(&params, "n", -1..=32);
+        read.map_err(|refusal| (refusal.status.message().to_owned(), refusal.extras))
+    }
+
+    #[test]
+    fn a_number_in_its_range_is_read() {
+        for (query, number) in [
+            ("", None),
+            ("n=1", Some(1)),
+            ("N=32", Some(32)),
+            ("n=-1", Some(-1)),
+            ("n=007", Some(7)),
+        ] {
+            assert_eq!(read(query), Ok(number), "{query}");
+        }
+    }
+
+    #[test]
+    fn a_number_out_of_its_range_is_refused_with_the_bounds() {
+        for value in ["33", "-2", "99999999999999999999999"] {
+            let (message, extras) = read(&format!("n={value}")).expect_err(value);
+            assert!(message.contains("must be -1 to 32"), "{message}");
+            let of = |name, value: &str| (name, value.to_owned());
+            let expected = [
+                of("QueryParameterName", "n"),
+                of("QueryParameterValue", value),
+                of("MinimumAllowed", "-1"),
+                of("MaximumAllowed", "32"),
+            ];
+            assert_eq!(extras, expected, "{value}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_number_is_refused_with_the_rule() {
+        for value in ["", "-", "five", "1.5", "1e3", "%2B5", "0x10", "٣"] {
+            let (message, extras) = read(&format!("n={value}")).expect_err(value);
+            assert!(message.contains("must be a whole number"), "{message}");
+            assert_eq!(extras.last().map(|(name, _)| *name), Some("Reason"), "{value}");
+        }
+    }
+}

@@ -1,0 +1,206 @@
+//! Which operation a request asks for.
+
+use http::Method;
+use percent_encoding::percent_decode_str;
+use trestle_service::{
+    fault::{Fault, Reason, quoted},
+    limits::{PAGE_QUEUES_MAX, RECEIVE_MESSAGES_MAX, VISIBILITY_MAX, VISIBILITY_RECEIVE_MIN},
+};
+
+use super::{
+    number::{count, missing, number, refused},
+    operation::{Held, Life, OnAccount, OnMessages, OnQueue, Operation, Page},
+};
+use crate::{failure::Refusal, head::Head, params::Params};
+
+/// How long a message lives that lives for ever.
+const EVER: i64 = -1;
+/// Longest life of a message that is said in seconds.
+const LIFE_SECONDS_MAX: i64 = i32::MAX as i64;
+
+/// The operation of a request.
+///
+/// # Errors
+/// A path, a method or a parameter that no operation has.
+pub(super) fn route(head: &Head) -> Result<Operation, Refusal> {
+    let segments = segments(&head.path)?;
+    let segments: Vec<_> = segments.iter().map(String::as_str).collect();
+    match *segments.as_slice() {
+        [] => on_account(head).map(Operation::Account),
+        [queue] => on_queue(head).map(|operation| Operation::Queue(queue.to_owned(), operation)),
+        [queue, "messages"] => {
+            on_messages(head).map(|operation| Operation::Messages(queue.to_owned(), operation))
+        }
+        [queue, "messages", id] => {
+            on_message(head, id).map(|operation| Operation::Messages(queue.to_owned(), operation))
+        }
+        _ => {
+            let rule = "must be /, /queue, /queue/messages or /queue/messages/id";
+            Err(unreadable(&head.path, rule))
+        }
+    }
+}
+
+/// The segments of a path, decoded; a `/` at the end counts for nothing.
+fn segments(path: &str) -> Result<Vec<String>, Refusal> {
+    let path = path.strip_prefix('/').unwrap_or(path);
+    let inside = path.strip_suffix('/').unwrap_or(path);
+    if inside.is_empty() {
+        return Ok(Vec::new());
+    }
+    let decoded = inside.split('/').map(|segment| {
+        let text = percent_decode_str(segment).decode_utf8().ok();
+        let text = text.filter(|text| !text.is_empty());
+        text.ok_or_else(|| unreadable(path, "must have no empty segment, and be UTF-8"))
+    });
+    decoded.map(|segment| segment.map(std::borrow::Cow::into_owned)).collect()
+}
+
+fn unreadable(path: &str, rule: &str) -> Refusal {
+    let rule = format!("{rule}: value=`{}`", quoted(path));
+    Fault::violation(Reason::InvalidUri, "path", rule).into()
+}
+
+/// The refusal of a method that the resource does not know.
+fn unknown_method(head: &Head) -> Refusal {
+    let method = quoted(head.method.as_str()).into_owned();
+    let message = format!("the resource does not support this method: method=`{method}`");
+    Fault::new(Reason::UnsupportedHttpVerb, message).into()
+}
+
+/// The refusal of a request whose parameter names no operation.
+fn unknown(params: &Params, name: &'static str) -> Refusal {
+    match params.get(name) {
+        None => missing(name),
+        Some(value) => {
+            let rule = "must name an operation of the resource";
+            refused(Reason::InvalidQueryParameterValue, name, value, rule)
+        }
+    }
+}
+
+fn on_account(head: &Head) -> Result<OnAccount, Refusal> {
+    let params = &head.params;
+    if params.is("comp", "list") {
+        return match head.method {
+            Method::GET => page(params).map(OnAccount::ListQueues),
+            _ => Err(unknown_method(head)),
+        };
+    }
+    if !params.is("restype", "service") {
+        return Err(unknown(params, if params.get("comp").is_some() { "restype" } else { "comp" }));
+    }
+    let is_stats = params.is("comp", "stats");
+    if !is_stats && !params.is("comp", "properties") {
+        return Err(unknown(params, "comp"));
+    }
+    match (&head.method, is_stats) {
+        (&Method::GET, true) if head.is_secondary => Ok(OnAccount::GetStats),
+        (&Method::GET, true) => {
+            let message = "the stats are those of the copy: ask the secondary name of the account";
+            Err(Fault::new(Reason::InsufficientAccountPermissions, message).into())
+        }
+        (&Method::GET, false) => Ok(OnAccount::GetProperties),
+        (&Method::PUT, false) => Ok(OnAccount::SetProperties),
+        _ => Err(unknown_method(head)),
+    }
+}
+
+fn page(params: &Params) -> Result<Page, Refusal> {
+    let text = |name| params.get(name).filter(|text| !text.is_empty()).map(str::to_owned);
+    let mut page = Page {
+        prefix: text("prefix"),
+        marker: text("marker"),
+        max_results: count(params, "maxresults", PAGE_QUEUES_MAX)?,
+        has_metadata: false,
+    };
+    let included = params.get("include").unwrap_or_default();
+    for part in included.split(',').filter(|part| !part.is_empty()) {
+        if !part.eq_ignore_ascii_case("metadata") {
+            let reason = Reason::InvalidQueryParameterValue;
+            return Err(refused(reason, "include", included, "must be metadata"));
+        }
+        page.has_metadata = true;
+    }
+    Ok(page)
+}
+
+fn on_queue(head: &Head) -> Result<OnQueue, Refusal> {
+    let params = &head.params;
+    let (is_metadata, is_acl) = (params.is("comp", "metadata"), params.is("comp", "acl"));
+    if params.get("comp").is_some() && !is_metadata && !is_acl {
+        return Err(unknown(params, "comp"));
+    }
+    match (&head.method, is_metadata, is_acl) {
+        (&Method::PUT, false, false) => Ok(OnQueue::Create),
+        (&Method::DELETE, false, false) => Ok(OnQueue::Delete),
+        (&Method::GET | &Method::HEAD, false, false) => Err(missing("comp")),
+        (&Method::GET | &Method::HEAD, true, _) => Ok(OnQueue::GetMetadata),
+        (&Method::PUT, true, _) => Ok(OnQueue::SetMetadata),
+        (&Method::GET | &Method::HEAD, _, true) => Ok(OnQueue::GetPolicies),
+        (&Method::PUT, _, true) => Ok(OnQueue::SetPolicies),
+        _ => Err(unknown_method(head)),
+    }
+}
+
+fn on_messages(head: &Head) -> Result<OnMessages, Refusal> {
+    let params = &head.params;
+    match head.method {
+        Method::POST => Ok(OnMessages::Send { hidden: hidden(params, 0)?, life: life(params)? }),
+        Method::GET => {
+            let max = count(params, "numofmessages", RECEIVE_MESSAGES_MAX)?;
+            if is_peek(params)? {
+                return Ok(OnMessages::Peek { max });
+            }
+            let shortest = seconds(VISIBILITY_RECEIVE_MIN);
+            Ok(OnMessages::Receive { max, hidden: hidden(params, shortest)? })
+        }
+        Method::DELETE => Ok(OnMessages::Clear),
+        _ => Err(unknown_method(head)),
+    }
+}
+
+fn on_message(head: &Head, id: &str) -> Result<OnMessages, Refusal> {
+    let params = &head.params;
+    if !matches!(head.method, Method::PUT | Method::DELETE) {
+        return Err(unknown_method(head));
+    }
+    let receipt = params.get("popreceipt").filter(|receipt| !receipt.is_empty());
+    let pop_receipt = receipt.ok_or_else(|| missing("popreceipt"))?.to_owned();
+    let held = Held { message_id: id.to_owned(), pop_receipt };
+    if head.method == Method::DELETE {
+        return Ok(OnMessages::Delete { held });
+    }
+    let hidden = hidden(params, 0)?.ok_or_else(|| missing("visibilitytimeout"))?;
+    Ok(OnMessages::Update { held, hidden })
+}
+
+fn is_peek(params: &Params) -> Result<bool, Refusal> {
+    match params.get("peekonly") {
+        None => Ok(false),
+        Some(value) if value.eq_ignore_ascii_case("true") => Ok(true),
+        Some(value) if value.eq_ignore_ascii_case("false") => Ok(false),
+        Some(value) => {
+            let rule = "must be true or false";
+            Err(refused(Reason::InvalidQueryParameterValue, "peekonly", value, rule))
+        }
+    }
+}
+
+fn hidden(params: &Params, shortest: i64) -> Result<Option<i64>, Refusal> {
+    number(params, "visibilitytimeout", shortest..=seconds(VISIBILITY_MAX))
+}
+
+fn life(params: &Params) -> Result<Option<Life>, Refusal> {
+    if params.is("messagettl", &EVER.to_string()) {
+        return Ok(Some(Life::Ever));
+    }
+    Ok(number(params, "messagettl", 1..=LIFE_SECONDS_MAX)?.map(Life::Seconds))
+}
+
+fn seconds(duration: std::time::Duration) -> i64 {
+    i64::try_from(duration.as_secs()).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,141 @@
+use http::{Request, request::Builder};
+use tonic::body::Body;
+use tonic_types::StatusExt as _;
+
+use super::*;
+
+fn head(method: &str, target: &str) -> Head {
+    let request: Builder = Request::builder().method(method).uri(format!("/acme{target}"));
+    Head::read(&request.body(Body::empty()).expect("a request"), "queue").expect("a head")
+}
+
+fn routed(method: &str, target: &str) -> Operation {
+    route(&head(method, target)).expect(target)
+}
+
+fn code_of(method: &str, target: &str) -> String {
+    let refusal = route(&head(method, target)).expect_err(target);
+    let details = refusal.status.get_error_details();
+    details.error_info().map(|info| info.reason.clone()).unwrap_or_default()
+}
+
+#[test]
+fn operations_on_the_account_are_found_by_their_parameters() {
+    let page = Page {
+        prefix: Some("q".to_owned()),
+        marker: Some("/acme/q-1".to_owned()),
+        max_results: Some(2),
+        has_metadata: true,
+    };
+    let listed = "/?comp=list&prefix=q&marker=%2Facme%2Fq-1&maxresults=2&include=metadata";
+    for (method, target, operation) in [
+        ("GET", listed, OnAccount::ListQueues(page)),
+        ("GET", "?comp=list&prefix=&include=", OnAccount::ListQueues(Page::default())),
+        ("GET", "/?restype=service&comp=properties", OnAccount::GetProperties),
+        ("PUT", "/?comp=properties&restype=service&timeout=5", OnAccount::SetProperties),
+        ("GET", "-secondary/?restype=service&comp=stats", OnAccount::GetStats),
+    ] {
+        assert_eq!(routed(method, target), Operation::Account(operation), "{method} {target}");
+    }
+}
+
+#[test]
+fn operations_on_a_queue_are_found_by_method_and_component() {
+    for (method, target, operation) in [
+        ("PUT", "/my-q", OnQueue::Create),
+        ("PUT", "/my-q/", OnQueue::Create),
+        ("DELETE", "/my%2Dq", OnQueue::Delete),
+        ("GET", "/my-q?comp=metadata", OnQueue::GetMetadata),
+        ("HEAD", "/my-q?comp=Metadata", OnQueue::GetMetadata),
+        ("PUT", "/my-q?comp=metadata", OnQueue::SetMetadata),
+        ("GET", "/my-q?comp=acl", OnQueue::GetPolicies),
+        ("HEAD", "/my-q?comp=acl", OnQueue::GetPolicies),
+        ("PUT", "/my-q?comp=acl", OnQueue::SetPolicies),
+    ] {
+        let expected = Operation::Queue("my-q".to_owned(), operation);
+        assert_eq!(routed(method, target), expected, "{method} {target}");
+    }
+}
+
+#[test]
+fn operations_on_messages_come_with_their_parameters() {
+    let held = Held { message_id: "an-id".to_owned(), pop_receipt: "a+b=".to_owned() };
+    let plain = OnMessages::Send { hidden: None, life: None };
+    let hidden = OnMessages::Send { hidden: Some(0), life: Some(Life::Seconds(1)) };
+    let ever = OnMessages::Send { hidden: Some(604_800), life: Some(Life::Ever) };
+    for (method, target, operation) in [
+        ("POST", "", plain),
+        ("POST", "?visibilitytimeout=0&messagettl=1", hidden),
+        ("POST", "?messagettl=-1&visibilitytimeout=604800", ever),
+        ("GET", "", OnMessages::Receive { max: None, hidden: None }),
+        (
+            "GET",
+            "?peekonly=false&numofmessages=32&visibilitytimeout=1",
+            OnMessages::Receive { max: Some(32), hidden: Some(1) },
+        ),
+        ("GET", "?peekonly=TRUE&numofmessages=1", OnMessages::Peek { max: Some(1) }),
+        ("DELETE", "", OnMessages::Clear),
+        ("DELETE", "/an-id?popreceipt=a%2Bb%3D", OnMessages::Delete { held: held.clone() }),
+        (
+            "PUT",
+            "/an-id?popreceipt=a%2Bb%3D&visibilitytimeout=0",
+            OnMessages::Update { held, hidden: 0 },
+        ),
+    ] {
+        let expected = Operation::Messages("q".to_owned(), operation);
+        assert_eq!(routed(method, &format!("/q/messages{target}")), expected, "{target}");
+    }
+}
+
+#[test]
+fn what_is_no_operation_is_refused_with_its_own_code() {
+    for (method, target, code) in [
+        ("GET", "/", "MISSING_REQUIRED_QUERY_PARAMETER"),
+        ("GET", "/?comp=properties", "MISSING_REQUIRED_QUERY_PARAMETER"),
+        ("GET", "/?restype=service&comp=tables", "INVALID_QUERY_PARAMETER_VALUE"),
+        ("GET", "/?restype=container&comp=properties", "INVALID_QUERY_PARAMETER_VALUE"),
+        ("PUT", "/?comp=list", "UNSUPPORTED_HTTP_VERB"),
+        ("DELETE", "/?restype=service&comp=properties", "UNSUPPORTED_HTTP_VERB"),
+        ("PUT", "-secondary/?restype=service&comp=stats", "UNSUPPORTED_HTTP_VERB"),
+        ("GET", "/?restype=service&comp=stats", "INSUFFICIENT_ACCOUNT_PERMISSIONS"),
+        ("GET", "/?comp=list&include=tags", "INVALID_QUERY_PARAMETER_VALUE"),
+        ("GET", "/?comp=list&maxresults=0", "OUT_OF_RANGE_QUERY_PARAMETER_VALUE"),
+        ("GET", "/?comp=list&maxresults=5001", "OUT_OF_RANGE_QUERY_PARAMETER_VALUE"),
+        ("GET", "/q", "MISSING_REQUIRED_QUERY_PARAMETER"),
+        ("POST", "/q", "UNSUPPORTED_HTTP_VERB"),
+        ("DELETE", "/q?comp=metadata", "UNSUPPORTED_HTTP_VERB"),
+        ("PUT", "/q?comp=lease", "INVALID_QUERY_PARAMETER_VALUE"),
+        ("PATCH", "/q/messages", "UNSUPPORTED_HTTP_VERB"),
+        ("GET", "/q/messages/id", "UNSUPPORTED_HTTP_VERB"),
+        ("DELETE", "/q/messages/id", "MISSING_REQUIRED_QUERY_PARAMETER"),
+        ("DELETE", "/q/messages/id?popreceipt=", "MISSING_REQUIRED_QUERY_PARAMETER"),
+        ("PUT", "/q/messages/id?popreceipt=a", "MISSING_REQUIRED_QUERY_PARAMETER"),
+        ("PUT", "/q/messages/id?visibilitytimeout=0", "MISSING_REQUIRED_QUERY_PARAMETER"),
+        ("POST", "/q/messages?messagettl=0", "OUT_OF_RANGE_QUERY_PARAMETER_VALUE"),
+        ("POST", "/q/messages?messagettl=-2", "OUT_OF_RANGE_QUERY_PARAMETER_VALUE"),
+        ("POST", "/q/messages?messagettl=soon", "INVALID_QUERY_PARAMETER_VALUE"),
+        ("POST", "/q/messages?visibilitytimeout=604801", "OUT_OF_RANGE_QUERY_PARAMETER_VALUE"),
+        ("GET", "/q/messages?visibilitytimeout=0", "OUT_OF_RANGE_QUERY_PARAMETER_VALUE"),
+        ("GET", "/q/messages?numofmessages=33", "OUT_OF_RANGE_QUERY_PARAMETER_VALUE"),
+        ("GET", "/q/messages?peekonly=yes", "INVALID_QUERY_PARAMETER_VALUE"),
+        ("GET", "/q/others", "INVALID_URI"),
+        ("GET", "/q/messages/id/more", "INVALID_URI"),
+        ("GET", "//q", "INVALID_URI"),
+        ("PUT", "/%FF", "INVALID_URI"),
+    ] {
+        assert_eq!(code_of(method, target), code, "{method} {target}");
+    }
+}
+
+#[test]
+fn a_path_is_taken_apart_before_it_is_decoded() {
+    let named = |target| match routed("PUT", target) {
+        Operation::Queue(name, OnQueue::Create) => name,
+        other => panic!("{target}: {other:?}"),
+    };
+
+    assert_eq!(named("/q%2Fmessages"), "q/messages");
+    assert_eq!(named("/%2e%2e"), "..");
+    assert_eq!(named("/q%00"), "q\0");
+    assert_eq!(named("/%252e"), "%2e");
+}

@@ -1,0 +1,104 @@
+//! Points in time as the protocol writes and reads them.
+
+use std::time::{Duration, UNIX_EPOCH};
+
+use prost_types::Timestamp;
+use time::{OffsetDateTime, format_description::well_known::Rfc3339};
+use trestle_service::{clock::Ticks, sas::Time};
+
+/// The last second of the year 9999: never, for an expiration.
+const LAST_SECOND: u64 = 253_402_300_799;
+
+/// A moment to the second, such as `Fri, 21 Nov 2025 12:00:00 GMT`. Absent is for ever, the end of
+/// the year 9999, and what is before 1970 is its beginning.
+#[must_use]
+pub fn http_date(moment: Option<&Timestamp>) -> String {
+    let seconds = moment.map_or(LAST_SECOND, |moment| u64::try_from(moment.seconds).unwrap_or(0));
+    let at = UNIX_EPOCH + Duration::from_secs(seconds.min(LAST_SECOND));
+    httpdate::fmt_http_date(at)
+}
+
+/// A moment with seven digits of a second, such as `2026-01-31T08:00:00.0000000Z`; none outside of
+/// the years 1 to 9999.
+#[must_use]
+pub fn precise_date(moment: &Timestamp) -> Option<String> {
+    let nanos = u32::try_from(moment.nanos).ok().filter(|nanos| *nanos < 1_000_000_000)?;
+    let at = OffsetDateTime::from_unix_timestamp(moment.seconds).ok()?;
+    let (date, clock) = (at.date(), at.time());
+    Some(format!(
+        "{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:07}Z",
+        date.year(),
+        u8::from(date.month()),
+        date.day(),
+        clock.hour(),
+        clock.minute(),
+        clock.second(),
+        nanos / 100,
+    ))
+}
+
+/// What [`read_date`] reads, for errors.
+pub(super) const DATE_RULE: &str =
+    "must be a time such as 2026-01-31, 2026-01-31T08:00Z or 2026-01-31T08:00:00.1234567Z";
+
+/// Reads a time to the day, the minute, the second, or a fraction of it, down to 100 ns.
+pub(super) fn read_date(text: &str) -> Option<Timestamp> {
+    let ticks = match Time::parse("time", text.to_owned()) {
+        Ok(time) => time.ticks(),
+        Err(_) => {
+            let at = OffsetDateTime::parse(text, &Rfc3339).ok()?;
+            let nanos = i32::try_from(at.nanosecond() / 100 * 100).ok()?;
+            Ticks::from_unix(at.unix_timestamp(), nanos)?
+        }
+    };
+    let (seconds, nanos) = ticks.to_unix();
+    Some(Timestamp { seconds, nanos })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOON: i64 = 1_763_726_400;
+
+    #[test]
+    fn dates_of_http_reach_to_the_end_of_the_calendar() {
+        let text = |seconds| http_date(Some(&Timestamp { seconds, nanos: 999_999_900 }));
+
+        assert_eq!(text(NOON), "Fri, 21 Nov 2025 12:00:00 GMT");
+        assert_eq!(text(-1), "Thu, 01 Jan 1970 00:00:00 GMT");
+        assert_eq!(text(i64::MAX), "Fri, 31 Dec 9999 23:59:59 GMT");
+        assert_eq!(http_date(None), "Fri, 31 Dec 9999 23:59:59 GMT");
+    }
+
+    #[test]
+    fn precise_dates_have_seven_digits() {
+        let text = |seconds, nanos| precise_date(&Timestamp { seconds, nanos });
+
+        assert_eq!(text(NOON, 0).as_deref(), Some("2025-11-21T12:00:00.0000000Z"));
+        assert_eq!(text(NOON, 123_456_700).as_deref(), Some("2025-11-21T12:00:00.1234567Z"));
+        assert_eq!(text(-62_135_596_800, 0).as_deref(), Some("0001-01-01T00:00:00.0000000Z"));
+        assert_eq!(text(i64::MAX, 0), None);
+        assert_eq!(text(NOON, -1), None);
+    }
+
+    #[test]
+    fn times_are_read_in_every_form_that_policies_have() {
+        let noon = |nanos| Some(Timestamp { seconds: NOON, nanos });
+        for (text, time) in [
+            ("2025-11-21T12:00Z", noon(0)),
+            ("2025-11-21T12:00:00Z", noon(0)),
+            ("2025-11-21T12:00:00.5Z", noon(500_000_000)),
+            ("2025-11-21T12:00:00.1234567Z", noon(123_456_700)),
+            ("2025-11-21T12:00:00.123456789Z", noon(123_456_700)),
+            ("2025-11-21T14:00:00.0000000+02:00", noon(0)),
+            ("2025-11-21", Some(Timestamp { seconds: NOON - 43_200, nanos: 0 })),
+            ("2025-11-21T12:00", None),
+            ("21 Nov 2025", None),
+            ("2025-02-30", None),
+            ("", None),
+        ] {
+            assert_eq!(read_date(text), time, "{text}");
+        }
+    }
+}

@@ -1,0 +1,268 @@
+//! A document as elements, each with its text and its children.
+
+use std::borrow::Cow;
+
+use quick_xml::{
+    Reader,
+    events::{BytesDecl, BytesStart, Event},
+};
+use trestle_service::fault::{Fault, Reason, quoted};
+
+/// Deepest nesting: twice what any document of the protocol needs.
+const DEPTH_MAX: usize = 12;
+/// Most elements of a document: several times what any document of the protocol needs.
+const ELEMENTS_MAX: usize = 1000;
+/// What a document may begin with.
+const BYTE_ORDER_MARK: &str = "\u{feff}";
+
+/// An element. Attributes are not kept: the protocol has none.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Element<'a> {
+    /// Its name, as it was written.
+    pub(super) name: String,
+    /// Its text, decoded: what stands between its children is white space, and lost.
+    pub(super) text: Cow<'a, str>,
+    /// Its children, in their order.
+    pub(super) children: Vec<Self>,
+}
+
+impl<'a> Element<'a> {
+    /// The only element of a document that has all others inside, which must have this name.
+    ///
+    /// # Errors
+    /// What is no well-formed document, is not UTF-8, or goes over a bound; another name.
+    pub(super) fn root(document: &'a [u8], name: &str) -> Result<Self, Fault> {
+        let root = parse(document)?;
+        if root.name == name {
+            return Ok(root);
+        }
+        let found = quoted(&root.name);
+        Err(unreadable(format!("the outermost element must be {name}: element=`{found}`")))
+    }
+
+    /// Takes out the child of this name.
+    pub(super) fn optional(&mut self, name: &str) -> Option<Self> {
+        let place = self.children.iter().position(|child| child.name == name)?;
+        Some(self.children.remove(place))
+    }
+
+    /// Takes out the child of this name.
+    ///
+    /// # Errors
+    /// There is none.
+    pub(super) fn required(&mut self, name: &str) -> Result<Self, Fault> {
+        self.optional(name).ok_or_else(|| {
+            let rule = format!("must have an element {name}");
+            Fault::violation(Reason::MissingRequiredXmlNode, self.name.clone(), rule)
+        })
+    }
+
+    /// Ends the reading of an element whose children have all been taken out.
+    ///
+    /// # Errors
+    /// One is left: the protocol does not know it, or it was there twice.
+    pub(super) fn finish(self) -> Result<(), Fault> {
+        let Some(left) = self.children.first() else {
+            return Ok(());
+        };
+        let rule = format!("must not be in {}, or not more than once", self.name);
+        Err(Fault::violation(Reason::InvalidXmlDocument, quoted(&left.name), rule))
+    }
+
+    /// The text of an element without children.
+    ///
+    /// # Errors
+    /// There are children.
+    pub(super) fn into_text(self) -> Result<Cow<'a, str>, Fault> {
+        match self.children.first() {
+            None => Ok(self.text),
+            Some(child) => {
+                let rule = format!("must not be in {}, which has text", self.name);
+                Err(Fault::violation(Reason::InvalidXmlDocument, quoted(&child.name), rule))
+            }
+        }
+    }
+
+    /// The text of an element, read by `read`; white space around it does not count.
+    ///
+    /// # Errors
+    /// Children, or a text that `read` cannot read: it must be as `rule` says.
+    pub(super) fn value<T>(
+        self,
+        rule: &str,
+        read: impl FnOnce(&str) -> Option<T>,
+    ) -> Result<T, Fault> {
+        let name = self.name.clone();
+        let text = self.into_text()?;
+        let text = text.trim_ascii();
+        read(text).ok_or_else(|| {
+            let rule = format!("{rule}: value=`{}`", quoted(text));
+            Fault::violation(Reason::InvalidXmlNodeValue, name, rule)
+        })
+    }
+}
+
+/// The failure of a document that cannot be read.
+fn unreadable(rule: impl Into<String>) -> Fault {
+    Fault::violation(Reason::InvalidXmlDocument, "body", rule)
+}
+
+/// What has been read of a document.
+#[derive(Default)]
+struct Reading<'a> {
+    /// The elements that are open, the outermost first.
+    open: Vec<Element<'a>>,
+    root: Option<Element<'a>>,
+    elements: usize,
+}
+
+fn parse(document: &[u8]) -> Result<Element<'_>, Fault> {
+    let text = std::str::from_utf8(document).map_err(|_| unreadable("must be UTF-8"))?;
+    let text = text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text);
+    let mut reader = Reader::from_str(text);
+    reader.config_mut().check_comments = true;
+    let mut reading = Reading::default();
+    let mut is_first = true;
+    loop {
+        let event = reader.read_event();
+        let at = reader.buffer_position();
+        let ill_formed = |what: String| unreadable(format!("{what}: byte=`{at}`"));
+        match event.map_err(|error| ill_formed(format!("must be well-formed: {error}")))? {
+            Event::Start(start) => reading.open(&start)?,
+            Event::Empty(start) => {
+                reading.open(&start)?;
+                reading.close()?;
+            }
+            Event::End(_) => reading.close()?,
+            Event::Text(text) => reading.text(text.into_inner())?,
+            Event::CData(text) => reading.text(text.into_inner())?,
+            Event::GeneralRef(reference) => {
+                let reference = reference.into_inner();
+                let character = character(&reference).ok_or_else(|| {
+                    ill_formed(format!("unknown reference &{};", quoted(&reference)))
+                })?;
+                reading.text(Cow::Owned(character.into()))?;
+            }
+            Event::Decl(declaration) if is_first => check_declaration(&declaration)?,
+            Event::Decl(_) => return Err(ill_formed("must begin with its declaration".into())),
+            Event::DocType(_) => return Err(ill_formed("must have no document type".into())),
+            Event::Comment(_) | Event::PI(_) => {}
+            Event::Eof => return reading.finish(),
+        }
+        is_first = false;
+    }
+}
+
+/// The character that a reference stands for: by number, or one of the five names of XML.
+fn character(reference: &str) -> Option<char> {
+    let Some(number) = reference.strip_prefix('#') else {
+        return match reference {
+            "amp" => Some('&'),
+            "lt" => Some('<'),
+            "gt" => Some('>'),
+            "quot" => Some('"'),
+            "apos" => Some('\''),
+            _ => None,
+        };
+    };
+    let code = match number.strip_prefix('x') {
+        Some(number) => hexadecimal(number)?,
+        None => decimal(number)?,
+    };
+    char::from_u32(code).filter(|character| is_allowed(*character))
+}
+
+fn hexadecimal(digits: &str) -> Option<u32> {
+    let is_plain = digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+    if is_plain { u32::from_str_radix(digits, 16).ok() } else { None }
+}
+
+fn decimal(digits: &str) -> Option<u32> {
+    let is_plain = digits.bytes().all(|byte| byte.is_ascii_digit());
+    if is_plain { digits.parse().ok() } else { None }
+}
+
+/// Whether XML 1.0 can have the character at all.
+pub(super) fn is_allowed(character: char) -> bool {
+    match character {
+        '\t' | '\n' | '\r' => true,
+        '\u{fffe}' | '\u{ffff}' => false,
+        _ => character >= ' ',
+    }
+}
+
+fn check_declaration(declaration: &BytesDecl<'_>) -> Result<(), Fault> {
+    let is_first = declaration.version().is_ok_and(|version| version == "1.0");
+    if !is_first {
+        return Err(unreadable("must be XML 1.0"));
+    }
+    match declaration.encoding() {
+        None => Ok(()),
+        Some(Ok(encoding)) if encoding.eq_ignore_ascii_case("utf-8") => Ok(()),
+        Some(_) => Err(unreadable("must be UTF-8, and say so if it says anything")),
+    }
+}
+
+impl<'a> Reading<'a> {
+    fn open(&mut self, start: &BytesStart<'_>) -> Result<(), Fault> {
+        if self.open.is_empty() && self.root.is_some() {
+            return Err(unreadable("must have one outermost element"));
+        }
+        if self.open.len() == DEPTH_MAX {
+            return Err(unreadable(format!("must be at most {DEPTH_MAX} elements deep")));
+        }
+        self.elements += 1;
+        if self.elements > ELEMENTS_MAX {
+            return Err(unreadable(format!("must have at most {ELEMENTS_MAX} elements")));
+        }
+        if let Some(Err(error)) = start.attributes().find(Result::is_err) {
+            return Err(unreadable(format!("must be well-formed: {error}")));
+        }
+        let name = start.name().as_ref().to_owned();
+        self.open.push(Element { name, ..Element::default() });
+        Ok(())
+    }
+
+    fn close(&mut self) -> Result<(), Fault> {
+        let Some(closed) = self.open.pop() else {
+            return Err(unreadable("must be well-formed: an element ends that never began"));
+        };
+        if !closed.children.is_empty() && !is_white_space(&closed.text) {
+            let rule = "must have text or elements inside, not both";
+            return Err(Fault::violation(Reason::InvalidXmlDocument, quoted(&closed.name), rule));
+        }
+        match self.open.last_mut() {
+            Some(parent) => parent.children.push(closed),
+            None => self.root = Some(closed),
+        }
+        Ok(())
+    }
+
+    fn text(&mut self, text: Cow<'a, str>) -> Result<(), Fault> {
+        if !text.chars().all(is_allowed) {
+            return Err(unreadable("must have no control characters"));
+        }
+        match self.open.last_mut() {
+            Some(element) if element.text.is_empty() => element.text = text,
+            Some(element) => element.text.to_mut().push_str(&text),
+            None if is_white_space(&text) => {}
+            None => return Err(unreadable("must have no text outside its outermost element")),
+        }
+        Ok(())
+    }
+
+    fn finish(self) -> Result<Element<'a>, Fault> {
+        if let Some(open) = self.open.last() {
+            let name = quoted(&open.name);
+            return Err(unreadable(format!("must be well-formed: {name} does not end")));
+        }
+        self.root.ok_or_else(|| unreadable("must have an element"))
+    }
+}
+
+fn is_white_space(text: &str) -> bool {
+    text.bytes().all(|byte| matches!(byte, b' ' | b'\t' | b'\n' | b'\r'))
+}
+
+#[cfg(test)]
+mod tests;

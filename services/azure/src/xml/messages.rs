@@ -1,0 +1,81 @@
+//! Messages of queues: `QueueMessage` in, `QueueMessagesList` out.
+
+use std::borrow::Cow;
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use trestle_proto::queue::v1::{Delivery, Message, SentMessage, message::Body};
+use trestle_service::fault::Fault;
+
+use super::{element::Element, http_date, write::Writer};
+
+const LIST: &str = "QueueMessagesList";
+const MESSAGE: &str = "QueueMessage";
+const TEXT: &str = "MessageText";
+
+/// Reads what a message is to carry, white space and line breaks as they are; none where the
+/// document has no text.
+///
+/// # Errors
+/// What is no such document: its element and rule.
+pub fn read_message(body: &[u8]) -> Result<Option<String>, Fault> {
+    let mut root = Element::root(body, MESSAGE)?;
+    let text = root.optional(TEXT).map(Element::into_text).transpose()?;
+    root.finish()?;
+    Ok(text.map(Cow::into_owned))
+}
+
+/// The answer to who sent a message.
+#[must_use]
+pub fn write_sent(sent: &SentMessage) -> String {
+    Writer::document(LIST, |writer| {
+        writer.element(MESSAGE, |writer| {
+            writer.text("MessageId", &sent.message_id);
+            writer.text("InsertionTime", &http_date(sent.insertion_time.as_ref()));
+            writer.text("ExpirationTime", &http_date(sent.expiration_time.as_ref()));
+            writer.text("PopReceipt", &sent.pop_receipt);
+            writer.text("TimeNextVisible", &http_date(sent.next_visible_time.as_ref()));
+        });
+    })
+}
+
+/// The answer to who receives messages.
+#[must_use]
+pub fn write_deliveries(deliveries: &[Delivery]) -> String {
+    Writer::document(LIST, |writer| {
+        for delivery in deliveries {
+            let Some(message) = &delivery.message else { continue };
+            writer.element(MESSAGE, |writer| write_message(writer, message, Some(delivery)));
+        }
+    })
+}
+
+/// The answer to who peeks at messages.
+#[must_use]
+pub fn write_peeked(messages: &[Message]) -> String {
+    Writer::document(LIST, |writer| {
+        for message in messages {
+            writer.element(MESSAGE, |writer| write_message(writer, message, None));
+        }
+    })
+}
+
+fn write_message(writer: &mut Writer, message: &Message, delivery: Option<&Delivery>) {
+    writer.text("MessageId", &message.message_id);
+    writer.text("InsertionTime", &http_date(message.insertion_time.as_ref()));
+    writer.text("ExpirationTime", &http_date(message.expiration_time.as_ref()));
+    if let Some(delivery) = delivery {
+        writer.text("PopReceipt", &delivery.pop_receipt);
+        writer.text("TimeNextVisible", &http_date(delivery.next_visible_time.as_ref()));
+    }
+    writer.value("DequeueCount", &message.dequeue_count);
+    // The protocol has text only; bytes, which other clients may send, go in the form that its
+    // own clients have for them.
+    match &message.body {
+        Some(Body::Text(text)) => writer.text(TEXT, text),
+        Some(Body::Data(data)) => writer.text(TEXT, &STANDARD.encode(data)),
+        None => writer.text(TEXT, ""),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,28 @@
+//! The XML of Azure Storage, in and out: settings of a service, access policies, stats, and what
+//! queues carry. Pure: bytes in, messages of the contract out, and the other way round.
+//!
+//! A document is read whole and bounded, in depth, in elements and by the size of its body; no
+//! entity is expanded but the five of XML itself, and a document type is refused. Values are taken
+//! apart here; whether they may be stored is for the service to say.
+
+mod date;
+mod element;
+mod messages;
+mod policies;
+mod properties;
+mod queues;
+mod stats;
+mod write;
+
+pub use self::{
+    date::{http_date, precise_date},
+    messages::{read_message, write_deliveries, write_peeked, write_sent},
+    policies::{SignedIdentifier, read_policies, write_policies},
+    properties::{read_properties, write_properties},
+    queues::{Listing, write_queues},
+    stats::write_stats,
+    write::{ErrorBody, write_error},
+};
+
+/// `Content-Type` of every document.
+pub const CONTENT_TYPE: &str = "application/xml";

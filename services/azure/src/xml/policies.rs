@@ -1,0 +1,207 @@
+//! Stored access policies: `SignedIdentifiers`.
+
+use prost_types::Timestamp;
+use trestle_proto::{queue::v1 as queue, table::v1 as table};
+use trestle_service::fault::Fault;
+
+use super::{
+    date::{DATE_RULE, precise_date, read_date},
+    element::Element,
+    write::Writer,
+};
+
+/// A stored access policy, of whatever resource.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct SignedIdentifier {
+    /// Its id.
+    pub id: String,
+    /// When it begins.
+    pub start_time: Option<Timestamp>,
+    /// When it ends.
+    pub expiry_time: Option<Timestamp>,
+    /// The letters of what it allows.
+    pub permissions: Option<String>,
+}
+
+/// Between a policy and the messages of the contracts.
+macro_rules! as_message {
+    ($($message:ty),+) => {$(
+        impl From<SignedIdentifier> for $message {
+            fn from(policy: SignedIdentifier) -> Self {
+                let SignedIdentifier { id, start_time, expiry_time, permissions } = policy;
+                Self { id, start_time, expiry_time, permissions }
+            }
+        }
+
+        impl From<$message> for SignedIdentifier {
+            fn from(message: $message) -> Self {
+                let permissions = message.permissions;
+                let (start_time, expiry_time) = (message.start_time, message.expiry_time);
+                Self { id: message.id, start_time, expiry_time, permissions }
+            }
+        }
+    )+};
+}
+
+as_message!(table::AccessPolicy, queue::AccessPolicy);
+
+/// Reads the policies of a resource; an empty body has none.
+///
+/// # Errors
+/// What is no such document: its element and rule.
+pub fn read_policies(body: &[u8]) -> Result<Vec<SignedIdentifier>, Fault> {
+    if body.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut root = Element::root(body, "SignedIdentifiers")?;
+    let mut policies = Vec::new();
+    while let Some(identifier) = root.optional("SignedIdentifier") {
+        policies.push(read_policy(identifier)?);
+    }
+    root.finish()?;
+    Ok(policies)
+}
+
+fn read_policy(mut identifier: Element<'_>) -> Result<SignedIdentifier, Fault> {
+    let id = identifier.required("Id")?.into_text()?.into_owned();
+    let mut policy = SignedIdentifier { id, ..SignedIdentifier::default() };
+    if let Some(mut terms) = identifier.optional("AccessPolicy") {
+        policy.start_time = time_of(terms.optional("Start"))?;
+        policy.expiry_time = time_of(terms.optional("Expiry"))?;
+        let permission = terms.optional("Permission").map(Element::into_text).transpose()?;
+        policy.permissions =
+            permission.filter(|letters| !letters.is_empty()).map(|letters| letters.into_owned());
+        terms.finish()?;
+    }
+    identifier.finish()?;
+    Ok(policy)
+}
+
+/// A time; an empty element is as good as none.
+fn time_of(element: Option<Element<'_>>) -> Result<Option<Timestamp>, Fault> {
+    let Some(element) = element else { return Ok(None) };
+    element.value(DATE_RULE, |text| match text {
+        "" => Some(None),
+        _ => read_date(text).map(Some),
+    })
+}
+
+/// The policies of a resource. What a policy does not say is left out.
+#[must_use]
+pub fn write_policies(policies: &[SignedIdentifier]) -> String {
+    Writer::document("SignedIdentifiers", |writer| {
+        for policy in policies {
+            writer.element("SignedIdentifier", |writer| {
+                writer.text("Id", &policy.id);
+                write_terms(writer, policy);
+            });
+        }
+    })
+}
+
+fn write_terms(writer: &mut Writer, policy: &SignedIdentifier) {
+    let date = |time: &Option<Timestamp>| time.as_ref().and_then(precise_date);
+    let (start, expiry) = (date(&policy.start_time), date(&policy.expiry_time));
+    let terms = [("Start", start), ("Expiry", expiry), ("Permission", policy.permissions.clone())];
+    if terms.iter().all(|(_, term)| term.is_none()) {
+        return;
+    }
+    writer.element("AccessPolicy", |writer| {
+        for (name, term) in terms {
+            if let Some(term) = term {
+                writer.text(name, &term);
+            }
+        }
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use trestle_service::fault::Reason;
+
+    use super::*;
+
+    fn at(seconds: i64, nanos: i32) -> Option<Timestamp> {
+        Some(Timestamp { seconds, nanos })
+    }
+
+    #[test]
+    fn policies_are_read_in_every_shape_that_clients_send() {
+        let body = "\u{feff}<?xml version='1.0' encoding='utf-8'?>\n<SignedIdentifiers>\n \
+            <SignedIdentifier><Id>full</Id>\n<AccessPolicy><Start>2025-11-21T12:00:00Z</Start>\
+            <Expiry>2025-11-21T12:00:00.1234567Z</Expiry><Permission>raup</Permission>\
+            </AccessPolicy></SignedIdentifier><SignedIdentifier><Id>bare</Id></SignedIdentifier>\
+            <SignedIdentifier><Id>empty</Id><AccessPolicy><Start/><Expiry></Expiry><Permission />\
+            </AccessPolicy></SignedIdentifier></SignedIdentifiers>";
+
+        let policies = read_policies(body.as_bytes()).expect("policies");
+
+        let bare = |id: &str| SignedIdentifier { id: id.to_owned(), ..Default::default() };
+        let full = SignedIdentifier {
+            start_time: at(1_763_726_400, 0),
+            expiry_time: at(1_763_726_400, 123_456_700),
+            permissions: Some("raup".to_owned()),
+            ..bare("full")
+        };
+        assert_eq!(policies, [full, bare("bare"), bare("empty")]);
+        assert_eq!(read_policies(b""), Ok(Vec::new()));
+        assert_eq!(read_policies(b"<SignedIdentifiers/>"), Ok(Vec::new()));
+    }
+
+    #[test]
+    fn what_is_no_document_of_policies_is_refused_with_its_element() {
+        let inside = |inside: &str| {
+            let text = format!(
+                "<SignedIdentifiers><SignedIdentifier>{inside}</SignedIdentifier>\
+                 </SignedIdentifiers>"
+            );
+            let fault = read_policies(text.as_bytes()).expect_err(inside);
+            (fault.reason, fault.message)
+        };
+
+        let (reason, message) = inside("");
+        assert_eq!(reason, Reason::MissingRequiredXmlNode);
+        assert!(message.contains("Id"), "{message}");
+        let (reason, message) =
+            inside("<Id>a</Id><AccessPolicy><Start>noon</Start></AccessPolicy>");
+        assert_eq!(reason, Reason::InvalidXmlNodeValue);
+        assert!(message.contains("Start") && message.contains("`noon`"), "{message}");
+        for other in [
+            "<Id>a</Id><Id>b</Id>",
+            "<Id>a</Id><Policy/>",
+            "<Id>a</Id><AccessPolicy><Begin/></AccessPolicy>",
+            "<Id><b/></Id>",
+        ] {
+            assert_eq!(inside(other).0, Reason::InvalidXmlDocument, "{other}");
+        }
+        let fault = read_policies(b"<Policies/>").expect_err("another element");
+        assert_eq!(fault.reason, Reason::InvalidXmlDocument);
+    }
+
+    #[test]
+    fn policies_are_written_as_they_are_read() {
+        let policies = [
+            SignedIdentifier { id: "a<b".to_owned(), ..Default::default() },
+            SignedIdentifier {
+                id: "some".to_owned(),
+                start_time: at(1_763_726_400, 0),
+                expiry_time: None,
+                permissions: Some("r".to_owned()),
+            },
+        ];
+
+        let text = write_policies(&policies);
+
+        assert!(
+            text.ends_with(
+                "<SignedIdentifiers><SignedIdentifier><Id>a&lt;b</Id></SignedIdentifier>\
+                 <SignedIdentifier><Id>some</Id><AccessPolicy>\
+                 <Start>2025-11-21T12:00:00.0000000Z</Start><Permission>r</Permission>\
+                 </AccessPolicy></SignedIdentifier></SignedIdentifiers>"
+            ),
+            "{text}"
+        );
+        assert_eq!(read_policies(text.as_bytes()).expect("policies"), policies);
+        assert!(write_policies(&[]).ends_with("<SignedIdentifiers />"));
+    }
+}

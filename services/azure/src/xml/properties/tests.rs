@@ -1,0 +1,142 @@
+use super::*;
+
+const FULL: &str = "<?xml version='1.0' encoding='utf-8'?>
+<StorageServiceProperties>
+  <Cors><CorsRule><AllowedOrigins>http://a, http://b</AllowedOrigins>
+    <AllowedMethods>GET,PUT</AllowedMethods><AllowedHeaders>x-ms-meta-*,x-ms-foo</AllowedHeaders>
+    <ExposedHeaders /><MaxAgeInSeconds>500</MaxAgeInSeconds></CorsRule></Cors>
+  <Logging><Version>1.0</Version><Delete>true</Delete><Read>false</Read><Write>True</Write>
+    <RetentionPolicy><Enabled>false</Enabled></RetentionPolicy></Logging>
+  <HourMetrics><Version>1.0</Version><Enabled>true</Enabled><IncludeAPIs>true</IncludeAPIs>
+    <RetentionPolicy><Enabled>true</Enabled><Days>7</Days></RetentionPolicy></HourMetrics>
+  <MinuteMetrics><Version>1.0</Version><Enabled>false</Enabled>
+    <RetentionPolicy><Enabled>false</Enabled></RetentionPolicy></MinuteMetrics>
+</StorageServiceProperties>";
+
+fn full() -> ServiceProperties {
+    let version = || "1.0".to_owned();
+    let texts = |of: &[&str]| of.iter().map(|text| (*text).to_owned()).collect();
+    ServiceProperties {
+        logging: Some(Logging {
+            version: version(),
+            delete: true,
+            read: false,
+            write: true,
+            retention: None,
+        }),
+        hour_metrics: Some(Metrics {
+            version: version(),
+            enabled: true,
+            include_apis: true,
+            retention: Some(Duration { seconds: 7 * DAY_SECONDS, nanos: 0 }),
+        }),
+        minute_metrics: Some(Metrics { version: version(), ..Metrics::default() }),
+        cors: Some(Cors {
+            rules: vec![CorsRule {
+                allowed_origins: texts(&["http://a", "http://b"]),
+                allowed_methods: texts(&["GET", "PUT"]),
+                allowed_headers: texts(&["x-ms-meta-*", "x-ms-foo"]),
+                exposed_headers: Vec::new(),
+                max_age: Some(Duration { seconds: 500, nanos: 0 }),
+            }],
+        }),
+    }
+}
+
+#[test]
+fn every_setting_is_read_in_any_order() {
+    assert_eq!(read_properties(FULL.as_bytes()), Ok(full()));
+}
+
+#[test]
+fn what_is_absent_is_not_changed_and_what_is_empty_is_cleared() {
+    let nothing = read_properties(b"<StorageServiceProperties />").expect("settings");
+    let cleared = b"<StorageServiceProperties><Cors/></StorageServiceProperties>";
+
+    assert_eq!(nothing, ServiceProperties::default());
+    let cors = Some(Cors::default());
+    assert_eq!(read_properties(cleared), Ok(ServiceProperties { cors, ..nothing }));
+}
+
+#[test]
+fn settings_are_written_in_the_order_of_azure_and_read_back() {
+    let text = write_properties(&full());
+
+    assert_eq!(
+        text,
+        "<?xml version=\"1.0\" encoding=\"utf-8\"?><StorageServiceProperties><Logging>\
+         <Version>1.0</Version><Delete>true</Delete><Read>false</Read><Write>true</Write>\
+         <RetentionPolicy><Enabled>false</Enabled></RetentionPolicy></Logging><HourMetrics>\
+         <Version>1.0</Version><Enabled>true</Enabled><IncludeAPIs>true</IncludeAPIs>\
+         <RetentionPolicy><Enabled>true</Enabled><Days>7</Days></RetentionPolicy></HourMetrics>\
+         <MinuteMetrics><Version>1.0</Version><Enabled>false</Enabled><RetentionPolicy>\
+         <Enabled>false</Enabled></RetentionPolicy></MinuteMetrics><Cors><CorsRule>\
+         <AllowedOrigins>http://a,http://b</AllowedOrigins><AllowedMethods>GET,PUT\
+         </AllowedMethods><MaxAgeInSeconds>500</MaxAgeInSeconds><ExposedHeaders />\
+         <AllowedHeaders>x-ms-meta-*,x-ms-foo</AllowedHeaders></CorsRule></Cors>\
+         </StorageServiceProperties>"
+    );
+    assert_eq!(read_properties(text.as_bytes()), Ok(full()));
+    let none = ServiceProperties { cors: Some(Cors::default()), ..Default::default() };
+    assert!(write_properties(&none).contains("<StorageServiceProperties><Cors />"));
+}
+
+#[test]
+fn an_element_that_is_missing_is_named() {
+    for element in [
+        "<Version>1.0</Version>",
+        "<Delete>true</Delete>",
+        "<IncludeAPIs>true</IncludeAPIs>",
+        "<Days>7</Days>",
+        "<AllowedMethods>GET,PUT</AllowedMethods>",
+        "<ExposedHeaders />",
+        "<MaxAgeInSeconds>500</MaxAgeInSeconds>",
+    ] {
+        assert!(FULL.contains(element), "{element}");
+        let text = FULL.replacen(element, "", 1);
+
+        let fault = read_properties(text.as_bytes()).expect_err(element);
+
+        assert_eq!(fault.reason, Reason::MissingRequiredXmlNode, "{element}");
+        let name: String = element.chars().skip(1).take_while(char::is_ascii_alphabetic).collect();
+        assert!(fault.message.contains(&name), "{}", fault.message);
+    }
+}
+
+#[test]
+fn a_value_that_is_none_is_quoted_with_its_element() {
+    for (written, instead) in [
+        ("<Delete>true", "<Delete>yes"),
+        ("<Days>7", "<Days>-7"),
+        ("<Days>7", "<Days>a week"),
+        ("<MaxAgeInSeconds>500", "<MaxAgeInSeconds>5e2"),
+        ("<AllowedMethods>GET,PUT", "<AllowedMethods> , "),
+    ] {
+        let text = FULL.replacen(written, instead, 1);
+
+        let fault = read_properties(text.as_bytes()).expect_err(instead);
+
+        assert_eq!(fault.reason, Reason::InvalidXmlNodeValue, "{instead}");
+        let name: String = instead.chars().skip(1).take_while(char::is_ascii_alphabetic).collect();
+        assert!(fault.message.starts_with(&name), "{}", fault.message);
+    }
+}
+
+#[test]
+fn an_element_that_does_not_belong_is_refused() {
+    for (written, instead) in [
+        ("<Cors>", "<Cors/><Cors>"),
+        ("<Logging>", "<Metrics/><Logging>"),
+        ("<Cors>", "<Cors><Rule/>"),
+        ("<Enabled>false</Enabled>", "<Enabled>false</Enabled><Days>7</Days>"),
+        ("<Read>false", "<Read><a/>"),
+    ] {
+        let text = FULL.replacen(written, instead, 1);
+        let fault = read_properties(text.as_bytes()).expect_err(instead);
+        assert_eq!(fault.reason, Reason::InvalidXmlDocument, "{instead}");
+    }
+    for body in [&b""[..], b"<Properties/>", b"{}"] {
+        let fault = read_properties(body).expect_err("no settings");
+        assert_eq!(fault.reason, Reason::InvalidXmlDocument);
+    }
+}

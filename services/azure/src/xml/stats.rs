@@ -1,0 +1,32 @@
+//! How the copy of a service elsewhere is.
+
+use prost_types::Timestamp;
+
+use super::{http_date, write::Writer};
+
+/// The stats of a service: its copy is as the primary was at `last_sync`.
+#[must_use]
+pub fn write_stats(last_sync: &Timestamp) -> String {
+    Writer::document("StorageServiceStats", |writer| {
+        writer.element("GeoReplication", |writer| {
+            writer.text("Status", "live");
+            writer.text("LastSyncTime", &http_date(Some(last_sync)));
+        });
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stats_name_the_last_moment_that_was_copied() {
+        let text = write_stats(&Timestamp { seconds: 1_763_726_400, nanos: 5 });
+
+        assert!(text.ends_with(
+            "<StorageServiceStats><GeoReplication><Status>live</Status>\
+             <LastSyncTime>Fri, 21 Nov 2025 12:00:00 GMT</LastSyncTime></GeoReplication>\
+             </StorageServiceStats>"
+        ));
+    }
+}

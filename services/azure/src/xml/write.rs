@@ -1,0 +1,145 @@
+//! Writing documents.
+
+use super::element::is_allowed;
+
+/// How every document begins.
+const DECLARATION: &str = "<?xml version=\"1.0\" encoding=\"utf-8\"?>";
+
+/// A document that is being written. What is opened is closed by the same function.
+pub(super) struct Writer(String);
+
+impl Writer {
+    /// A document with one outermost element, whose inside `inside` writes.
+    pub(super) fn document(root: &str, inside: impl FnOnce(&mut Self)) -> String {
+        let mut writer = Self(String::with_capacity(512));
+        writer.0.push_str(DECLARATION);
+        writer.element(root, inside);
+        writer.0
+    }
+
+    /// The same, where the outermost element has an attribute.
+    pub(super) fn document_with(
+        (root, attribute, value): (&str, &str, &str),
+        inside: impl FnOnce(&mut Self),
+    ) -> String {
+        let mut writer = Self(String::with_capacity(512));
+        for part in [DECLARATION, "<", root, " ", attribute, "=\""] {
+            writer.0.push_str(part);
+        }
+        writer.push_escaped(value);
+        writer.0.push_str("\">");
+        inside(&mut writer);
+        writer.end(root);
+        writer.0
+    }
+
+    /// An element, whose inside `inside` writes.
+    pub(super) fn element(&mut self, name: &str, inside: impl FnOnce(&mut Self)) {
+        self.0.push('<');
+        self.0.push_str(name);
+        let end = self.0.len();
+        self.0.push('>');
+        inside(self);
+        if self.0.len() == end + 1 {
+            self.0.truncate(end);
+            self.0.push_str(" />");
+        } else {
+            self.end(name);
+        }
+    }
+
+    /// An element with a text.
+    pub(super) fn text(&mut self, name: &str, text: &str) {
+        self.element(name, |writer| writer.push_escaped(text));
+    }
+
+    /// An element with a number or a boolean.
+    pub(super) fn value(&mut self, name: &str, value: &impl ToString) {
+        self.text(name, &value.to_string());
+    }
+
+    fn end(&mut self, name: &str) {
+        for part in ["</", name, ">"] {
+            self.0.push_str(part);
+        }
+    }
+
+    /// Text as XML has it. A carriage return goes as a reference, since a reader may take a plain
+    /// one for a line feed; a character that XML cannot have at all, as U+FFFD.
+    fn push_escaped(&mut self, text: &str) {
+        for character in text.chars() {
+            match character {
+                '&' => self.0.push_str("&amp;"),
+                '<' => self.0.push_str("&lt;"),
+                '>' => self.0.push_str("&gt;"),
+                '"' => self.0.push_str("&quot;"),
+                '\r' => self.0.push_str("&#xD;"),
+                other if is_allowed(other) => self.0.push(other),
+                _ => self.0.push(char::REPLACEMENT_CHARACTER),
+            }
+        }
+    }
+}
+
+/// What the body of an error says.
+#[derive(Debug, Clone, Copy)]
+pub struct ErrorBody<'a> {
+    /// The code, as Azure spells it.
+    pub code: &'a str,
+    /// What happened, for people.
+    pub message: &'a str,
+    /// More elements, by name, such as `QueryParameterName`.
+    pub details: &'a [(&'a str, &'a str)],
+}
+
+/// The body of an error of queues and blobs.
+#[must_use]
+pub fn write_error(error: &ErrorBody<'_>) -> String {
+    Writer::document("Error", |writer| {
+        writer.text("Code", error.code);
+        writer.text("Message", error.message);
+        for (name, value) in error.details {
+            writer.text(name, value);
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_empty_element_closes_itself_and_others_nest() {
+        let text = Writer::document("A", |writer| {
+            writer.text("B", "");
+            writer.element("C", |writer| writer.value("D", &7));
+            writer.element("E", |_| {});
+        });
+
+        assert_eq!(text, format!("{DECLARATION}<A><B /><C><D>7</D></C><E /></A>"));
+    }
+
+    #[test]
+    fn text_is_escaped_and_keeps_every_line_break() {
+        let text = Writer::document_with(("A", "b", "\"<&"), |writer| {
+            writer.text("C", "<&>\"'\r\n\té\u{1f600}\u{1}\u{ffff}");
+        });
+
+        let value = "&lt;&amp;&gt;&quot;'&#xD;\n\té\u{1f600}\u{fffd}\u{fffd}";
+        assert_eq!(text, format!("{DECLARATION}<A b=\"&quot;&lt;&amp;\"><C>{value}</C></A>"));
+    }
+
+    #[test]
+    fn an_error_has_its_details_after_its_message() {
+        let details = [("QueryParameterName", "popreceipt"), ("Reason", "a < b")];
+        let error = ErrorBody { code: "InvalidInput", message: "one\ntwo", details: &details };
+
+        assert_eq!(
+            write_error(&error),
+            format!(
+                "{DECLARATION}<Error><Code>InvalidInput</Code><Message>one\ntwo</Message>\
+                 <QueryParameterName>popreceipt</QueryParameterName><Reason>a &lt; b</Reason></Error>"
+            )
+        );
+    }
+}
