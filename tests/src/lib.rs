@@ -21,6 +21,7 @@ mod queue;
 mod raw;
 mod refusal;
 mod remote;
+mod rest;
 mod service;
 mod signed;
 mod table;
@@ -38,6 +39,7 @@ pub use crate::{
         text, text_of, texts, unique,
     },
     refusal::Refusal,
+    rest::{Ask, Rest, Told},
     service::Service,
     signed::{terms, terms_by_policy, token},
     table::{Imported, Table, Version},

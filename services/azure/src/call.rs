@@ -8,7 +8,7 @@ use tonic::{Status, body::Body};
 use tower::Service as _;
 use trestle_service::{
     fault::{Fault, Reason},
-    layer::Request,
+    layer::{Request, trace::REQUEST_ID_HEADER},
     upstream::Upstream,
 };
 
@@ -26,6 +26,12 @@ impl Upcall {
     /// A call on behalf of `request`, whose layers have put everything into it by now.
     pub(crate) fn of(request: http::request::Parts, upstream: Upstream) -> Self {
         Self { upstream, headers: request.headers, extensions: request.extensions }
+    }
+
+    /// The id of the request, which no other has.
+    pub(crate) fn request_id(&self) -> &str {
+        let id = self.headers.get(REQUEST_ID_HEADER);
+        id.and_then(|id| id.to_str().ok()).unwrap_or_default()
     }
 
     /// Makes the call.

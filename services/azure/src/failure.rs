@@ -127,6 +127,13 @@ fn sentence(code: &str, field: Option<&str>) -> Option<&'static str> {
             "The specified resource name length is not within the permissible limits."
         }
         "PropertiesNeedValue" => "The values are not specified for all properties in the entity.",
+        "CommandsInBatchActOnDifferentPartitions" => {
+            "All commands in a batch must operate on same entity group."
+        }
+        "InvalidDuplicateRow" => {
+            "The batch request contains multiple changes with same row key. An entity can appear \
+             only once in a batch request."
+        }
         "InvalidQueryParameterValue" => {
             "Value for one of the query parameters specified in the request URI is invalid."
         }

@@ -26,7 +26,7 @@ mod params;
 mod protocol;
 mod queue;
 mod reply;
-mod table;
+pub mod table;
 mod version;
 pub mod xml;
 
@@ -50,7 +50,8 @@ pub fn tables(
     layers: impl FnOnce(CallService) -> CallService,
 ) -> CallService {
     let rules = Lookup::of_table(upstream.clone());
-    front(table::Table, upstream, identity, layers, rules)
+    let table = table::Table::new(Arc::clone(&identity.clock));
+    front(table, upstream, identity, layers, rules)
 }
 
 /// The front of queues; see [`tables`].

@@ -1,29 +1,48 @@
-//! The protocol of tables.
+//! The protocol of tables: OData as JSON, and batches as MIME.
+//!
+//! `route` finds the operation of a request, `entities`, `tables`, `settings` and `batch` carry it
+//! out, each as one call; `json` has the bodies, `path` the addresses, `failure` what is answered
+//! when it fails.
+
+pub mod batch;
+mod entities;
+mod failure;
+pub mod json;
+mod level;
+mod options;
+pub mod path;
+mod prefer;
+mod route;
+mod settings;
+mod tables;
+
+use std::sync::Arc;
 
 use bytes::Bytes;
-use http::{Response, StatusCode};
-use serde_json::json;
+use http::Response;
 use tonic::body::Body;
-use trestle_service::{
-    fault::{Fault, Reason, quoted},
-    limits::MESSAGE_BYTES_MAX,
-};
+use trestle_service::{clock::Clock, limits::MESSAGE_BYTES_MAX};
 
+use self::{batch::Batch, route::Operation};
 use crate::{
     call::Upcall,
     failure::{Failure, Refusal},
     head::Head,
     protocol::{Protocol, Signing, Target},
-    reply,
 };
 
 /// See the module.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Table;
+#[derive(Clone)]
+pub(crate) struct Table {
+    clock: Arc<dyn Clock>,
+}
 
-/// What a request asks for.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Operation {}
+impl Table {
+    /// A protocol that takes the time of failures from `clock`.
+    pub(crate) fn new(clock: Arc<dyn Clock>) -> Self {
+        Self { clock }
+    }
+}
 
 impl Protocol for Table {
     type Operation = Operation;
@@ -34,28 +53,36 @@ impl Protocol for Table {
     const BODY_BYTES_MAX: usize = MESSAGE_BYTES_MAX / 2;
 
     fn route(&self, head: &Head) -> Result<Operation, Refusal> {
-        let message = format!("not an operation of tables: path=`{}`", quoted(&head.path));
-        Err(Fault::new(Reason::NotImplemented, message).into())
+        Ok(route::route(&route::Ask::of(head))?)
     }
 
     fn target(&self, operation: &Operation) -> Target {
-        match *operation {}
+        operation.target()
     }
 
     async fn perform(
         &self,
         operation: Operation,
-        _: &Head,
-        _: Bytes,
-        _: Upcall,
+        head: &Head,
+        body: Bytes,
+        upcall: Upcall,
     ) -> Result<Response<Body>, Refusal> {
-        match operation {}
+        match operation {
+            Operation::Tables(operation) => tables::perform(operation, head, &body, upcall).await,
+            Operation::Query(query) => entities::query(query, head, upcall).await,
+            Operation::Get(get) => entities::get(get, head, upcall).await,
+            Operation::Change(change) => entities::change(change, head, &body, upcall).await,
+            Operation::Settings(operation) => {
+                settings::perform(operation, head, &body, upcall, self.clock.now()).await
+            }
+            Operation::Batch => {
+                let at = self.clock.now();
+                Batch { head, at }.perform(&body, upcall).await
+            }
+        }
     }
 
-    fn failure(&self, failure: &Failure, _: Option<&Head>) -> Response<Body> {
-        let message = json!({ "lang": "en-US", "value": failure.message() });
-        let body = json!({ "odata.error": { "code": failure.code, "message": message } });
-        let content_type = "application/json;odata=minimalmetadata;streaming=true;charset=utf-8";
-        reply::whole(StatusCode::OK, content_type, body.to_string())
+    fn failure(&self, failure: &Failure, head: Option<&Head>) -> Response<Body> {
+        failure::render(failure, head)
     }
 }

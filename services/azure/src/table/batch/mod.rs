@@ -1,0 +1,205 @@
+//! Entity group transactions: `multipart/mixed` with embedded HTTP requests in and out.
+//!
+//! `multipart` and `embedded` take a body apart, `plan` finds out what it asks for, and `answer`
+//! puts the answer together. Each embedded request is read as it would be alone.
+
+mod answer;
+pub mod embedded;
+pub mod multipart;
+mod plan;
+
+use http::{HeaderValue, Response, StatusCode, header};
+use prost::Message as _;
+use tonic::{Status, body::Body};
+use trestle_proto::table::v1::{
+    BatchOperation, BatchResult, Entity, ExecuteBatchRequest, ExecuteBatchResponse, batch_operation,
+};
+use trestle_service::clock::Ticks;
+
+use self::{
+    answer::PartAnswer,
+    plan::{Part, Plan, Stop},
+};
+use super::{
+    entities::{place, read},
+    failure,
+    json::{Unreadable, entity_json, entity_path, etag_of},
+    prefer::Prefer,
+    route::{Get, Operation},
+};
+use crate::{
+    call::Upcall,
+    failure::{Failure, Refusal},
+    head::Head,
+    reply::{self, Outcome},
+};
+
+/// A batch that is carried out.
+pub(super) struct Batch<'a> {
+    pub(super) head: &'a Head,
+    /// The time, for failures.
+    pub(super) at: Ticks,
+}
+
+impl Batch<'_> {
+    /// Carries out a batch.
+    ///
+    /// # Errors
+    /// A body that is no batch, and failures that are not those of one of its operations.
+    pub(super) async fn perform(
+        self,
+        body: &[u8],
+        upcall: Upcall,
+    ) -> Result<Response<Body>, Refusal> {
+        let unique = upcall.request_id().to_owned();
+        match plan::plan(self.head, body) {
+            Ok(Plan::Query(get, part)) => match self.query(&get, &part, upcall).await {
+                Ok(answer) => Ok(accepted(answer::query(&answer, &unique), None)),
+                Err(refusal) => {
+                    let failed = self.failed(refusal, &[part], &unique)?;
+                    Ok(accepted(answer::query(&failed.answer, &unique), Some(failed.status)))
+                }
+            },
+            Ok(Plan::Changes { table, operations, parts }) => {
+                match self.change(table, operations, &parts, upcall).await {
+                    Ok(answers) => Ok(accepted(answer::change_set(&answers, &unique), None)),
+                    Err(refusal) => {
+                        self.failed(refusal, &parts, &unique).map(in_change_set(&unique))
+                    }
+                }
+            }
+            Err(Stop::At(fault, part)) => {
+                self.failed(fault.into(), &[part], &unique).map(in_change_set(&unique))
+            }
+            Err(Stop::Whole(fault)) => Err(fault.into()),
+        }
+    }
+
+    /// The answer to a query that is alone in a batch.
+    async fn query(&self, get: &Get, part: &Part, upcall: Upcall) -> Result<PartAnswer, Refusal> {
+        let encoded = read(get, upcall).await?;
+        let place = place(self.head, &get.table);
+        let body = entity_json(&encoded, &place, get.level, get.options.select.as_ref())?;
+        let headers = vec![
+            ("DataServiceVersion", "3.0;".to_owned()),
+            ("Content-Type", get.level.content_type().to_owned()),
+            ("ETag", etag_of(&encoded)?.to_owned()),
+        ];
+        let content_id = part.content_id.clone();
+        Ok(PartAnswer { status: StatusCode::OK, content_id, headers, body })
+    }
+
+    /// Makes the changes, and answers each.
+    async fn change(
+        &self,
+        table: String,
+        operations: Vec<BatchOperation>,
+        parts: &[Part],
+        upcall: Upcall,
+    ) -> Result<Vec<PartAnswer>, Refusal> {
+        if operations.is_empty() {
+            return Ok(Vec::new());
+        }
+        let request = ExecuteBatchRequest { table, operations };
+        let path = Operation::Batch.target().path;
+        let answer: ExecuteBatchResponse = upcall.unary(path, &request).await?;
+        let place = place(self.head, &request.table);
+        let outcomes = request.operations.into_iter().zip(parts).zip(answer.results);
+        let answers = outcomes.map(|((operation, part), result)| {
+            use batch_operation::Operation as Proto;
+            match operation.operation {
+                Some(Proto::Insert(insert)) => {
+                    inserted(insert.entity.unwrap_or_default(), result, part, &place)
+                }
+                _ => Ok(changed(result, part)),
+            }
+        });
+        Ok(answers.collect::<Result<_, _>>()?)
+    }
+
+    /// The answer to the operation that failed.
+    ///
+    /// # Errors
+    /// A failure that is not that of an operation, but of the batch.
+    fn failed(&self, refusal: Refusal, parts: &[Part], id: &str) -> Result<Failed, Refusal> {
+        let mut failure = Failure::new(refusal.clone(), id, self.at);
+        let is_whole = failure.status.is_server_error()
+            && failure.status != StatusCode::NOT_IMPLEMENTED
+            || failure.status == StatusCode::PAYLOAD_TOO_LARGE;
+        if is_whole {
+            return Err(refusal);
+        }
+        let index = *failure.index.get_or_insert(0);
+        // A single part is the one that failed, whichever it was.
+        let part = parts.get(index).or(parts.first()).cloned().unwrap_or_default();
+        let mut headers = applied(part.prefer);
+        headers.push(("DataServiceVersion", "3.0;".to_owned()));
+        headers.push(("Content-Type", part.level.content_type().to_owned()));
+        let body = failure::json(&failure).into_bytes();
+        let status = failure.status;
+        let answer = PartAnswer { status, content_id: part.content_id, headers, body };
+        Ok(Failed { answer, status: *refusal.status })
+    }
+}
+
+/// An operation that failed.
+struct Failed {
+    answer: PartAnswer,
+    /// The failure, for those who count.
+    status: Status,
+}
+
+fn in_change_set(unique: &str) -> impl FnOnce(Failed) -> Response<Body> {
+    move |failed| accepted(answer::change_set(&[failed.answer], unique), Some(failed.status))
+}
+
+/// The answer to an insert in a batch.
+fn inserted(
+    mut entity: Entity,
+    result: BatchResult,
+    part: &Part,
+    place: &super::json::Place,
+) -> Result<PartAnswer, Unreadable> {
+    (entity.etag, entity.timestamp) = (result.etag, result.timestamp);
+    let path = entity_path(&place.table, &entity.partition_key, &entity.row_key);
+    let location = format!("{}/{path}", place.base);
+    let mut headers = applied(part.prefer);
+    headers.push(("DataServiceVersion", "3.0;".to_owned()));
+    headers.push(("Location", location.clone()));
+    let (status, body) = if part.prefer == Prefer::NoContent {
+        headers.push(("DataServiceId", location));
+        (StatusCode::NO_CONTENT, Vec::new())
+    } else {
+        headers.push(("Content-Type", part.level.content_type().to_owned()));
+        let body = entity_json(&entity.encode_to_vec(), place, part.level, None)?;
+        (StatusCode::CREATED, body)
+    };
+    headers.push(("ETag", entity.etag));
+    Ok(PartAnswer { status, content_id: part.content_id.clone(), headers, body })
+}
+
+/// The answer to any other change in a batch.
+fn changed(result: BatchResult, part: &Part) -> PartAnswer {
+    let mut headers = vec![("DataServiceVersion", "1.0;".to_owned())];
+    if !result.etag.is_empty() {
+        headers.push(("ETag", result.etag));
+    }
+    let (status, content_id) = (StatusCode::NO_CONTENT, part.content_id.clone());
+    PartAnswer { status, content_id, headers, body: Vec::new() }
+}
+
+fn applied(prefer: Prefer) -> Vec<(&'static str, String)> {
+    prefer.applied().map(|wish| ("Preference-Applied", wish.to_owned())).into_iter().collect()
+}
+
+/// The answer to a batch; `failed` is the failure of one of its operations.
+fn accepted((content_type, body): (String, Vec<u8>), failed: Option<Status>) -> Response<Body> {
+    let mut answer = reply::whole(StatusCode::ACCEPTED, "", body);
+    if let Ok(content_type) = HeaderValue::try_from(content_type) {
+        answer.headers_mut().insert(header::CONTENT_TYPE, content_type);
+    }
+    if let Some(status) = failed {
+        answer.extensions_mut().insert(Outcome(status));
+    }
+    answer
+}

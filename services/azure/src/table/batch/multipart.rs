@@ -1,0 +1,164 @@
+//! Splits `multipart/mixed`, and nothing more of MIME.
+//!
+//! Crates for multipart read forms, which are of another kind; those for mail decode what batches
+//! never encode. What clients send differs: lines end in CRLF or LF, boundaries are quoted or not,
+//! blank lines stand where none have to, and the end may lack its dashes or be missing.
+
+use memchr::memmem;
+
+/// Longest boundary that is looked for, in bytes; the standard has 70.
+const BOUNDARY_BYTES_MAX: usize = 256;
+
+/// The boundary in a content type of `multipart/mixed`; none in any other.
+#[must_use]
+pub fn boundary(content_type: &str) -> Option<&str> {
+    let (kind, mut parameters) = content_type.split_once(';')?;
+    if !kind.trim().eq_ignore_ascii_case("multipart/mixed") {
+        return None;
+    }
+    loop {
+        let (name, rest) = parameters.split_once('=')?;
+        let rest = rest.trim_start();
+        let (value, rest) = match rest.strip_prefix('"') {
+            Some(quoted) => quoted.split_once('"')?,
+            None => rest.split_at(rest.find(';').unwrap_or(rest.len())),
+        };
+        if name.trim().eq_ignore_ascii_case("boundary") {
+            let value = value.trim();
+            return (1..=BOUNDARY_BYTES_MAX).contains(&value.len()).then_some(value);
+        }
+        parameters = rest.trim_start().strip_prefix(';')?;
+    }
+}
+
+/// The parts between the boundaries of a body, with their headers. Blank ones are none.
+#[must_use]
+pub fn parts<'a>(body: &'a [u8], boundary: &str) -> Parts<'a> {
+    let delimiter = [b"--", boundary.as_bytes()].concat();
+    let delimiter = memmem::Finder::new(&delimiter).into_owned();
+    let mut parts = Parts { rest: body, delimiter, has_more: true };
+    // What precedes the first boundary is no part.
+    parts.part();
+    parts
+}
+
+/// See [`parts`].
+#[derive(Debug)]
+pub struct Parts<'a> {
+    rest: &'a [u8],
+    /// Finds two dashes and the boundary.
+    delimiter: memmem::Finder<'static>,
+    /// Whether another part follows.
+    has_more: bool,
+}
+
+impl<'a> Iterator for Parts<'a> {
+    type Item = &'a [u8];
+
+    fn next(&mut self) -> Option<&'a [u8]> {
+        while self.has_more {
+            let part = self.part();
+            if !part.iter().all(u8::is_ascii_whitespace) {
+                return Some(part);
+            }
+        }
+        None
+    }
+}
+
+impl<'a> Parts<'a> {
+    /// Takes what precedes the next boundary, and the boundary.
+    fn part(&mut self) -> &'a [u8] {
+        let mut from = 0;
+        while let Some(found) = self.rest.get(from..).and_then(|rest| self.delimiter.find(rest)) {
+            let (before, after) = self.rest.split_at(from + found);
+            let is_line_start = before.last().is_none_or(|byte| *byte == b'\n');
+            let after = after.get(self.delimiter.needle().len()..).unwrap_or_default();
+            if let Some((is_last, after)) = line_end(after).filter(|_| is_line_start) {
+                (self.has_more, self.rest) = (!is_last, after);
+                let before = before.strip_suffix(b"\n").unwrap_or(before);
+                return before.strip_suffix(b"\r").unwrap_or(before);
+            }
+            from += found + 1;
+        }
+        self.has_more = false;
+        std::mem::take(&mut self.rest)
+    }
+}
+
+/// What follows the line of a boundary, and whether it is the last one; none where the line goes on
+/// with something else, which makes it no boundary.
+fn line_end(after: &[u8]) -> Option<(bool, &[u8])> {
+    let (is_last, after) = match after.strip_prefix(b"--") {
+        Some(after) => (true, after),
+        None => (false, after),
+    };
+    let blank = after.iter().take_while(|byte| matches!(byte, b' ' | b'\t' | b'\r')).count();
+    match after.get(blank) {
+        None => Some((is_last, &[])),
+        Some(b'\n') => Some((is_last, after.get(blank + 1..).unwrap_or_default())),
+        Some(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn texts(body: &str) -> Vec<&str> {
+        parts(body.as_bytes(), "b1").map(|part| str::from_utf8(part).expect("UTF-8")).collect()
+    }
+
+    #[test]
+    fn a_boundary_is_found_quoted_and_not_and_among_other_parameters() {
+        for (content_type, expected) in [
+            ("multipart/mixed; boundary=b1", Some("b1")),
+            ("multipart/mixed;boundary=b1", Some("b1")),
+            ("Multipart/Mixed; BOUNDARY = b1 ", Some("b1")),
+            ("multipart/mixed; boundary=\"b 1;x\"", Some("b 1;x")),
+            ("multipart/mixed; charset=utf-8; boundary=b1; x=y", Some("b1")),
+            ("multipart/mixed; x=\"boundary=no\"; boundary=b1", Some("b1")),
+            ("multipart/mixed", None),
+            ("multipart/mixed; boundary=", None),
+            ("multipart/mixed; boundary=\"b1", None),
+            ("multipart/mixed; x", None),
+            ("multipart/form-data; boundary=b1", None),
+            ("application/http; boundary=b1", None),
+        ] {
+            assert_eq!(boundary(content_type), expected, "{content_type}");
+        }
+        let long = format!("multipart/mixed; boundary={}", "b".repeat(257));
+        assert_eq!(boundary(&long), None);
+    }
+
+    #[test]
+    fn parts_are_what_stands_between_boundaries() {
+        for (body, expected) in [
+            ("--b1\r\none\r\n--b1\r\ntwo\r\n--b1--\r\n", vec!["one", "two"]),
+            ("--b1\none\n--b1\ntwo\n--b1--", vec!["one", "two"]),
+            ("preamble\r\n--b1\r\none\r\n--b1--\r\nepilogue", vec!["one"]),
+            ("--b1\r\n\r\none\r\n\r\n\r\n--b1--", vec!["\r\none\r\n\r\n"]),
+            ("--b1 \t\r\none\r\n--b1-- \r\n", vec!["one"]),
+            // The end lacks its dashes, or is not there.
+            ("--b1\r\none\r\n--b1\r\n", vec!["one"]),
+            ("--b1\r\none\r\n--b1", vec!["one"]),
+            ("--b1\r\none\r\n", vec!["one\r\n"]),
+            // No part.
+            ("--b1--", vec![]),
+            ("--b1\r\n--b1--", vec![]),
+            ("", vec![]),
+            ("one", vec![]),
+            // Not a boundary: another name, inside of a line, more behind it.
+            ("--b1\r\n--b12\r\none --b1\r\n--b1x\r\n--b1--", vec!["--b12\r\none --b1\r\n--b1x"]),
+        ] {
+            assert_eq!(texts(body), expected, "{body:?}");
+        }
+    }
+
+    #[test]
+    fn a_body_of_nothing_but_near_boundaries_is_read_in_one_pass() {
+        let near = "--b1-".repeat(200_000);
+        let body = format!("--b1\r\n{near}\r\n--b1--");
+        assert_eq!(texts(&body), [near]);
+    }
+}

@@ -1,0 +1,193 @@
+//! What a batch asks for: a set of changes of one table, or one query.
+
+use http::{HeaderValue, header};
+use trestle_proto::table::v1::{
+    BatchOperation,
+    batch_operation::{self, Delete, Insert, Update, Upsert},
+};
+use trestle_service::{
+    fault::{Fault, Reason},
+    limits::BATCH_OPERATIONS_MAX,
+};
+
+use super::{embedded, multipart};
+use crate::{
+    head::Head,
+    params::Params,
+    table::{
+        json::entity_of,
+        level::Level,
+        prefer::Prefer,
+        route::{Ask, Change, Get, Operation, Verb, route},
+    },
+};
+
+/// The header by which clients find the answer to an operation again.
+const CONTENT_ID: &str = "content-id";
+
+/// What is asked for.
+#[derive(Debug)]
+pub(super) enum Plan {
+    /// One entity, alone.
+    Query(Box<Get>, Part),
+    /// Changes of a table, each with what its answer depends on; there may be none.
+    Changes { table: String, operations: Vec<BatchOperation>, parts: Vec<Part> },
+}
+
+/// What the answer to an operation depends on beside its outcome.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Part {
+    pub(super) content_id: Option<HeaderValue>,
+    pub(super) level: Level,
+    pub(super) prefer: Prefer,
+}
+
+/// Why a batch is not carried out.
+#[derive(Debug)]
+pub(super) enum Stop {
+    /// It cannot be read.
+    Whole(Fault),
+    /// One of its operations cannot be.
+    At(Fault, Part),
+}
+
+impl From<Fault> for Stop {
+    fn from(fault: Fault) -> Self {
+        Self::Whole(fault)
+    }
+}
+
+/// Reads a batch.
+///
+/// # Errors
+/// Why it cannot be carried out.
+pub(super) fn plan(head: &Head, body: &[u8]) -> Result<Plan, Stop> {
+    let content_type = head.header(header::CONTENT_TYPE).unwrap_or_default();
+    let boundary = multipart::boundary(content_type).ok_or_else(|| {
+        let rule = "must be multipart/mixed with a boundary";
+        Fault::violation(Reason::InvalidInput, "Content-Type", rule)
+    })?;
+    let mut parts = multipart::parts(body, boundary);
+    let first = parts.next().ok_or_else(|| refused("a batch must have a part"))?;
+    if parts.next().is_some() {
+        return Err(refused("a batch must be one change set, or one query").into());
+    }
+    let (headers, content) = embedded::part(first)?;
+    let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    match kind.and_then(multipart::boundary) {
+        Some(boundary) => changes(head, multipart::parts(content, boundary)),
+        None => query(head, content),
+    }
+}
+
+fn query(head: &Head, content: &[u8]) -> Result<Plan, Stop> {
+    let request = embedded::request(content)?;
+    let asked = Asked::read(head, &request);
+    let part = asked.part;
+    match asked.operation {
+        Ok(Operation::Get(get)) => Ok(Plan::Query(Box::new(get), part)),
+        Ok(Operation::Change(_)) => Err(refused("changes must be in a change set").into()),
+        Ok(_) => {
+            let message = "a batch can only query one entity by its key";
+            Err(Stop::At(Fault::new(Reason::NotImplemented, message).at(0), part))
+        }
+        Err(fault) => Err(Stop::At(fault.at(0), part)),
+    }
+}
+
+fn changes<'a>(head: &Head, parts: impl Iterator<Item = &'a [u8]>) -> Result<Plan, Stop> {
+    let mut first: Option<String> = None;
+    let (mut operations, mut read) = (Vec::new(), Vec::new());
+    for (index, part) in parts.enumerate() {
+        let (_, content) = embedded::part(part)?;
+        let request = embedded::request(content)?;
+        let asked = Asked::read(head, &request);
+        if index == BATCH_OPERATIONS_MAX {
+            let message =
+                "The batch request operation exceeds the maximum 100 changes per change set.";
+            let fault = Fault::new(Reason::InvalidInput, message).at(index - 1);
+            return Err(Stop::At(fault, read.pop().unwrap_or_default()));
+        }
+        let part = asked.part.clone();
+        let at = |fault: Fault| Stop::At(fault.at(index), part.clone());
+        let (table, operation) = asked.change(request.body).map_err(at)?;
+        let table_of_all = first.get_or_insert_with(|| table.clone());
+        if !table_of_all.eq_ignore_ascii_case(&table) {
+            let reason = Reason::CommandsInBatchActOnDifferentPartitions;
+            return Err(at(Fault::new(reason, "all operations must be on one table")));
+        }
+        operations.push(operation);
+        read.push(part);
+    }
+    Ok(Plan::Changes { table: first.unwrap_or_default(), operations, parts: read })
+}
+
+/// What an embedded request asks for.
+struct Asked {
+    operation: Result<Operation, Fault>,
+    part: Part,
+}
+
+impl Asked {
+    /// Reads a request as if it had come alone.
+    fn read(head: &Head, request: &embedded::Embedded<'_>) -> Self {
+        let (path, query) = request.target.split_once('?').unwrap_or((request.target, ""));
+        let headers = &request.headers;
+        let params = Params::parse(query);
+        let operation = params.clone().and_then(|params| {
+            let path = behind_account(head, path);
+            route(&Ask { method: request.method, path, params: &params, headers })
+        });
+        let params = params.unwrap_or_default();
+        let accept = headers.get(header::ACCEPT).and_then(|accept| accept.to_str().ok());
+        let part = Part {
+            content_id: headers.get(CONTENT_ID).cloned(),
+            level: Level::negotiate(params.get("$format"), accept).unwrap_or_default(),
+            prefer: Prefer::of(headers),
+        };
+        Self { operation, part }
+    }
+
+    /// The change that it is, and the table.
+    fn change(self, body: &[u8]) -> Result<(String, BatchOperation), Fault> {
+        match self.operation? {
+            Operation::Change(Change { table, verb }) => Ok((table, operation(verb, body)?)),
+            _ => Err(refused("a change set can only have inserts, updates and deletes")),
+        }
+    }
+}
+
+/// A path as if it had come alone, in which the account may stand first.
+fn behind_account<'a>(head: &Head, path: &'a str) -> &'a str {
+    let account = head.account.as_str();
+    // Where the host names the account, a path that begins like it is that of a table.
+    let is_in_path = head.base.rsplit('/').next() == Some(account);
+    let rest = path.strip_prefix('/').and_then(|rest| rest.strip_prefix(account));
+    let rest = rest.map(|rest| rest.strip_prefix("-secondary").unwrap_or(rest));
+    rest.filter(|rest| is_in_path && rest.starts_with('/')).unwrap_or(path)
+}
+
+fn operation(verb: Verb, body: &[u8]) -> Result<BatchOperation, Fault> {
+    use batch_operation::Operation as Proto;
+    let operation = match verb {
+        Verb::Insert { .. } => Proto::Insert(Insert { entity: Some(entity_of(body, None)?) }),
+        Verb::Update { key, mode, if_match } => Proto::Update(Update {
+            entity: Some(entity_of(body, Some(key))?),
+            mode: mode.into(),
+            if_match: Some(if_match),
+        }),
+        Verb::Upsert { key, mode } => {
+            Proto::Upsert(Upsert { entity: Some(entity_of(body, Some(key))?), mode: mode.into() })
+        }
+        Verb::Delete { key, if_match } => Proto::Delete(Delete {
+            partition_key: key.partition_key,
+            row_key: key.row_key,
+            if_match: Some(if_match),
+        }),
+    };
+    Ok(BatchOperation { operation: Some(operation) })
+}
+
+fn refused(rule: &str) -> Fault {
+    Fault::violation(Reason::InvalidInput, "body", rule)
+}

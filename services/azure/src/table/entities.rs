@@ -1,0 +1,169 @@
+//! Operations on entities: one call each, and the answer that Azure would give.
+
+use bytes::Bytes;
+use http::{HeaderName, HeaderValue, Response, StatusCode, header};
+use prost::Message as _;
+use tonic::{Status, body::Body};
+use trestle_proto::table::v1::{
+    DeleteEntityRequest, DeleteEntityResponse, Entity, GetEntityRequest, GetEntityResponse,
+    InsertEntityRequest, InsertEntityResponse, QueryEntitiesRequest, QueryEntitiesResponse,
+    UpdateEntityRequest, UpdateEntityResponse, UpsertEntityRequest, UpsertEntityResponse,
+};
+
+use super::{
+    json::{PageBody, Place, entity_json, entity_of, entity_path, etag_of},
+    level::Level,
+    options::mark_of,
+    prefer::{PREFERENCE_APPLIED, Prefer},
+    route::{Change, Get, Query, Verb},
+};
+use crate::{call::Upcall, failure::Refusal, head::Head, reply};
+
+/// Where the next page begins. There is no mark of a row: that of the partition has it all.
+const NEXT: HeaderName = HeaderName::from_static("x-ms-continuation-nextpartitionkey");
+/// The address of what was created, where it is not returned.
+pub(crate) const DATA_SERVICE_ID: HeaderName = HeaderName::from_static("dataserviceid");
+
+/// Where the entities of a table are.
+pub(super) fn place(head: &Head, table: &str) -> Place {
+    Place {
+        base: head.base.clone(),
+        account: head.account.as_str().to_owned(),
+        table: table.to_owned(),
+    }
+}
+
+/// Query Entities.
+pub(super) async fn query(
+    query: Query,
+    head: &Head,
+    upcall: Upcall,
+) -> Result<Response<Body>, Refusal> {
+    let target = super::Operation::Query(query.clone()).target();
+    let Query { table, options, page_token, level } = query;
+    let place = place(head, &table);
+    let request = QueryEntitiesRequest {
+        table,
+        filter: options.filter,
+        select: options.select.as_ref().map(super::json::Select::mask),
+        page_size: options.top,
+        page_token,
+    };
+    let page: QueryEntitiesResponse = upcall.unary(target.path, &request).await?;
+
+    let body = PageBody::new(page.entities, place, level, options.select);
+    let mut answer = match body.small() {
+        Ok(small) => reply::whole(StatusCode::OK, level.content_type(), small?),
+        Err(large) => {
+            let mut answer = Response::new(Body::new(large));
+            let content_type = HeaderValue::from_static(level.content_type());
+            answer.headers_mut().insert(header::CONTENT_TYPE, content_type);
+            answer
+        }
+    };
+    if !page.next_page_token.is_empty() {
+        insert(&mut answer, NEXT, &mark_of(&page.next_page_token));
+    }
+    Ok(answer)
+}
+
+/// Get Entity.
+pub(super) async fn get(get: Get, head: &Head, upcall: Upcall) -> Result<Response<Body>, Refusal> {
+    let (encoded, level) = (read(&get, upcall).await?, get.level);
+    let place = place(head, &get.table);
+    let body = entity_json(&encoded, &place, level, get.options.select.as_ref())?;
+    let mut answer = reply::whole(StatusCode::OK, level.content_type(), body);
+    insert(&mut answer, header::ETAG, etag_of(&encoded)?);
+    Ok(answer)
+}
+
+/// The encoded entity that is asked for.
+pub(super) async fn read(get: &Get, upcall: Upcall) -> Result<Bytes, Status> {
+    let request = GetEntityRequest {
+        table: get.table.clone(),
+        partition_key: get.key.partition_key.clone(),
+        row_key: get.key.row_key.clone(),
+        select: get.options.select.as_ref().map(super::json::Select::mask),
+    };
+    let path = super::Operation::Get(get.clone()).target().path;
+    let answer: GetEntityResponse = upcall.unary(path, &request).await?;
+    Ok(answer.entity)
+}
+
+/// Insert, update, upsert, delete.
+pub(super) async fn change(
+    change: Change,
+    head: &Head,
+    body: &[u8],
+    upcall: Upcall,
+) -> Result<Response<Body>, Refusal> {
+    let path = change.verb.target();
+    let Change { table, verb } = change;
+    let etag = match verb {
+        Verb::Insert { level, prefer } => {
+            let place = place(head, &table);
+            let mut request = InsertEntityRequest { table, entity: Some(entity_of(body, None)?) };
+            let answer: InsertEntityResponse = upcall.unary(path, &request).await?;
+            let mut entity = request.entity.take().unwrap_or_default();
+            (entity.etag, entity.timestamp) = (answer.etag, answer.timestamp);
+            return inserted(&entity, &place, level, prefer);
+        }
+        Verb::Update { key, mode, if_match } => {
+            let (entity, if_match) = (Some(entity_of(body, Some(key))?), Some(if_match));
+            let request = UpdateEntityRequest { table, entity, mode: mode.into(), if_match };
+            upcall.unary::<_, UpdateEntityResponse>(path, &request).await?.etag
+        }
+        Verb::Upsert { key, mode } => {
+            let entity = Some(entity_of(body, Some(key))?);
+            let request = UpsertEntityRequest { table, entity, mode: mode.into() };
+            upcall.unary::<_, UpsertEntityResponse>(path, &request).await?.etag
+        }
+        Verb::Delete { key, if_match } => {
+            let (partition_key, row_key) = (key.partition_key, key.row_key);
+            let if_match = Some(if_match);
+            let request = DeleteEntityRequest { table, partition_key, row_key, if_match };
+            upcall.unary::<_, DeleteEntityResponse>(path, &request).await?;
+            return Ok(reply::empty(StatusCode::NO_CONTENT));
+        }
+    };
+    let mut answer = reply::empty(StatusCode::NO_CONTENT);
+    insert(&mut answer, header::ETAG, &etag);
+    Ok(answer)
+}
+
+/// The answer to an insert.
+fn inserted(
+    entity: &Entity,
+    place: &Place,
+    level: Level,
+    prefer: Prefer,
+) -> Result<Response<Body>, Refusal> {
+    let path = entity_path(&place.table, &entity.partition_key, &entity.row_key);
+    let location = format!("{}/{path}", place.base);
+    let mut answer = if prefer == Prefer::NoContent {
+        let mut answer = reply::empty(StatusCode::NO_CONTENT);
+        insert(&mut answer, DATA_SERVICE_ID, &location);
+        answer
+    } else {
+        let body = entity_json(&entity.encode_to_vec(), place, level, None)?;
+        reply::whole(StatusCode::CREATED, level.content_type(), body)
+    };
+    insert(&mut answer, header::LOCATION, &location);
+    insert(&mut answer, header::ETAG, &entity.etag);
+    applied(&mut answer, prefer);
+    Ok(answer)
+}
+
+/// Says that a preference was honoured, where there was one.
+pub(super) fn applied(answer: &mut Response<Body>, prefer: Prefer) {
+    if let Some(applied) = prefer.applied() {
+        insert(answer, PREFERENCE_APPLIED, applied);
+    }
+}
+
+/// Adds a header, unless its value cannot be one: addresses and etags always can.
+pub(super) fn insert(answer: &mut Response<Body>, name: HeaderName, value: &str) {
+    if let Ok(value) = HeaderValue::from_str(value) {
+        answer.headers_mut().insert(name, value);
+    }
+}

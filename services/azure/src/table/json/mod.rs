@@ -1,0 +1,24 @@
+//! Entities and tables as OData JSON: bodies of requests in, bodies of answers out.
+//!
+//! `read` turns a body into the entity of the contract, `wire` reads the encoded entities that the
+//! table service answers with, `write` renders them at the metadata level that was asked for, and
+//! `page` does so for a whole page while it is sent.
+
+mod datetime;
+mod page;
+mod read;
+mod select;
+#[cfg(test)]
+mod tests;
+mod value;
+mod wire;
+mod write;
+
+pub use read::entity_of;
+pub(crate) use {
+    page::PageBody,
+    read::table_name_of,
+    select::Select,
+    wire::Unreadable,
+    write::{Place, entity_json, entity_path, etag_of, table_json, tables_json},
+};

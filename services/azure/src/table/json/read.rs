@@ -1,0 +1,187 @@
+//! Bodies of requests: JSON in one pass, without a tree of it.
+
+use std::borrow::Cow;
+
+use serde::{
+    Deserialize,
+    de::{Deserializer, IgnoredAny, MapAccess, Visitor},
+};
+use serde_json::value::RawValue;
+use trestle_proto::table::v1::{Entity, Property};
+use trestle_service::fault::{Fault, Reason, quoted};
+
+use super::value;
+use crate::table::path::Key;
+
+/// Most members of an entity in JSON: twice what 252 properties with their types and the system
+/// properties take, and room for control data. Bounds what a body of a million members takes.
+const MEMBERS_MAX: usize = 1100;
+
+/// Ends the name of the member that says the type of another one.
+const TYPE_SUFFIX: &str = "@odata.type";
+
+/// The entity in the body of a write. The key of the address wins over one in the body; without
+/// one the body must have it.
+///
+/// Nulls become properties without a value, which are checked and dropped where data is stored.
+///
+/// # Errors
+/// A body that is not one JSON object, values that are not of their types, members that occur
+/// twice, and a missing key.
+pub fn entity_of(body: &[u8], key: Option<Key>) -> Result<Entity, Fault> {
+    let members: Members<'_> = parse(body)?;
+    if members.are_too_many {
+        let rule = format!("entity has more than {MEMBERS_MAX} members");
+        return Err(Fault::violation(Reason::TooManyProperties, "body", rule));
+    }
+    members.check_system()?;
+    let mut entity = Entity::default();
+    match key {
+        Some(Key { partition_key, row_key }) => {
+            entity.partition_key = partition_key;
+            entity.row_key = row_key;
+        }
+        None => {
+            entity.partition_key = members.key("PartitionKey")?;
+            entity.row_key = members.key("RowKey")?;
+        }
+    }
+    entity.properties = members.properties()?;
+    Ok(entity)
+}
+
+/// The name in the body of Create Table; empty when there is none.
+///
+/// # Errors
+/// A body that is not one JSON object, or a name that is no text.
+pub(crate) fn table_name_of(body: &[u8]) -> Result<String, Fault> {
+    #[derive(Deserialize)]
+    struct Table {
+        #[serde(rename = "TableName")]
+        name: Option<String>,
+    }
+    Ok(parse::<Table>(body)?.name.unwrap_or_default())
+}
+
+/// One JSON value, and nothing after it.
+fn parse<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<T, Fault> {
+    let text = str::from_utf8(body).map_err(|_| malformed("not UTF-8"))?;
+    let text = text.strip_prefix('\u{FEFF}').unwrap_or(text);
+    // The text of the parser holds no value of the body, only what is wrong and where.
+    serde_json::from_str(text).map_err(|error| malformed(&error.to_string()))
+}
+
+fn malformed(rule: &str) -> Fault {
+    Fault::violation(Reason::InvalidInput, "body", format!("not a JSON object: {rule}"))
+}
+
+/// A JSON string.
+#[derive(Deserialize)]
+pub(super) struct Text<'a>(#[serde(borrow)] pub(super) Cow<'a, str>);
+
+/// The members of an entity, by what they mean.
+#[derive(Default)]
+struct Members<'a> {
+    /// Keys and timestamp.
+    system: Vec<(Cow<'a, str>, &'a RawValue)>,
+    /// Names of other members, with the types they say.
+    types: Vec<(Cow<'a, str>, &'a RawValue)>,
+    /// The properties.
+    custom: Vec<(Cow<'a, str>, &'a RawValue)>,
+    are_too_many: bool,
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(Collect)
+    }
+}
+
+struct Collect;
+
+impl<'de> Visitor<'de> for Collect {
+    type Value = Members<'de>;
+
+    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Self::Value, M::Error> {
+        let mut members = Members::default();
+        let mut count = 0;
+        while let Some(Text(name)) = map.next_key()? {
+            count += 1;
+            if count > MEMBERS_MAX {
+                // What follows must still be JSON, and nothing of it is kept.
+                members.are_too_many = true;
+                map.next_value::<IgnoredAny>()?;
+                while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+                break;
+            }
+            members.add(name, map.next_value()?);
+        }
+        Ok(members)
+    }
+}
+
+impl<'a> Members<'a> {
+    fn add(&mut self, name: Cow<'a, str>, value: &'a RawValue) {
+        if let Some(of) = name.strip_suffix(TYPE_SUFFIX) {
+            let of = match &name {
+                // Borrowed from the body, not from the name.
+                Cow::Borrowed(name) => Cow::Borrowed(name.get(..of.len()).unwrap_or_default()),
+                Cow::Owned(_) => Cow::Owned(of.to_owned()),
+            };
+            self.types.push((of, value));
+        } else if matches!(&*name, "PartitionKey" | "RowKey" | "Timestamp") {
+            self.system.push((name, value));
+        } else if !name.starts_with("odata.") && !name.contains("@odata.") {
+            self.custom.push((name, value));
+        }
+    }
+
+    /// The value of a key.
+    fn key(&self, name: &str) -> Result<String, Fault> {
+        let member = self.system.iter().find(|(own, _)| own == name);
+        let Some((_, value)) = member.filter(|(_, value)| value.get() != "null") else {
+            return Err(Fault::violation(Reason::PropertiesNeedValue, name, "required"));
+        };
+        let text: Result<Text<'_>, _> = serde_json::from_str(value.get());
+        let rule = "must be text";
+        let text = text.map_err(|_| Fault::violation(Reason::InvalidInput, name, rule))?;
+        Ok(text.0.into_owned())
+    }
+
+    /// Refuses a key or a timestamp that occurs twice; of properties the service finds that.
+    fn check_system(&self) -> Result<(), Fault> {
+        for (at, (name, _)) in self.system.iter().enumerate() {
+            if self.system.iter().skip(at + 1).any(|(other, _)| other == name) {
+                return Err(twice(name));
+            }
+        }
+        Ok(())
+    }
+
+    /// The properties with their types.
+    fn properties(mut self) -> Result<Vec<Property>, Fault> {
+        self.types.sort_by(|a, b| a.0.cmp(&b.0));
+        let neighbours = self.types.iter().zip(self.types.iter().skip(1));
+        if let Some((name, _)) = neighbours.filter(|(a, b)| a.0 == b.0).map(|(a, _)| a).next() {
+            return Err(twice(name));
+        }
+        let types = &self.types;
+        let property = |(name, value): (Cow<'a, str>, &RawValue)| {
+            let at = types.binary_search_by(|(of, _)| of.cmp(&name)).ok();
+            let annotation = at.and_then(|at| types.get(at)).map(|(_, edm)| edm.get());
+            let value = value::parse(value.get(), annotation)
+                .map_err(|rule| Fault::violation(Reason::InvalidInput, quoted(&name), rule))?;
+            Ok(Property { name: name.into_owned(), value })
+        };
+        self.custom.into_iter().map(property).collect()
+    }
+}
+
+fn twice(name: &str) -> Fault {
+    let rule = "member is specified twice";
+    Fault::violation(Reason::DuplicatePropertiesSpecified, quoted(name), rule)
+}

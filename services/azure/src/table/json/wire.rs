@@ -1,0 +1,201 @@
+//! Encoded entities, as the table service answers with them, read in place.
+//!
+//! Fields may stand in any order, and those of a later contract are passed over.
+
+use prost::encoding::{WireType, decode_key, decode_varint};
+use tonic::Status;
+use trestle_service::fault::{Fault, Reason};
+
+use crate::failure::Refusal;
+
+/// An answer of the table service that is no entity.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the table service answered with an entity that cannot be read")]
+pub(crate) struct Unreadable;
+
+impl From<Unreadable> for Status {
+    fn from(unreadable: Unreadable) -> Self {
+        Fault::new(Reason::InternalError, unreadable.to_string()).into()
+    }
+}
+
+impl From<Unreadable> for Refusal {
+    fn from(unreadable: Unreadable) -> Self {
+        Status::from(unreadable).into()
+    }
+}
+
+/// The system properties of an entity.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct System<'a> {
+    pub(super) partition_key: &'a str,
+    pub(super) row_key: &'a str,
+    /// Seconds since 1970 and nanoseconds.
+    pub(super) timestamp: (i64, i32),
+    pub(super) etag: &'a str,
+}
+
+/// A value.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum ValueRef<'a> {
+    String(&'a str),
+    Int32(i32),
+    Int64(i64),
+    Double(f64),
+    Boolean(bool),
+    /// Seconds since 1970 and nanoseconds.
+    DateTime(i64, i32),
+    Guid(&'a str),
+    Binary(&'a [u8]),
+}
+
+/// Field numbers of `trestle.table.v1.Entity`.
+mod entity {
+    pub(super) const PARTITION_KEY: u32 = 1;
+    pub(super) const ROW_KEY: u32 = 2;
+    pub(super) const PROPERTY: u32 = 3;
+    pub(super) const TIMESTAMP: u32 = 4;
+    pub(super) const ETAG: u32 = 5;
+}
+
+/// Field numbers of `Property`.
+mod property {
+    pub(super) const NAME: u32 = 1;
+    pub(super) const VALUE: u32 = 2;
+}
+
+/// Reads what is not a property.
+pub(super) fn system(encoded: &[u8]) -> Result<System<'_>, Unreadable> {
+    let mut system = System::default();
+    for field in Fields(encoded) {
+        match field? {
+            (entity::PARTITION_KEY, Field::Bytes(bytes)) => system.partition_key = text(bytes)?,
+            (entity::ROW_KEY, Field::Bytes(bytes)) => system.row_key = text(bytes)?,
+            (entity::TIMESTAMP, Field::Bytes(bytes)) => system.timestamp = time(bytes)?,
+            (entity::ETAG, Field::Bytes(bytes)) => system.etag = text(bytes)?,
+            _ => {}
+        }
+    }
+    Ok(system)
+}
+
+/// The properties that have a value, in their order.
+pub(super) fn properties(
+    encoded: &[u8],
+) -> impl Iterator<Item = Result<(&str, ValueRef<'_>), Unreadable>> {
+    Fields(encoded).filter_map(|field| match field {
+        Ok((entity::PROPERTY, Field::Bytes(bytes))) => named(bytes).transpose(),
+        Ok(_) => None,
+        Err(unreadable) => Some(Err(unreadable)),
+    })
+}
+
+fn named(encoded: &[u8]) -> Result<Option<(&str, ValueRef<'_>)>, Unreadable> {
+    let (mut name, mut found) = ("", None);
+    for field in Fields(encoded) {
+        match field? {
+            (property::NAME, Field::Bytes(bytes)) => name = text(bytes)?,
+            (property::VALUE, Field::Bytes(bytes)) => found = value(bytes)?,
+            _ => {}
+        }
+    }
+    Ok(found.map(|value| (name, value)))
+}
+
+fn value(encoded: &[u8]) -> Result<Option<ValueRef<'_>>, Unreadable> {
+    let mut value = None;
+    for field in Fields(encoded) {
+        value = match field? {
+            (1, Field::Bytes(bytes)) => Some(ValueRef::String(text(bytes)?)),
+            (2, Field::Varint(number)) => Some(ValueRef::Int32(int32(number))),
+            (3, Field::Varint(number)) => Some(ValueRef::Int64(number.cast_signed())),
+            (4, Field::Fixed(bytes)) => Some(ValueRef::Double(f64::from_le_bytes(bytes))),
+            (5, Field::Varint(number)) => Some(ValueRef::Boolean(number != 0)),
+            (6, Field::Bytes(bytes)) => {
+                let (seconds, nanos) = time(bytes)?;
+                Some(ValueRef::DateTime(seconds, nanos))
+            }
+            (7, Field::Bytes(bytes)) => Some(ValueRef::Guid(text(bytes)?)),
+            (8, Field::Bytes(bytes)) => Some(ValueRef::Binary(bytes)),
+            _ => value,
+        };
+    }
+    Ok(value)
+}
+
+fn time(encoded: &[u8]) -> Result<(i64, i32), Unreadable> {
+    let (mut seconds, mut nanos) = (0, 0);
+    for field in Fields(encoded) {
+        match field? {
+            (1, Field::Varint(number)) => seconds = number.cast_signed(),
+            (2, Field::Varint(number)) => nanos = int32(number),
+            _ => {}
+        }
+    }
+    Ok((seconds, nanos))
+}
+
+/// An int32 on the wire is its 64-bit form, sign extended.
+#[expect(clippy::cast_possible_truncation, reason = "as protobuf says: the low 32 bits")]
+fn int32(number: u64) -> i32 {
+    number as i32
+}
+
+fn text(bytes: &[u8]) -> Result<&str, Unreadable> {
+    str::from_utf8(bytes).map_err(|_| Unreadable)
+}
+
+/// A field of a message.
+enum Field<'a> {
+    Varint(u64),
+    Fixed([u8; 8]),
+    Bytes(&'a [u8]),
+    /// Of a type that no field here has.
+    Other,
+}
+
+/// The fields of a message, one after the other; ends after one that cannot be read.
+struct Fields<'a>(&'a [u8]);
+
+impl<'a> Fields<'a> {
+    fn field(&mut self) -> Result<(u32, Field<'a>), Unreadable> {
+        let (number, wire_type) = decode_key(&mut self.0).map_err(|_| Unreadable)?;
+        let field = match wire_type {
+            WireType::Varint => Field::Varint(decode_varint(&mut self.0).map_err(|_| Unreadable)?),
+            WireType::SixtyFourBit => {
+                let (bytes, rest) = self.0.split_first_chunk().ok_or(Unreadable)?;
+                self.0 = rest;
+                Field::Fixed(*bytes)
+            }
+            WireType::LengthDelimited => {
+                let len = decode_varint(&mut self.0).map_err(|_| Unreadable)?;
+                let len = usize::try_from(len).map_err(|_| Unreadable)?;
+                let (bytes, rest) = self.0.split_at_checked(len).ok_or(Unreadable)?;
+                self.0 = rest;
+                Field::Bytes(bytes)
+            }
+            WireType::ThirtyTwoBit => {
+                let (_, rest) = self.0.split_at_checked(4).ok_or(Unreadable)?;
+                self.0 = rest;
+                Field::Other
+            }
+            WireType::StartGroup | WireType::EndGroup => return Err(Unreadable),
+        };
+        Ok((number, field))
+    }
+}
+
+impl<'a> Iterator for Fields<'a> {
+    type Item = Result<(u32, Field<'a>), Unreadable>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.0.is_empty() {
+            return None;
+        }
+        let field = self.field();
+        if field.is_err() {
+            self.0 = &[];
+        }
+        Some(field)
+    }
+}

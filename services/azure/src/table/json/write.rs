@@ -1,0 +1,317 @@
+//! Bodies of answers: tables and entities as JSON at a metadata level, written straight into the
+//! buffer that is sent.
+
+use std::io::Write as _;
+
+use base64::{display::Base64Display, engine::general_purpose::STANDARD};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use serde::Serialize;
+use trestle_service::{clock::Ticks, etag::format_time};
+
+use super::{
+    Select,
+    wire::{self, System, Unreadable, ValueRef},
+};
+use crate::table::level::Level;
+
+/// What of a key is written as it is in an address: a quote is doubled, which is how OData wants it.
+const KEY: &AsciiSet =
+    &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b'\'');
+
+/// Where an answer comes from, for the addresses in it.
+#[derive(Debug, Clone)]
+pub(crate) struct Place {
+    /// Scheme, host, and in path style the account.
+    pub(crate) base: String,
+    /// The account.
+    pub(crate) account: String,
+    /// The table as the client spelled it; empty for the list of tables.
+    pub(crate) table: String,
+}
+
+/// The path of an entity from the base on, such as `t1(PartitionKey='p',RowKey='r')`.
+pub(crate) fn entity_path(table: &str, partition_key: &str, row_key: &str) -> String {
+    format!("{table}(PartitionKey='{}',RowKey='{}')", key(partition_key), key(row_key))
+}
+
+fn key(key: &str) -> String {
+    utf8_percent_encode(&key.replace('\'', "''"), KEY).to_string()
+}
+
+/// The etag of an encoded entity.
+///
+/// # Errors
+/// When it cannot be read.
+pub(crate) fn etag_of(encoded: &[u8]) -> Result<&str, Unreadable> {
+    wire::system(encoded).map(|system| system.etag)
+}
+
+/// The body that is one entity.
+///
+/// # Errors
+/// When the encoded entity cannot be read.
+pub(crate) fn entity_json(
+    encoded: &[u8],
+    place: &Place,
+    level: Level,
+    select: Option<&Select>,
+) -> Result<Vec<u8>, Unreadable> {
+    let mut out = Vec::with_capacity(encoded.len() * 2 + 512);
+    out.push(b'{');
+    if level != Level::None {
+        push_metadata(&mut out, place, "/@Element", select);
+        out.push(b',');
+    }
+    push_entity(&mut out, encoded, place, level, select)?;
+    out.push(b'}');
+    Ok(out)
+}
+
+/// What precedes the entities of a page.
+pub(super) fn push_page_start(
+    out: &mut Vec<u8>,
+    place: &Place,
+    level: Level,
+    select: Option<&Select>,
+) {
+    out.push(b'{');
+    if level != Level::None {
+        push_metadata(out, place, "", select);
+        out.push(b',');
+    }
+    out.extend_from_slice(b"\"value\":[");
+}
+
+/// What follows them.
+pub(super) const PAGE_END: &[u8] = b"]}";
+
+/// The body that is one table.
+pub(crate) fn table_json(place: &Place, level: Level) -> Vec<u8> {
+    let mut out = vec![b'{'];
+    if level != Level::None {
+        push_name_and_json(&mut out, "odata.metadata", &metadata(place, "Tables/@Element", None));
+        out.push(b',');
+    }
+    push_table(&mut out, place, level, &place.table);
+    out.push(b'}');
+    out
+}
+
+/// The body that is a page of tables.
+pub(crate) fn tables_json<'a>(
+    names: impl Iterator<Item = &'a str>,
+    place: &Place,
+    level: Level,
+) -> Vec<u8> {
+    let mut out = vec![b'{'];
+    if level != Level::None {
+        push_name_and_json(&mut out, "odata.metadata", &metadata(place, "Tables", None));
+        out.push(b',');
+    }
+    out.extend_from_slice(b"\"value\":[");
+    for (at, name) in names.enumerate() {
+        out.extend_from_slice(if at == 0 { b"{" } else { b",{" });
+        push_table(&mut out, place, level, name);
+        out.push(b'}');
+    }
+    out.extend_from_slice(PAGE_END);
+    out
+}
+
+fn push_table(out: &mut Vec<u8>, place: &Place, level: Level, name: &str) {
+    if level == Level::Full {
+        push_name_and_json(out, "odata.type", &format!("{}.Tables", place.account));
+        out.push(b',');
+        push_name_and_json(out, "odata.id", &format!("{}/Tables('{name}')", place.base));
+        out.push(b',');
+        push_name_and_json(out, "odata.editLink", &format!("Tables('{name}')"));
+        out.push(b',');
+    }
+    push_name_and_json(out, "TableName", name);
+}
+
+fn metadata(place: &Place, of: &str, select: Option<&Select>) -> String {
+    let suffix = select.map(|select| format!("&$select={}", select.text())).unwrap_or_default();
+    format!("{}/$metadata#{of}{suffix}", place.base)
+}
+
+fn push_metadata(out: &mut Vec<u8>, place: &Place, of: &str, select: Option<&Select>) {
+    let of = format!("{}{of}", place.table);
+    push_name_and_json(out, "odata.metadata", &metadata(place, &of, select));
+}
+
+/// The members of an entity, without the braces around them.
+pub(super) fn push_entity(
+    out: &mut Vec<u8>,
+    encoded: &[u8],
+    place: &Place,
+    level: Level,
+    select: Option<&Select>,
+) -> Result<(), Unreadable> {
+    let system = wire::system(encoded)?;
+    push_control(out, &system, place, level);
+    push_system(out, &system, level, select);
+    match select {
+        None => {
+            for property in wire::properties(encoded) {
+                let (name, value) = property?;
+                push_property(out, name, value, level);
+            }
+        }
+        Some(select) => push_selected(out, encoded, select, level)?,
+    }
+    // Every member but the last has a comma after it.
+    if out.last() == Some(&b',') {
+        out.pop();
+    }
+    Ok(())
+}
+
+fn push_control(out: &mut Vec<u8>, system: &System<'_>, place: &Place, level: Level) {
+    if level == Level::None {
+        return;
+    }
+    let full = (level == Level::Full)
+        .then(|| entity_path(&place.table, system.partition_key, system.row_key));
+    if let Some(path) = &full {
+        push_name_and_json(out, "odata.type", &format!("{}.{}", place.account, place.table));
+        out.push(b',');
+        push_name_and_json(out, "odata.id", &format!("{}/{path}", place.base));
+        out.push(b',');
+    }
+    push_name_and_json(out, "odata.etag", system.etag);
+    out.push(b',');
+    if let Some(path) = &full {
+        push_name_and_json(out, "odata.editLink", path);
+        out.push(b',');
+    }
+}
+
+fn push_system(out: &mut Vec<u8>, system: &System<'_>, level: Level, select: Option<&Select>) {
+    let [partition_key, row_key, timestamp] = select.map_or([true; 3], Select::system);
+    if partition_key {
+        push_name_and_json(out, "PartitionKey", system.partition_key);
+        out.push(b',');
+    }
+    if row_key {
+        push_name_and_json(out, "RowKey", system.row_key);
+        out.push(b',');
+    }
+    if timestamp {
+        if level == Level::Full {
+            out.extend_from_slice(b"\"Timestamp@odata.type\":\"Edm.DateTime\",");
+        }
+        out.extend_from_slice(b"\"Timestamp\":");
+        push_time(out, system.timestamp);
+        out.push(b',');
+    }
+}
+
+/// The chosen properties in their order, null where the entity has none of a name.
+fn push_selected(
+    out: &mut Vec<u8>,
+    encoded: &[u8],
+    select: &Select,
+    level: Level,
+) -> Result<(), Unreadable> {
+    let mut names = select.custom().iter();
+    for property in wire::properties(encoded) {
+        let (name, value) = property?;
+        // Both are in the same order, so what is passed over is not in the entity.
+        let Some(at) = names.as_slice().iter().position(|wanted| wanted == name) else {
+            continue;
+        };
+        for absent in names.by_ref().take(at + 1).take_while(|wanted| *wanted != name) {
+            push_null(out, absent);
+        }
+        push_property(out, name, value, level);
+    }
+    for absent in names {
+        push_null(out, absent);
+    }
+    Ok(())
+}
+
+fn push_null(out: &mut Vec<u8>, name: &str) {
+    push_json(out, name);
+    out.extend_from_slice(b":null,");
+}
+
+fn push_property(out: &mut Vec<u8>, name: &str, value: ValueRef<'_>, level: Level) {
+    if let (Some(edm), true) = (annotation(value), level != Level::None) {
+        // No type of a name that escapes would be known to a reader: the suffix goes inside.
+        push_json(out, name);
+        out.pop();
+        out.extend_from_slice(b"@odata.type\":\"");
+        out.extend_from_slice(edm.as_bytes());
+        out.extend_from_slice(b"\",");
+    }
+    push_json(out, name);
+    out.push(b':');
+    push_value(out, value);
+    out.push(b',');
+}
+
+/// The type that a reader could not tell from the value.
+fn annotation(value: ValueRef<'_>) -> Option<&'static str> {
+    match value {
+        ValueRef::Int64(_) => Some("Edm.Int64"),
+        ValueRef::DateTime(..) => Some("Edm.DateTime"),
+        ValueRef::Guid(_) => Some("Edm.Guid"),
+        ValueRef::Binary(_) => Some("Edm.Binary"),
+        ValueRef::Double(number) if !number.is_finite() => Some("Edm.Double"),
+        ValueRef::String(_) | ValueRef::Int32(_) | ValueRef::Double(_) | ValueRef::Boolean(_) => {
+            None
+        }
+    }
+}
+
+fn push_value(out: &mut Vec<u8>, value: ValueRef<'_>) {
+    match value {
+        ValueRef::String(text) | ValueRef::Guid(text) => push_json(out, text),
+        ValueRef::Int32(number) => push_json(out, &number),
+        ValueRef::Boolean(truth) => push_json(out, &truth),
+        ValueRef::Int64(number) => {
+            out.push(b'"');
+            push_json(out, &number);
+            out.push(b'"');
+        }
+        ValueRef::Double(number) if number.is_nan() => push_json(out, "NaN"),
+        ValueRef::Double(f64::INFINITY) => push_json(out, "Infinity"),
+        ValueRef::Double(f64::NEG_INFINITY) => push_json(out, "-Infinity"),
+        // Written with a point or an exponent, always.
+        ValueRef::Double(number) => push_json(out, &number),
+        ValueRef::DateTime(seconds, nanos) => push_time(out, (seconds, nanos)),
+        ValueRef::Binary(bytes) => {
+            out.push(b'"');
+            write_all(out, format_args!("{}", Base64Display::new(bytes, &STANDARD)));
+            out.push(b'"');
+        }
+    }
+}
+
+fn push_time(out: &mut Vec<u8>, (seconds, nanos): (i64, i32)) {
+    out.push(b'"');
+    // Stored times are ticks; another cannot come from our own service.
+    if let Some(ticks) = Ticks::from_unix(seconds, nanos) {
+        out.extend_from_slice(format_time(ticks).as_bytes());
+    }
+    out.push(b'"');
+}
+
+/// A name, a colon and a text.
+fn push_name_and_json(out: &mut Vec<u8>, name: &str, text: &str) {
+    push_json(out, name);
+    out.push(b':');
+    push_json(out, text);
+}
+
+fn push_json<T: Serialize + ?Sized>(out: &mut Vec<u8>, value: &T) {
+    let written = serde_json::to_writer(&mut *out, value);
+    debug_assert!(written.is_ok(), "memory takes every plain value");
+}
+
+fn write_all(out: &mut Vec<u8>, text: std::fmt::Arguments<'_>) {
+    let written = out.write_fmt(text);
+    debug_assert!(written.is_ok(), "memory takes every text");
+}

@@ -1,0 +1,115 @@
+//! The options of queries, and the marks by which a client goes on.
+
+use trestle_service::fault::{Fault, Reason, quoted};
+
+use super::json::Select;
+use crate::params::Params;
+
+/// Largest `$top`.
+const TOP_MAX: i32 = 1000;
+/// What every mark begins with.
+const TOKEN_VERSION: &str = "1!";
+/// The options that begin with a dollar sign and are known.
+const KNOWN: [&str; 4] = ["$filter", "$select", "$top", "$format"];
+
+/// What a query asks for beside its table.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Options {
+    pub(crate) filter: String,
+    pub(crate) select: Option<Select>,
+    pub(crate) top: Option<i32>,
+}
+
+impl Options {
+    /// Reads the options.
+    ///
+    /// # Errors
+    /// Options that are not served, which are never passed over, and a `$top` out of its range.
+    pub(crate) fn read(params: &Params) -> Result<Self, Fault> {
+        let is_known = |name: &str| KNOWN.iter().any(|known| known.eq_ignore_ascii_case(name));
+        let mut names = params.iter().map(|(name, _)| name).filter(|name| name.starts_with('$'));
+        if let Some(name) = names.find(|name| !is_known(name)) {
+            let rule = "the query option is not served";
+            return Err(Fault::violation(Reason::NotImplemented, quoted(name), rule));
+        }
+        Ok(Self {
+            filter: params.get("$filter").unwrap_or_default().to_owned(),
+            select: params.get("$select").and_then(Select::parse),
+            top: params.get("$top").map(top).transpose()?,
+        })
+    }
+}
+
+fn top(text: &str) -> Result<i32, Fault> {
+    let digits = text.trim();
+    let top = digits.parse().ok().filter(|top| (0..=TOP_MAX).contains(top));
+    top.filter(|_| !digits.starts_with('+')).ok_or_else(|| {
+        let rule = format!("must be 0 to {TOP_MAX}: value=`{}`", quoted(text));
+        Fault::violation(Reason::InvalidInput, "$top", rule)
+    })
+}
+
+/// The mark for a page token, in the form that clients know: it can stand in a header.
+pub(crate) fn mark_of(page_token: &str) -> String {
+    format!("{TOKEN_VERSION}{}!{page_token}", page_token.len())
+}
+
+/// The page token in a mark; empty for none.
+///
+/// # Errors
+/// What is no mark.
+pub(crate) fn page_token_of(params: &Params, name: &'static str) -> Result<String, Fault> {
+    let Some(mark) = params.get(name).filter(|mark| !mark.is_empty()) else {
+        return Ok(String::new());
+    };
+    let parts = mark.strip_prefix(TOKEN_VERSION).and_then(|rest| rest.split_once('!'));
+    let token = parts.and_then(|(len, token)| (len == token.len().to_string()).then_some(token));
+    token.map(str::to_owned).ok_or_else(|| {
+        let rule = "must be what an answer carried in its header of this name";
+        Fault::violation(Reason::InvalidQueryParameterValue, name, rule)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(query: &str) -> Result<Options, Reason> {
+        Options::read(&Params::parse(query).expect("a query")).map_err(|fault| fault.reason)
+    }
+
+    #[test]
+    fn top_is_a_number_up_to_a_thousand() {
+        for (query, top) in [("", None), ("$top=0", Some(0)), ("%24top=1000", Some(1000))] {
+            assert_eq!(read(query).expect("fine").top, top, "{query}");
+        }
+        for query in ["$top=1001", "$top=-1", "$top=%2B1", "$top=x", "$top=", "$top=1.0"] {
+            assert_eq!(read(query), Err(Reason::InvalidInput), "{query}");
+        }
+    }
+
+    #[test]
+    fn options_that_are_not_served_are_never_passed_over() {
+        for name in ["orderby", "skip", "count", "inlinecount", "expand", "apply", "ORDERBY"] {
+            assert_eq!(read(&format!("$filter=a&${name}=x")), Err(Reason::NotImplemented));
+        }
+        let options = read("$filter=a+eq+1&$format=json&timeout=3&custom=4").expect("fine");
+        assert_eq!(options.filter, "a eq 1");
+    }
+
+    #[test]
+    fn a_mark_goes_through_a_header_and_back() {
+        let token = |query: &str| {
+            let params = Params::parse(query).expect("a query");
+            page_token_of(&params, "NextPartitionKey").map_err(|fault| fault.reason)
+        };
+        assert_eq!(mark_of("aB_-"), "1!4!aB_-");
+        assert_eq!(token("NextPartitionKey=1!4!aB_-"), Ok("aB_-".to_owned()));
+        assert_eq!(token("nextpartitionkey=1%214%21aB_-"), Ok("aB_-".to_owned()));
+        assert_eq!(token("NextPartitionKey=&NextRowKey="), Ok(String::new()));
+        for query in ["x", "1!3!aB_-", "2!4!aB_-", "1!4", "1!+4!aB_-", "!"] {
+            let refused = Err(Reason::InvalidQueryParameterValue);
+            assert_eq!(token(&format!("NextPartitionKey={query}").replace('+', "%2B")), refused);
+        }
+    }
+}

@@ -1,0 +1,284 @@
+//! Addresses of tables and entities: percent-decoded first, then read as OData, in which a quote
+//! inside a quoted key is doubled.
+
+use percent_encoding::percent_decode_str;
+use trestle_service::fault::{Fault, Reason};
+
+/// The key of an entity, as an address names it. What a key may hold is for the service to say.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Key {
+    /// The partition key.
+    pub partition_key: String,
+    /// The row key.
+    pub row_key: String,
+}
+
+/// What an address names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Resource {
+    /// The service: `/`.
+    Service,
+    /// The list of tables: `/Tables`, `/Tables()`.
+    Tables,
+    /// One table: `/Tables('t1')`.
+    Table(String),
+    /// The entities of a table: `/t1`, `/t1()`.
+    Entities(String),
+    /// One entity: `/t1(PartitionKey='p',RowKey='r')`.
+    Entity(String, Key),
+    /// The target of batches: `/$batch`.
+    Batch,
+    /// The list of tables, looked for in a table: `/t1/Tables`. Clients whose base address has a
+    /// path too many ask for it.
+    TablesIn(String),
+}
+
+/// Reads the path behind the account, as it was sent.
+///
+/// # Errors
+/// An address that names nothing, or is not percent-encoded UTF-8.
+pub fn parse(path: &str) -> Result<Resource, Fault> {
+    let path = decoded(path)?;
+    let path = path.strip_prefix('/').unwrap_or(&path);
+    if path.is_empty() {
+        return Ok(Resource::Service);
+    }
+    let (first, rest) = Segment::take(path)?;
+    if rest.is_empty() {
+        return first.resource();
+    }
+    // Below the first segment there is nothing.
+    let (second, _) = Segment::take(rest.strip_prefix('/').unwrap_or(rest))?;
+    if !second.keys.is_empty() {
+        return Err(keys_do_not_match());
+    }
+    if second.is_tables() {
+        return Ok(Resource::TablesIn(first.name.to_owned()));
+    }
+    Err(Fault::violation(Reason::ResourceNotFound, "path", "nothing is below a table"))
+}
+
+/// Percent-decoded; in a path a plus is a plus.
+///
+/// # Errors
+/// A stray percent sign, or what is not UTF-8.
+fn decoded(path: &str) -> Result<String, Fault> {
+    let refused = |rule| Fault::violation(Reason::InvalidInput, "path", rule);
+    let mut escapes = path.split('%').skip(1);
+    let is_hex = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_hexdigit);
+    if !escapes.all(|rest| is_hex(rest.as_bytes().first()) && is_hex(rest.as_bytes().get(1))) {
+        return Err(refused("a percent sign must have two hexadecimal digits behind it"));
+    }
+    let decoded = percent_decode_str(path).decode_utf8();
+    Ok(decoded.map_err(|_| refused("not UTF-8 when percent-decoded"))?.into_owned())
+}
+
+/// A name and the keys behind it.
+#[derive(Debug)]
+struct Segment<'a> {
+    name: &'a str,
+    /// Whether there are parentheses.
+    has_parentheses: bool,
+    /// The names of the keys, of which one that stands alone has none, and the keys.
+    keys: Vec<(&'a str, String)>,
+}
+
+/// Most keys that are read: no resource has more than two.
+const KEYS_MAX: usize = 8;
+
+impl<'a> Segment<'a> {
+    /// Takes the first segment off a path; the rest begins with a slash or is empty.
+    fn take(path: &'a str) -> Result<(Self, &'a str), Fault> {
+        let end = path.find(['/', '(']).unwrap_or(path.len());
+        let (name, rest) = path.split_at(end);
+        let mut segment = Self { name, has_parentheses: false, keys: Vec::new() };
+        let Some(rest) = rest.strip_prefix('(') else {
+            return Ok((segment, rest));
+        };
+        segment.has_parentheses = true;
+        let rest = segment.take_keys(rest.trim_start_matches(' ')).ok_or_else(malformed)?;
+        if !rest.is_empty() && !rest.starts_with('/') {
+            return Err(malformed());
+        }
+        Ok((segment, rest))
+    }
+
+    /// Reads keys up to the closing parenthesis.
+    fn take_keys(&mut self, mut rest: &'a str) -> Option<&'a str> {
+        if let Some(rest) = rest.strip_prefix(')') {
+            return Some(rest);
+        }
+        while self.keys.len() < KEYS_MAX {
+            let mut name = "";
+            if !rest.starts_with('\'') {
+                let (before, after) = rest.split_once('=')?;
+                name = before.trim_matches(' ');
+                rest = after.trim_start_matches(' ');
+            }
+            let (key, after) = quoted_text(rest)?;
+            self.keys.push((name, key));
+            rest = after.trim_start_matches(' ');
+            if let Some(rest) = rest.strip_prefix(')') {
+                return Some(rest);
+            }
+            rest = rest.strip_prefix(',')?.trim_start_matches(' ');
+        }
+        None
+    }
+
+    fn is_tables(&self) -> bool {
+        self.name.eq_ignore_ascii_case("Tables")
+    }
+
+    fn resource(mut self) -> Result<Resource, Fault> {
+        let key = |keys: &mut Vec<(&str, String)>, wanted: &str| {
+            let at = keys.iter().position(|(name, _)| *name == wanted)?;
+            Some(keys.swap_remove(at).1)
+        };
+        let count = self.keys.len();
+        if self.is_tables() {
+            let name = key(&mut self.keys, "").or_else(|| key(&mut self.keys, "TableName"));
+            return match (name, count) {
+                (Some(name), 1) => Ok(Resource::Table(name)),
+                (_, 0) => Ok(Resource::Tables),
+                _ => Err(keys_do_not_match()),
+            };
+        }
+        if self.name == "$batch" && !self.has_parentheses {
+            return Ok(Resource::Batch);
+        }
+        let table = self.name.to_owned();
+        if count == 0 {
+            return Ok(Resource::Entities(table));
+        }
+        let partition_key = key(&mut self.keys, "PartitionKey");
+        let row_key = key(&mut self.keys, "RowKey");
+        match (partition_key, row_key, count) {
+            (Some(partition_key), Some(row_key), 2) => {
+                Ok(Resource::Entity(table, Key { partition_key, row_key }))
+            }
+            _ => Err(keys_do_not_match()),
+        }
+    }
+}
+
+/// A text in quotes, and what follows it.
+fn quoted_text(text: &str) -> Option<(String, &str)> {
+    let mut rest = text.strip_prefix('\'')?;
+    let mut out = String::new();
+    loop {
+        let (before, after) = rest.split_once('\'')?;
+        out.push_str(before);
+        match after.strip_prefix('\'') {
+            Some(after) => {
+                out.push('\'');
+                rest = after;
+            }
+            None => return Some((out, after)),
+        }
+    }
+}
+
+fn malformed() -> Fault {
+    let rule = "keys must stand as (PartitionKey='...',RowKey='...') or ('...')";
+    Fault::violation(Reason::InvalidInput, "path", rule)
+}
+
+fn keys_do_not_match() -> Fault {
+    let rule = "The number of keys specified in the URI does not match number of key properties \
+                for the resource";
+    Fault::violation(Reason::InvalidInput, "path", rule)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entity(table: &str, partition_key: &str, row_key: &str) -> Resource {
+        let (partition_key, row_key) = (partition_key.to_owned(), row_key.to_owned());
+        Resource::Entity(table.to_owned(), Key { partition_key, row_key })
+    }
+
+    #[test]
+    fn every_resource_is_read_from_each_of_its_spellings() {
+        let entities = Resource::Entities("t1".to_owned());
+        for (path, resource) in [
+            ("/", Resource::Service),
+            ("", Resource::Service),
+            ("/Tables", Resource::Tables),
+            ("/Tables()", Resource::Tables),
+            ("/tables", Resource::Tables),
+            ("/Tables('t1')", Resource::Table("t1".to_owned())),
+            ("/Tables(%27t1%27)", Resource::Table("t1".to_owned())),
+            ("/Tables(TableName='t1')", Resource::Table("t1".to_owned())),
+            ("/t1", entities.clone()),
+            ("/t1()", entities),
+            ("/$batch", Resource::Batch),
+            ("/%24batch", Resource::Batch),
+            ("/t1(PartitionKey='p',RowKey='r')", entity("t1", "p", "r")),
+            ("/t1(RowKey='r',PartitionKey='p')", entity("t1", "p", "r")),
+            ("/t1(PartitionKey='p', RowKey='r')", entity("t1", "p", "r")),
+            ("/t1( PartitionKey = 'p' , RowKey = 'r' )", entity("t1", "p", "r")),
+            ("/t1(PartitionKey=%27p%27,RowKey=%27r%27)", entity("t1", "p", "r")),
+            ("/t1(PartitionKey='',RowKey='')", entity("t1", "", "")),
+            ("/t1/Tables", Resource::TablesIn("t1".to_owned())),
+        ] {
+            assert_eq!(parse(path), Ok(resource), "{path}");
+        }
+    }
+
+    #[test]
+    fn keys_may_hold_what_addresses_are_made_of() {
+        for (path, partition_key, row_key) in [
+            ("/t(PartitionKey='a''b',RowKey='''')", "a'b", "'"),
+            ("/t(PartitionKey='a%27%27b',RowKey='%27%27')", "a'b", "'"),
+            ("/t(PartitionKey='a%20b',RowKey='a+b')", "a b", "a+b"),
+            ("/t(PartitionKey='a,b',RowKey=')')", "a,b", ")"),
+            ("/t(PartitionKey='RowKey=''x''',RowKey='100%25')", "RowKey='x'", "100%"),
+            ("/t(PartitionKey='%252e',RowKey='%2e%2e%2f')", "%2e", "../"),
+            ("/t(PartitionKey='%F0%9F%98%80',RowKey='é')", "😀", "é"),
+            ("/t(PartitionKey='%00',RowKey='r')", "\0", "r"),
+        ] {
+            assert_eq!(parse(path), Ok(entity("t", partition_key, row_key)), "{path}");
+        }
+    }
+
+    #[test]
+    fn what_names_nothing_is_refused() {
+        for path in [
+            "/t1(",
+            "/t1('p'",
+            "/t1(PartitionKey='p',RowKey='r'",
+            "/t1(PartitionKey='p',RowKey='r')x",
+            "/t1(PartitionKey='p,RowKey='r')",
+            "/t1(PartitionKey=p,RowKey=r)",
+            "/t1(PartitionKey='p')",
+            "/t1(PartitionKey='p',RowKey='r',Other='x')",
+            "/t1(PartitionKey='p',PartitionKey='r')",
+            "/t1('p','r')",
+            "/Tables('a','b')",
+            "/Tables(Name='a')",
+            "/t1/Tables('x')",
+            "/t1%",
+            "/t1%4",
+            "/t1%zz",
+            "/t1%FF",
+        ] {
+            let fault = parse(path).expect_err(path);
+            assert_eq!(fault.reason, Reason::InvalidInput, "{path}");
+        }
+        let fault = parse("/t1/Tables('x')").expect_err("keys of the wrong resource");
+        assert!(fault.message.contains("The number of keys specified in the URI does not match"));
+        let fault = parse("/t1/other").expect_err("nothing there");
+        assert_eq!(fault.reason, Reason::ResourceNotFound);
+    }
+
+    #[test]
+    fn a_path_that_tries_to_climb_names_a_table_that_cannot_be() {
+        for (path, table) in [("/..", ".."), ("/%2e%2e", ".."), ("/%252e", "%2e"), ("/%00", "\0")] {
+            assert_eq!(parse(path), Ok(Resource::Entities(table.to_owned())), "{path}");
+        }
+        assert!(parse("/../Tables('x')").is_err());
+        assert!(parse("/..%2f..%2fetc").is_err());
+    }
+}

@@ -1,0 +1,324 @@
+//! From the head of a request to the operation it asks for. The same for a request of its own and
+//! for one inside of a batch.
+
+use http::{HeaderMap, header};
+use trestle_proto::table::v1::WriteMode;
+use trestle_service::fault::{Fault, Reason, quoted};
+
+use super::{
+    level::Level,
+    options::{Options, page_token_of},
+    path::{self, Key, Resource},
+    prefer::Prefer,
+};
+use crate::{head::Head, params::Params, protocol::Target};
+
+/// The header that names the verb of a request that is sent as a POST.
+const TUNNELLED: &str = "x-http-method";
+/// What the names of the tables of metrics begin with; there are none, and nobody can make one.
+const METRICS: &str = "$metrics";
+
+/// What a request says before its body.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Ask<'a> {
+    pub(crate) method: &'a str,
+    /// The path behind the account, as it was sent.
+    pub(crate) path: &'a str,
+    pub(crate) params: &'a Params,
+    pub(crate) headers: &'a HeaderMap,
+}
+
+/// What a request asks for.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Operation {
+    Tables(OnTables),
+    Query(Query),
+    Get(Get),
+    Change(Change),
+    Settings(OnSettings),
+    Batch,
+}
+
+/// An operation on the tables themselves.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum OnTables {
+    List {
+        options: Options,
+        page_token: String,
+        level: Level,
+    },
+    Get {
+        table: String,
+        level: Level,
+    },
+    Create {
+        level: Level,
+        prefer: Prefer,
+    },
+    Delete {
+        table: String,
+    },
+    /// Create, sent to a table. It fails, in the way that clients know.
+    CreateIn {
+        table: String,
+    },
+}
+
+/// A query of entities.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Query {
+    pub(crate) table: String,
+    pub(crate) options: Options,
+    pub(crate) page_token: String,
+    pub(crate) level: Level,
+}
+
+/// A read of one entity.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Get {
+    pub(crate) table: String,
+    pub(crate) key: Key,
+    pub(crate) options: Options,
+    pub(crate) level: Level,
+}
+
+/// A change of one entity.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Change {
+    pub(crate) table: String,
+    pub(crate) verb: Verb,
+}
+
+/// What becomes of the entity.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Verb {
+    Insert { level: Level, prefer: Prefer },
+    Update { key: Key, mode: WriteMode, if_match: String },
+    Upsert { key: Key, mode: WriteMode },
+    Delete { key: Key, if_match: String },
+}
+
+/// An operation on settings, in XML.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum OnSettings {
+    GetPolicies { table: String },
+    SetPolicies { table: String },
+    GetProperties,
+    SetProperties,
+    GetStats,
+}
+
+macro_rules! method {
+    ($name:literal) => {
+        concat!("/trestle.table.v1.TableService/", $name)
+    };
+}
+
+impl Operation {
+    /// The call that it becomes.
+    pub(crate) fn target(&self) -> Target {
+        let (path, reads) = match self {
+            Self::Tables(OnTables::List { .. }) => (method!("ListTables"), true),
+            Self::Tables(OnTables::Get { .. }) => (method!("GetTable"), true),
+            Self::Tables(OnTables::CreateIn { .. }) => (method!("GetTable"), false),
+            Self::Tables(OnTables::Create { .. }) => (method!("CreateTable"), false),
+            Self::Tables(OnTables::Delete { .. }) => (method!("DeleteTable"), false),
+            Self::Query(_) => (method!("QueryEntities"), true),
+            Self::Get(_) => (method!("GetEntity"), true),
+            Self::Change(change) => (change.verb.target(), false),
+            Self::Settings(OnSettings::GetPolicies { .. }) => {
+                (method!("GetTableAccessPolicies"), true)
+            }
+            Self::Settings(OnSettings::SetPolicies { .. }) => {
+                (method!("SetTableAccessPolicies"), false)
+            }
+            Self::Settings(OnSettings::GetProperties) => (method!("GetServiceProperties"), true),
+            Self::Settings(OnSettings::SetProperties) => (method!("SetServiceProperties"), false),
+            Self::Settings(OnSettings::GetStats) => (method!("GetServiceStats"), true),
+            Self::Batch => (method!("ExecuteBatch"), false),
+        };
+        Target { path, reads }
+    }
+}
+
+impl Verb {
+    /// The call that it becomes.
+    pub(crate) fn target(&self) -> &'static str {
+        match self {
+            Self::Insert { .. } => method!("InsertEntity"),
+            Self::Update { .. } => method!("UpdateEntity"),
+            Self::Upsert { .. } => method!("UpsertEntity"),
+            Self::Delete { .. } => method!("DeleteEntity"),
+        }
+    }
+}
+
+/// What a request asks for.
+///
+/// # Errors
+/// An address, a verb, an option or a condition that no operation has.
+pub(crate) fn route(ask: &Ask<'_>) -> Result<Operation, Fault> {
+    let resource = path::parse(ask.path)?;
+    let method = ask.method()?;
+    match (resource, method) {
+        (Resource::Service, _) => ask.on_service(method),
+        (Resource::Batch, "POST") => Ok(Operation::Batch),
+        (Resource::Tables, "GET") => ask.list_tables(),
+        (Resource::Tables, "POST") => {
+            let (level, prefer) = (ask.level()?, Prefer::of(ask.headers));
+            Ok(Operation::Tables(OnTables::Create { level, prefer }))
+        }
+        (Resource::Table(table), "GET") => {
+            Ok(Operation::Tables(OnTables::Get { table, level: ask.level()? }))
+        }
+        (Resource::Table(table), "DELETE") => Ok(Operation::Tables(OnTables::Delete { table })),
+        (Resource::TablesIn(table), "POST") => Ok(Operation::Tables(OnTables::CreateIn { table })),
+        (Resource::TablesIn(_), "GET" | "DELETE") => {
+            Err(Fault::violation(Reason::ResourceNotFound, "path", "nothing is below a table"))
+        }
+        (Resource::Entities(table), _) if ask.params.is("comp", "acl") => {
+            ask.on_policies(table, method)
+        }
+        (Resource::Entities(table) | Resource::Entity(table, _), "GET") if is_metrics(&table) => {
+            Err(Fault::violation(Reason::ResourceNotFound, "path", "there are no metrics tables"))
+        }
+        (Resource::Entities(table), "GET") => ask.query(table),
+        (Resource::Entities(table), "POST") => {
+            let verb = Verb::Insert { level: ask.level()?, prefer: Prefer::of(ask.headers) };
+            Ok(Operation::Change(Change { table, verb }))
+        }
+        (Resource::Entity(table, key), "GET") => {
+            let (options, level) = (Options::read(ask.params)?, ask.level()?);
+            Ok(Operation::Get(Get { table, key, options, level }))
+        }
+        (Resource::Entity(table, key), _) => ask.change(table, key, method),
+        _ => Err(unsupported(method)),
+    }
+}
+
+fn is_metrics(table: &str) -> bool {
+    table.get(..METRICS.len()).is_some_and(|start| start.eq_ignore_ascii_case(METRICS))
+}
+
+fn unsupported(method: &str) -> Fault {
+    let message = format!("the resource does not know this verb: method=`{}`", quoted(method));
+    Fault::new(Reason::UnsupportedHttpVerb, message)
+}
+
+impl<'a> Ask<'a> {
+    /// What the head of a request says.
+    pub(crate) fn of(head: &'a Head) -> Self {
+        let Head { method, path, params, headers, .. } = head;
+        Self { method: method.as_str(), path, params, headers }
+    }
+
+    fn header(&self, name: impl header::AsHeaderName) -> Option<&'a str> {
+        self.headers.get(name)?.to_str().ok()
+    }
+
+    /// The verb, also where it is sent through a POST.
+    fn method(&self) -> Result<&'a str, Fault> {
+        let mut values = self.headers.get_all(TUNNELLED).iter();
+        let Some(value) = values.next() else {
+            return Ok(self.method);
+        };
+        if self.method != "POST" {
+            let message = "X-HTTP-Method stands on a request that is not a POST";
+            return Err(Fault::new(Reason::XMethodNotUsingPost, message));
+        }
+        if values.next().is_some() {
+            let message = "X-HTTP-Method stands on the request more than once";
+            return Err(Fault::new(Reason::XMethodIncorrectCount, message));
+        }
+        let value = value.to_str().unwrap_or_default();
+        if !["MERGE", "PATCH", "PUT", "DELETE"].contains(&value) {
+            let rule = "X-HTTP-Method must be MERGE, PATCH, PUT or DELETE";
+            let message = format!("{rule}: value=`{}`", quoted(value));
+            return Err(Fault::new(Reason::XMethodIncorrectValue, message));
+        }
+        Ok(value)
+    }
+
+    /// How much the answer is to say.
+    fn level(&self) -> Result<Level, Fault> {
+        Level::negotiate(self.params.get("$format"), self.header(header::ACCEPT))
+    }
+
+    fn on_service(&self, method: &str) -> Result<Operation, Fault> {
+        if !self.params.is("restype", "service") {
+            let rule = "nothing is at the address of the account itself";
+            return Err(Fault::violation(Reason::InvalidUri, "path", rule));
+        }
+        let comp = self.params.get("comp").unwrap_or_default().to_ascii_lowercase();
+        let operation = match (comp.as_str(), method) {
+            ("properties", "GET") => OnSettings::GetProperties,
+            ("properties", "PUT") => OnSettings::SetProperties,
+            ("stats", "GET") => OnSettings::GetStats,
+            ("properties" | "stats", _) => return Err(unsupported(method)),
+            _ => {
+                let rule = format!("must be properties or stats: value=`{}`", quoted(&comp));
+                let reason = Reason::InvalidQueryParameterValue;
+                return Err(Fault::violation(reason, "comp", rule));
+            }
+        };
+        Ok(Operation::Settings(operation))
+    }
+
+    fn on_policies(&self, table: String, method: &str) -> Result<Operation, Fault> {
+        match method {
+            "GET" => Ok(Operation::Settings(OnSettings::GetPolicies { table })),
+            "PUT" => Ok(Operation::Settings(OnSettings::SetPolicies { table })),
+            _ => Err(unsupported(method)),
+        }
+    }
+
+    fn list_tables(&self) -> Result<Operation, Fault> {
+        let options = Options::read(self.params)?;
+        let page_token = page_token_of(self.params, "NextTableName")?;
+        let level = self.level()?;
+        Ok(Operation::Tables(OnTables::List { options, page_token, level }))
+    }
+
+    fn query(&self, table: String) -> Result<Operation, Fault> {
+        let options = Options::read(self.params)?;
+        let page_token = page_token_of(self.params, "NextPartitionKey")?;
+        Ok(Operation::Query(Query { table, options, page_token, level: self.level()? }))
+    }
+
+    fn change(&self, table: String, key: Key, method: &str) -> Result<Operation, Fault> {
+        let if_match = self.if_match()?;
+        let mode = match method {
+            "PUT" => WriteMode::Replace,
+            "PATCH" | "MERGE" => WriteMode::Merge,
+            "DELETE" => {
+                let if_match = if_match.ok_or_else(|| {
+                    Fault::violation(Reason::MissingRequiredHeader, "If-Match", "required")
+                })?;
+                let verb = Verb::Delete { key, if_match };
+                return Ok(Operation::Change(Change { table, verb }));
+            }
+            _ => return Err(unsupported(method)),
+        };
+        let verb = match if_match {
+            Some(if_match) => Verb::Update { key, mode, if_match },
+            None => Verb::Upsert { key, mode },
+        };
+        Ok(Operation::Change(Change { table, verb }))
+    }
+
+    /// The condition of a change. Whether it is an etag, the service says.
+    fn if_match(&self) -> Result<Option<String>, Fault> {
+        if self.headers.contains_key(header::IF_NONE_MATCH) {
+            let rule = "is not served for changes of entities";
+            return Err(Fault::violation(Reason::InvalidInput, "If-None-Match", rule));
+        }
+        let mut values = self.headers.get_all(header::IF_MATCH).iter();
+        let Some(value) = values.next() else {
+            return Ok(None);
+        };
+        let value = value.to_str().ok().filter(|_| values.next().is_none());
+        let rule = "must be one etag, or `*`";
+        let value = value.ok_or_else(|| Fault::violation(Reason::InvalidInput, "If-Match", rule));
+        value.map(|value| Some(value.to_owned()))
+    }
+}

@@ -1,0 +1,68 @@
+//! Settings of the service and access policies of tables, which are XML.
+
+use http::{Response, StatusCode};
+use tonic::body::Body;
+use trestle_proto::table::v1::{
+    GetServicePropertiesRequest, GetServicePropertiesResponse, GetServiceStatsRequest,
+    GetServiceStatsResponse, GetTableAccessPoliciesRequest, GetTableAccessPoliciesResponse,
+    SetServicePropertiesRequest, SetServicePropertiesResponse, SetTableAccessPoliciesRequest,
+    SetTableAccessPoliciesResponse,
+};
+use trestle_service::{
+    clock::Ticks,
+    fault::{Fault, Reason},
+};
+
+use super::route::{OnSettings, Operation};
+use crate::{call::Upcall, failure::Refusal, head::Head, reply, xml};
+
+/// Carries out an operation. `now` is what a copy that is always the same is as of.
+pub(super) async fn perform(
+    operation: OnSettings,
+    head: &Head,
+    body: &[u8],
+    upcall: Upcall,
+    now: Ticks,
+) -> Result<Response<Body>, Refusal> {
+    let path = Operation::Settings(operation.clone()).target().path;
+    match operation {
+        OnSettings::GetPolicies { table } => {
+            let request = GetTableAccessPoliciesRequest { table };
+            let answer: GetTableAccessPoliciesResponse = upcall.unary(path, &request).await?;
+            let policies: Vec<_> = answer.policies.into_iter().map(Into::into).collect();
+            Ok(document(xml::write_policies(&policies)))
+        }
+        OnSettings::SetPolicies { table } => {
+            let policies = xml::read_policies(body)?.into_iter().map(Into::into).collect();
+            let request = SetTableAccessPoliciesRequest { table, policies };
+            upcall.unary::<_, SetTableAccessPoliciesResponse>(path, &request).await?;
+            Ok(reply::empty(StatusCode::NO_CONTENT))
+        }
+        OnSettings::GetProperties => {
+            let request = GetServicePropertiesRequest {};
+            let answer: GetServicePropertiesResponse = upcall.unary(path, &request).await?;
+            Ok(document(xml::write_properties(&answer.properties.unwrap_or_default())))
+        }
+        OnSettings::SetProperties => {
+            let properties = Some(xml::read_properties(body)?);
+            let request = SetServicePropertiesRequest { properties };
+            upcall.unary::<_, SetServicePropertiesResponse>(path, &request).await?;
+            Ok(reply::empty(StatusCode::ACCEPTED))
+        }
+        OnSettings::GetStats => {
+            if !head.is_secondary {
+                let rule = "stats are those of the secondary name of the account";
+                let reason = Reason::InvalidQueryParameterValue;
+                return Err(Fault::violation(reason, "comp", rule).into());
+            }
+            let request = GetServiceStatsRequest {};
+            upcall.unary::<_, GetServiceStatsResponse>(path, &request).await?;
+            let (seconds, nanos) = now.to_unix();
+            Ok(document(xml::write_stats(&prost_types::Timestamp { seconds, nanos })))
+        }
+    }
+}
+
+fn document(text: String) -> Response<Body> {
+    reply::whole(StatusCode::OK, xml::CONTENT_TYPE, text)
+}

@@ -1,0 +1,100 @@
+//! Operations on the tables themselves.
+
+use http::{HeaderName, Response, StatusCode, header};
+use tonic::{Code, body::Body};
+use trestle_proto::table::v1::{
+    CreateTableRequest, CreateTableResponse, DeleteTableRequest, DeleteTableResponse,
+    GetTableRequest, GetTableResponse, ListTablesRequest, ListTablesResponse,
+};
+use trestle_service::fault::{Fault, Reason};
+
+use super::{
+    entities::{DATA_SERVICE_ID, applied, insert, place},
+    json::{Place, table_json, table_name_of, tables_json},
+    options::mark_of,
+    prefer::Prefer,
+    route::{OnTables, Operation},
+};
+use crate::{call::Upcall, failure::Refusal, head::Head, reply};
+
+/// Where the next page of tables begins.
+const NEXT: HeaderName = HeaderName::from_static("x-ms-continuation-nexttablename");
+
+/// Carries out an operation.
+pub(super) async fn perform(
+    operation: OnTables,
+    head: &Head,
+    body: &[u8],
+    upcall: Upcall,
+) -> Result<Response<Body>, Refusal> {
+    let path = Operation::Tables(operation.clone()).target().path;
+    match operation {
+        OnTables::List { options, page_token, level } => {
+            let request =
+                ListTablesRequest { filter: options.filter, page_size: options.top, page_token };
+            let page: ListTablesResponse = upcall.unary(path, &request).await?;
+            let names = page.tables.iter().map(|table| table.name.as_str());
+            let body = tables_json(names, &place(head, ""), level);
+            let mut answer = reply::whole(StatusCode::OK, level.content_type(), body);
+            if !page.next_page_token.is_empty() {
+                insert(&mut answer, NEXT, &mark_of(&page.next_page_token));
+            }
+            Ok(answer)
+        }
+        OnTables::Get { table, level } => {
+            let answer: GetTableResponse = upcall.unary(path, &GetTableRequest { table }).await?;
+            let place = place(head, &answer.table.unwrap_or_default().name);
+            Ok(reply::whole(StatusCode::OK, level.content_type(), table_json(&place, level)))
+        }
+        OnTables::Create { level, prefer } => {
+            let request = CreateTableRequest { table: table_name_of(body)? };
+            let answer: CreateTableResponse = upcall.unary(path, &request).await?;
+            let place = place(head, &answer.table.unwrap_or_default().name);
+            let mut answer = created(&place, prefer, || {
+                reply::whole(StatusCode::CREATED, level.content_type(), table_json(&place, level))
+            });
+            applied(&mut answer, prefer);
+            Ok(answer)
+        }
+        OnTables::Delete { table } => {
+            upcall.unary::<_, DeleteTableResponse>(path, &DeleteTableRequest { table }).await?;
+            Ok(reply::empty(StatusCode::NO_CONTENT))
+        }
+        OnTables::CreateIn { table } => {
+            let found = upcall.unary::<_, GetTableResponse>(path, &GetTableRequest { table }).await;
+            Err(misplaced(found.err()))
+        }
+    }
+}
+
+fn created(
+    place: &Place,
+    prefer: Prefer,
+    with_body: impl FnOnce() -> Response<Body>,
+) -> Response<Body> {
+    let location = format!("{}/Tables('{}')", place.base, place.table);
+    let mut answer = if prefer == Prefer::NoContent {
+        let mut answer = reply::empty(StatusCode::NO_CONTENT);
+        insert(&mut answer, DATA_SERVICE_ID, &location);
+        answer
+    } else {
+        with_body()
+    };
+    insert(&mut answer, header::LOCATION, &location);
+    answer
+}
+
+/// What becomes of the creation of a table that was sent to a table.
+fn misplaced(absent: Option<tonic::Status>) -> Refusal {
+    match absent {
+        None => {
+            let rule = "required: an entity, since the address is that of a table";
+            Fault::violation(Reason::PropertiesNeedValue, "body", rule).into()
+        }
+        Some(status) if status.code() == Code::NotFound => {
+            Fault::new(Reason::TableNotFound, "the address names a table that does not exist")
+                .into()
+        }
+        Some(status) => status.into(),
+    }
+}

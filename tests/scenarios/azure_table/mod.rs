@@ -1,0 +1,3 @@
+//! Tables by the Azure Storage protocol, byte for byte.
+
+mod entities;
