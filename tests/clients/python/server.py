@@ -5,6 +5,8 @@ import select
 import signal
 import subprocess
 
+# A port that the system picks.
+FREE = "127.0.0.1:0"
 READY_SECONDS = 30
 DRAIN_SECONDS = 30
 
@@ -12,12 +14,17 @@ DRAIN_SECONDS = 30
 class Server:
     """A running server and the addresses it announced."""
 
-    def __init__(self, data_dir):
+    def __init__(self, data_dir, settings=None, azure_table=FREE, azure_queue=FREE):
+        """Starts it on `data_dir`, with more settings as variables."""
         command = [os.environ["TRESTLE_BIN"], "serve", "--data-dir", str(data_dir)]
-        command += ["--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"]
-        command += ["--azure-table", "127.0.0.1:0", "--azure-queue", "127.0.0.1:0"]
+        command += ["--listen", FREE, "--admin", FREE]
+        command += ["--azure-table", azure_table, "--azure-queue", azure_queue]
         self._process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            text=True,
+            env={**os.environ, **(settings or {})},
         )
         try:
             self._addresses = self._await_ready()
@@ -33,6 +40,10 @@ class Server:
             f"the server ended with code {self._process.wait(timeout=READY_SECONDS)}"
         )
         return dict(address.split("=", 1) for address in addresses)
+
+    def address(self, listener):
+        """The address of a listener by its name in the ready line, as `host:port`."""
+        return self._addresses[listener]
 
     @property
     def grpc(self):

@@ -1,0 +1,144 @@
+'use strict';
+// Access to queues and the service as a whole, through @azure/storage-queue.
+
+const assert = require('node:assert/strict');
+const { describe, test } = require('node:test');
+const {
+  AccountSASPermissions, AnonymousCredential, QueueClient, QueueSASPermissions, QueueServiceClient,
+  StorageSharedKeyCredential, newPipeline,
+} = require('@azure/storage-queue');
+const { ACCOUNT, KEY, listed, refused, suite } = require('./target');
+
+const world = suite();
+const once = { retryOptions: { maxTries: 1 } };
+const pipeline = newPipeline(new StorageSharedKeyCredential(ACCOUNT, KEY), once);
+const unsigned = newPipeline(new AnonymousCredential(), once);
+const hour = 3600_000;
+const later = (by = hour) => new Date(Date.now() + by);
+const MISMATCH = 'AuthorizationPermissionMismatch';
+// A client that mints signatures needs its credential, not only a pipeline.
+const serviceOf = () => {
+  return new QueueServiceClient(world.queue, new StorageSharedKeyCredential(ACCOUNT, KEY), once);
+};
+
+/** The client of a queue with one message. */
+async function filled() {
+  const queue = serviceOf().getQueueClient(world.name());
+  await queue.create();
+  await queue.sendMessage('x');
+  return queue;
+}
+
+/** A client that has only a signature for `queue`. */
+function signedBy(queue, permissions, values = {}) {
+  const url = queue.generateSasUrl({
+    permissions: permissions && QueueSASPermissions.parse(permissions),
+    expiresOn: permissions && later(),
+    ...values,
+  });
+  return new QueueClient(url, unsigned);
+}
+
+describe('signatures', () => {
+  test('a signature for a queue lets in what it permits and nothing else', async () => {
+    const queue = await filled();
+    const worker = signedBy(queue, 'pu');
+    await refused(worker.peekMessages(), 403, MISMATCH);
+    await refused(worker.sendMessage('y'), 403, MISMATCH);
+    const { receivedMessageItems: [got] } = await worker.receiveMessages();
+    const { popReceipt } = await worker.updateMessage(got.messageId, got.popReceipt, 'y', 10);
+    await worker.deleteMessage(got.messageId, popReceipt);
+    await signedBy(queue, 'a').sendMessage('z');
+    assert.equal((await signedBy(queue, 'r').peekMessages()).peekedMessageItems.length, 1);
+    await refused(signedBy(queue, 'raup').getAccessPolicy(), 403, 'AuthorizationFailure');
+  });
+
+  test('a signature has its time, addresses and protocol', async () => {
+    const queue = await filled();
+    const cases = [
+      [{ expiresOn: later(-hour) }, 'AuthenticationFailed'],
+      [{ startsOn: later(), expiresOn: later(2 * hour) }, 'AuthenticationFailed'],
+      [{ ipRange: { start: '10.0.0.1' } }, 'AuthorizationSourceIPMismatch'],
+      [{ protocol: 'https' }, 'AuthorizationProtocolMismatch'],
+    ];
+    for (const [limits, code] of cases) {
+      await refused(signedBy(queue, 'r', limits).peekMessages(), 403, code);
+    }
+    await signedBy(queue, 'r', { ipRange: { start: '127.0.0.0', end: '127.0.0.9' } }).peekMessages();
+  });
+
+  test('a stored policy gives and takes access, and comes back as it was set', async () => {
+    const queue = await filled();
+    const startsOn = new Date('2026-01-02T03:04:05Z');
+    const accessPolicy = { startsOn, expiresOn: later(), permissions: 'rp' };
+    await queue.setAccessPolicy([{ id: 'worker', accessPolicy }]);
+    const { signedIdentifiers: [kept] } = await queue.getAccessPolicy();
+    assert.deepEqual([kept.id, kept.accessPolicy.permissions], ['worker', 'rp']);
+    assert.deepEqual(kept.accessPolicy.startsOn, startsOn);
+    const worker = signedBy(queue, undefined, { identifier: 'worker' });
+    assert.equal((await worker.peekMessages()).peekedMessageItems.length, 1);
+    await refused(worker.sendMessage('y'), 403, MISMATCH);
+    await queue.setAccessPolicy([]);
+    await refused(worker.peekMessages(), 403, 'AuthenticationFailed');
+  });
+
+  test('a signature of the account is as wide as it says', async () => {
+    const [service, name] = [serviceOf(), world.name()];
+    const of = (permissions, types) => {
+      const parsed = AccountSASPermissions.parse(permissions);
+      return new QueueServiceClient(
+        service.generateAccountSasUrl(later(), parsed, types), unsigned,
+      );
+    };
+    const all = of('rwdlacup', 'sco');
+    await all.createQueue(name);
+    assert.ok((await listed(all.listQueues())).some((queue) => queue.name === name));
+    await all.getQueueClient(name).sendMessage('x');
+    const reader = of('r', 'o').getQueueClient(name);
+    assert.equal((await reader.peekMessages()).peekedMessageItems.length, 1);
+    await refused(reader.sendMessage('y'), 403, MISMATCH);
+    await refused(reader.getProperties(), 403, 'AuthorizationResourceTypeMismatch');
+    await of('d', 'o').getQueueClient(name).clearMessages();
+    await all.deleteQueue(name);
+  });
+
+  test('a wrong key is refused', async () => {
+    const key = Buffer.from('wrong').toString('base64');
+    const wrong = new StorageSharedKeyCredential(ACCOUNT, key);
+    const queue = new QueueClient(`${world.queue}/abc`, newPipeline(wrong, once));
+    await refused(queue.peekMessages(), 403, 'AuthenticationFailed');
+  });
+});
+
+describe('the service', () => {
+  test('properties come back as they were set', async () => {
+    const service = new QueueServiceClient(world.queue, pipeline);
+    const retentionPolicy = { enabled: true, days: 7 };
+    const cors = [{
+      allowedOrigins: 'http://a.example', allowedMethods: 'GET,PUT', allowedHeaders: 'x-ms-*',
+      exposedHeaders: '*', maxAgeInSeconds: 60,
+    }];
+    const before = await service.getProperties();
+    await service.setProperties({
+      queueAnalyticsLogging: {
+        version: '1.0', read: true, write: false, deleteProperty: false, retentionPolicy,
+      },
+      hourMetrics: { version: '1.0', enabled: true, includeAPIs: false, retentionPolicy },
+      cors,
+    });
+    const got = await service.getProperties();
+    assert.deepEqual(got.cors.map((rule) => ({ ...rule })), cors);
+    assert.equal(got.queueAnalyticsLogging.retentionPolicy.days, 7);
+    assert.equal(got.hourMetrics.enabled, true);
+    assert.equal(got.minuteMetrics.enabled, before.minuteMetrics.enabled);
+    await service.setProperties({ cors: [] });
+    assert.deepEqual((await service.getProperties()).cors ?? [], []);
+  });
+
+  test('statistics are at the secondary', async () => {
+    const secondary = new QueueServiceClient(`${world.queue}-secondary`, pipeline);
+    const { geoReplication } = await secondary.getStatistics();
+    assert.equal(geoReplication.status, 'live');
+    assert.ok(Math.abs(Date.now() - geoReplication.lastSyncOn) < 300_000);
+  });
+});

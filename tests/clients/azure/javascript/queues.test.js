@@ -1,0 +1,160 @@
+'use strict';
+// Queues and messages through @azure/storage-queue.
+
+const assert = require('node:assert/strict');
+const { describe, test } = require('node:test');
+const { setTimeout: sleep } = require('node:timers/promises');
+const {
+  QueueClient, QueueServiceClient, StorageSharedKeyCredential, newPipeline,
+} = require('@azure/storage-queue');
+const { ACCOUNT, KEY, listed, paged, refused, suite } = require('./target');
+
+const world = suite();
+const credential = new StorageSharedKeyCredential(ACCOUNT, KEY);
+const pipeline = newPipeline(credential, { retryOptions: { maxTries: 1 } });
+const serviceOf = () => new QueueServiceClient(world.queue, pipeline);
+const queueOf = (name) => serviceOf().getQueueClient(name);
+
+/** The client of an empty queue. */
+async function created() {
+  const queue = queueOf(world.name());
+  await queue.create();
+  return queue;
+}
+const textsOf = (answer, field) => answer[field].map((message) => message.messageText);
+
+describe('queues', () => {
+  test('a queue is created, found, listed and deleted', async () => {
+    const [service, name] = [serviceOf(), world.name()];
+    const queue = queueOf(name);
+    assert.equal(await queue.exists(), false);
+    await service.createQueue(name, { metadata: { owner: 'a' } });
+    assert.equal(await queue.exists(), true);
+    const found = await listed(service.listQueues({ prefix: name, includeMetadata: true }));
+    assert.deepEqual(found.map((one) => [one.name, one.metadata]), [[name, { owner: 'a' }]]);
+    await queue.delete();
+    await refused(queue.delete(), 404, 'QueueNotFound');
+    assert.equal((await queue.deleteIfExists()).succeeded, false);
+  });
+
+  test('creating a queue again is 204 or a conflict by its metadata', async () => {
+    const queue = queueOf(world.name());
+    const first = await queue.create({ metadata: { a: 'b' } });
+    const second = await queue.create({ metadata: { a: 'b' } });
+    assert.deepEqual([first._response.status, second._response.status], [201, 204]);
+    await refused(queue.create({ metadata: { a: 'c' } }), 409, 'QueueAlreadyExists');
+    assert.equal((await queue.createIfNotExists({ metadata: { a: 'c' } })).succeeded, false);
+  });
+
+  test('queues are listed page by page in order', async () => {
+    const [service, name] = [serviceOf(), world.name()];
+    for (const number of [4, 2, 0, 1, 3]) await service.createQueue(`${name}-${number}`);
+    const pages = await paged(service.listQueues({ prefix: `${name}-` }), { maxPageSize: 2 });
+    const names = pages.map((page) => page.queueItems.map((queue) => queue.name.slice(-1)));
+    assert.deepEqual(names, [['0', '1'], ['2', '3'], ['4']]);
+  });
+
+  test('metadata is replaced whole', async () => {
+    const queue = await created();
+    await queue.setMetadata({ first: '1', second: 'two words' });
+    assert.deepEqual((await queue.getProperties()).metadata, { first: '1', second: 'two words' });
+    await queue.setMetadata();
+    assert.deepEqual((await queue.getProperties()).metadata, {});
+  });
+
+  test('a name that is none is refused', async () => {
+    await refused(queueOf('a--b').create(), 400, 'InvalidResourceName');
+    await refused(queueOf('ab').create(), 400, 'OutOfRangeInput');
+  });
+});
+
+describe('messages', () => {
+  test('a message is sent, peeked, received, changed and deleted', async () => {
+    const queue = await created();
+    const sent = await queue.sendMessage('hello');
+    assert.equal(sent.expiresOn - sent.insertedOn, 604_800_000);
+    assert.deepEqual(textsOf(await queue.peekMessages(), 'peekedMessageItems'), ['hello']);
+    const { receivedMessageItems: [got] } = await queue.receiveMessages({ visibilityTimeout: 60 });
+    assert.deepEqual([got.messageId, got.dequeueCount], [sent.messageId, 1]);
+    const changed = await queue.updateMessage(got.messageId, got.popReceipt, 'changed', 60);
+    await refused(queue.deleteMessage(got.messageId, got.popReceipt), 404, 'MessageNotFound');
+    const again = await queue.updateMessage(got.messageId, changed.popReceipt, undefined, 0);
+    assert.ok(again.popReceipt);
+    const { receivedMessageItems: [second] } = await queue.receiveMessages();
+    assert.deepEqual([second.messageText, second.dequeueCount], ['changed', 2]);
+    await queue.deleteMessage(second.messageId, second.popReceipt);
+    await refused(queue.deleteMessage(second.messageId, second.popReceipt), 404, 'MessageNotFound');
+  });
+
+  for (const text of ['a\nb', 'a\r\nb\rc', '<a>&amp;</a> ]]> "\'', '\u{1F600} ä €', ' \t sides ',
+    'x'.repeat(65536), '%41+b']) {
+    test(`the text ${JSON.stringify(text.slice(0, 20))} comes back as it was`, async () => {
+      const queue = await created();
+      await queue.sendMessage(text);
+      assert.deepEqual(textsOf(await queue.peekMessages(), 'peekedMessageItems'), [text]);
+      assert.deepEqual(textsOf(await queue.receiveMessages(), 'receivedMessageItems'), [text]);
+    });
+  }
+
+  test('a text that is too large is refused', async () => {
+    const queue = await created();
+    await refused(queue.sendMessage('x'.repeat(65537)), 413, 'RequestBodyTooLarge');
+  });
+
+  test('32 messages come at once, each with a receipt of its own', async () => {
+    const queue = await created();
+    for (let number = 0; number < 33; number += 1) await queue.sendMessage(`${number}`);
+    const { receivedMessageItems } = await queue.receiveMessages({ numberOfMessages: 32 });
+    assert.deepEqual(receivedMessageItems.map((one) => +one.messageText), [...Array(32).keys()]);
+    assert.equal(new Set(receivedMessageItems.map((one) => one.popReceipt)).size, 32);
+    await refused(
+      queue.receiveMessages({ numberOfMessages: 33 }), 400, 'OutOfRangeQueryParameterValue',
+    );
+    assert.equal((await queue.getProperties()).approximateMessagesCount, 33);
+    await queue.clearMessages();
+    assert.equal((await queue.getProperties()).approximateMessagesCount, 0);
+  });
+
+  test('a message is hidden for a time, comes again, and is over in the end', async () => {
+    const queue = await created();
+    await queue.sendMessage('later', { visibilityTimeout: 1, messageTimeToLive: 5 });
+    const forever = await queue.sendMessage('forever', { messageTimeToLive: -1 });
+    assert.equal(forever.expiresOn.getUTCFullYear(), 9999);
+    await queue.deleteMessage(forever.messageId, forever.popReceipt);
+    assert.deepEqual(textsOf(await queue.receiveMessages(), 'receivedMessageItems'), []);
+    await sleep(1500);
+    const { receivedMessageItems: [first] } = await queue.receiveMessages({ visibilityTimeout: 1 });
+    assert.equal(first.dequeueCount, 1);
+    await sleep(1500);
+    const { receivedMessageItems: [second] } = await queue.receiveMessages({ visibilityTimeout: 1 });
+    assert.equal(second.dequeueCount, 2);
+    await sleep(3500);
+    assert.deepEqual(textsOf(await queue.receiveMessages(), 'receivedMessageItems'), []);
+  });
+
+  test('a time out of its bounds is refused', async () => {
+    const queue = await created();
+    const wrong = { visibilityTimeout: 10, messageTimeToLive: 10 };
+    await refused(queue.sendMessage('x', wrong), 400, 'InvalidQueryParameterValue');
+    await refused(
+      queue.sendMessage('x', { visibilityTimeout: 604_801 }), 400, 'OutOfRangeQueryParameterValue',
+    );
+  });
+
+  test('a missing queue says so', async () => {
+    const queue = queueOf(world.name());
+    await refused(queue.sendMessage('x'), 404, 'QueueNotFound');
+    await refused(queue.receiveMessages(), 404, 'QueueNotFound');
+    await refused(queue.clearMessages(), 404, 'QueueNotFound');
+    await refused(queue.getProperties(), 404, 'QueueNotFound');
+  });
+});
+
+test('a connection string is enough', async () => {
+  const name = world.name();
+  const service = QueueServiceClient.fromConnectionString(world.connectionString);
+  await service.createQueue(name);
+  const queue = new QueueClient(world.connectionString, name);
+  await queue.sendMessage('x');
+  assert.deepEqual(textsOf(await queue.receiveMessages(), 'receivedMessageItems'), ['x']);
+});

@@ -1,0 +1,81 @@
+'use strict';
+// What the clients do by themselves when a server is busy.
+
+const assert = require('node:assert/strict');
+const http = require('node:http');
+const { once } = require('node:events');
+const { test } = require('node:test');
+const { AzureNamedKeyCredential, TableClient } = require('@azure/data-tables');
+const { QueueClient, StorageSharedKeyCredential } = require('@azure/storage-queue');
+const { ACCOUNT, KEY, listed, suite } = require('./target');
+
+const world = suite();
+
+/** A proxy to `upstream` that answers 503 to the next `busy` requests. */
+async function proxyTo(upstream) {
+  const proxy = { busy: 0, requests: [] };
+  const [host, port] = upstream.split(':');
+  const server = http.createServer((request, response) => {
+    proxy.requests.push(request.method);
+    if (proxy.busy > 0) {
+      proxy.busy -= 1;
+      request.resume();
+      response.writeHead(503, { 'x-ms-error-code': 'ServerBusy' }).end();
+      return;
+    }
+    const { method, url: path, headers } = request;
+    const forward = http.request({ host, port, method, path, headers }, (answer) => {
+      response.writeHead(answer.statusCode, answer.headers);
+      answer.pipe(response);
+    });
+    request.pipe(forward);
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  proxy.endpoint = `http://127.0.0.1:${server.address().port}/${ACCOUNT}`;
+  proxy.close = () => {
+    server.close();
+    server.closeAllConnections();
+  };
+  return proxy;
+}
+
+test('a table client tries again while the service is busy', async (context) => {
+  const proxy = await proxyTo(world.server.table);
+  context.after(proxy.close);
+  const table = new TableClient(
+    proxy.endpoint, world.name(), new AzureNamedKeyCredential(ACCOUNT, KEY),
+    { allowInsecureConnection: true, retryOptions: { maxRetries: 4, retryDelayInMs: 50 } },
+  );
+  await table.createTable();
+  proxy.busy = 2;
+  await table.createEntity({ partitionKey: 'p', rowKey: 'r' });
+  proxy.busy = 1;
+  await table.submitTransaction([['upsert', { partitionKey: 'p', rowKey: 's' }]]);
+  assert.equal((await listed(table.listEntities())).length, 2);
+  assert.deepEqual(proxy.requests, ['POST', 'POST', 'POST', 'POST', 'POST', 'POST', 'GET']);
+});
+
+test('a queue client tries again while the service is busy', async (context) => {
+  const proxy = await proxyTo(world.server.queue);
+  context.after(proxy.close);
+  const queue = new QueueClient(
+    `${proxy.endpoint}/${world.name()}`, new StorageSharedKeyCredential(ACCOUNT, KEY),
+    { retryOptions: { maxTries: 4, retryDelayInMs: 50 } },
+  );
+  await queue.create();
+  proxy.busy = 2;
+  await queue.sendMessage('once');
+  proxy.busy = 1;
+  const { receivedMessageItems } = await queue.receiveMessages();
+  assert.deepEqual(receivedMessageItems.map((one) => one.messageText), ['once']);
+  assert.deepEqual(proxy.requests, ['PUT', 'POST', 'POST', 'POST', 'GET', 'GET']);
+});
+
+test('the names of development storage are known to the clients', () => {
+  const string = 'UseDevelopmentStorage=true';
+  const table = TableClient.fromConnectionString(string, 'orders');
+  assert.match(table.url, /^http:\/\/127\.0\.0\.1:10002\/devstoreaccount1/);
+  const queue = new QueueClient(string, 'jobs');
+  assert.equal(queue.url, 'http://127.0.0.1:10001/devstoreaccount1/jobs');
+});

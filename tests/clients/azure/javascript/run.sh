@@ -1,0 +1,20 @@
+#!/usr/bin/env bash
+# Runs the official JavaScript clients of tables and queues against the binary.
+#
+#   tests/clients/azure/javascript/run.sh [arguments for node]
+#
+# TRESTLE_BIN names another binary than the debug build; AZURE_TARGET=azurite runs them against
+# Azurite in AZURITE_HOME; AZURE_RESULTS names a file that gets a line for each test.
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+source "$here/../../setup.sh"
+
+node_packages "$here"
+[ "${AZURE_TARGET:-trestle}" = azurite ] || debug_binary
+
+cd "$here"
+reporters=(--test-reporter=spec --test-reporter-destination=stdout)
+if [ -n "${AZURE_RESULTS:-}" ]; then
+  reporters+=(--test-reporter=./results.mjs "--test-reporter-destination=$AZURE_RESULTS")
+fi
+# A hung call fails instead of holding up a whole run.
+exec node --test --test-concurrency=1 --test-timeout=60000 "${reporters[@]}" "$@" ./*.test.js

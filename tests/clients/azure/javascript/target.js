@@ -1,0 +1,101 @@
+'use strict';
+// The server under test: Trestle, or Azurite for a comparison, on free ports of this machine.
+
+const { spawn } = require('node:child_process');
+const { once } = require('node:events');
+const path = require('node:path');
+const { after, before } = require('node:test');
+const assert = require('node:assert/strict');
+const trestle = require('../../javascript/server');
+
+const ACCOUNT = 'devstoreaccount1';
+// The key of every emulator, printed in its documentation; it protects nothing.
+const KEY =
+  'Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==';
+const READY_MS = 30_000;
+
+async function startTrestle(directory, settings) {
+  const server = await trestle.start(directory, settings);
+  return { ...server, table: server.azure_table, queue: server.azure_queue };
+}
+
+async function startAzurite(directory) {
+  const home = path.join(process.env.AZURITE_HOME, 'node_modules/azurite/dist/src/azurite.js');
+  const flags = ['--silent', '--skipApiVersionCheck', '--disableTelemetry', '--location', directory];
+  for (const service of ['blob', 'queue', 'table']) flags.push(`--${service}Port`, '0');
+  const child = spawn('node', [home, ...flags], { stdio: ['ignore', 'pipe', 'inherit'] });
+  const addresses = {};
+  let said = '';
+  const silence = AbortSignal.timeout(READY_MS);
+  while (Object.keys(addresses).length < 3) {
+    const [more] = await once(child.stdout, 'data', { signal: silence });
+    said += more;
+    for (const [, service, address] of said.matchAll(
+      /Azurite (\w+) service .*? listening at http:\/\/(\S+)\s/g,
+    )) {
+      addresses[service.toLowerCase()] = address;
+    }
+  }
+  const end = (signal) => async () => {
+    const exit = once(child, 'exit');
+    child.kill(signal);
+    return (await exit)[0];
+  };
+  return { ...addresses, kill: end('SIGKILL'), terminate: end('SIGTERM') };
+}
+
+/** Starts a server of its own on the data in `directory`, with more settings as variables. */
+const start = process.env.AZURE_TARGET === 'azurite' ? startAzurite : startTrestle;
+
+/**
+ * Starts a server before the tests of a file and stops it after them; it must end well. The object
+ * gives the endpoints in path style, and names that no other test of the file has.
+ */
+function suite() {
+  const world = { server: undefined };
+  const data = trestle.temporaryDirectory();
+  let names = 0;
+
+  before(async () => {
+    world.server = await start(data.directory);
+    world.table = `http://${world.server.table}/${ACCOUNT}`;
+    world.queue = `http://${world.server.queue}/${ACCOUNT}`;
+    world.connectionString =
+      `DefaultEndpointsProtocol=http;AccountName=${ACCOUNT};AccountKey=${KEY};` +
+      `TableEndpoint=${world.table};QueueEndpoint=${world.queue};`;
+  });
+  after(async () => {
+    const code = await world.server?.terminate();
+    data.remove();
+    assert.equal(code, 0, 'the server drains and ends with code 0');
+  });
+  world.name = () => `name${(names += 1)}`;
+  return world;
+}
+
+/** Checks that a call is refused with a status and a code. */
+async function refused(call, status, code) {
+  await assert.rejects(call, (error) => {
+    const { statusCode } = error;
+    const found = error.code ?? error.details?.errorCode ?? error.details?.odataError?.code;
+    assert.deepEqual([statusCode, found], [status, code], `${error.name}: ${error.message}`);
+    assert.equal(error.name, 'RestError');
+    return true;
+  });
+}
+
+/** All items of a paged answer. */
+async function listed(pages) {
+  const items = [];
+  for await (const item of pages) items.push(item);
+  return items;
+}
+
+/** The pages of a paged answer, each a list. */
+async function paged(items, settings) {
+  const pages = [];
+  for await (const page of items.byPage(settings)) pages.push(page);
+  return pages;
+}
+
+module.exports = { ACCOUNT, KEY, listed, paged, refused, start, suite };

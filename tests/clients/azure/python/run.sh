@@ -1,0 +1,15 @@
+#!/usr/bin/env bash
+# Runs the official Python clients of tables and queues, blocking and asyncio, against the binary.
+#
+#   tests/clients/azure/python/run.sh [pytest arguments]
+#
+# TRESTLE_BIN names another binary than the debug build; AZURE_TARGET=azurite runs them against
+# Azurite in AZURITE_HOME; AZURE_RESULTS names a file that gets a line for each test.
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+source "$here/../../setup.sh"
+
+python_environment azure/python "$here/requirements.txt"
+[ "${AZURE_TARGET:-trestle}" = azurite ] || debug_binary
+
+cd "$here"
+exec "$python" -m pytest "$@"

@@ -1,0 +1,108 @@
+"""What the clients do by themselves when a server is busy, and what a crash leaves behind."""
+
+import pytest
+from azure.core.exceptions import HttpResponseError
+
+from clients import clients_of
+from proxy import proxy_to
+from target import ACCOUNT, KEY
+
+QUICK = {"retry_total": 6, "retry_backoff_factor": 0.05, "initial_backoff": 0.05}
+
+
+async def test_a_table_client_tries_again_while_the_service_is_busy(clients, target, name):
+    with proxy_to(target.table_address) as proxy:
+        table = clients.table(name, endpoint=f"http://{proxy.address}/{ACCOUNT}", **QUICK)
+        await table.create_table()
+        proxy.fail(2)
+        await table.create_entity({"PartitionKey": "p", "RowKey": "r"})
+        proxy.fail(1)
+        assert len(await table.list_entities()) == 1
+        proxy.fail(1)
+        await table.submit_transaction([("upsert", {"PartitionKey": "p", "RowKey": "r"})])
+        assert len(proxy.requests) == 1 + 3 + 2 + 2
+
+
+async def test_a_client_that_may_not_try_again_says_that_the_service_is_busy(
+    clients, target, name
+):
+    with proxy_to(target.table_address) as proxy:
+        table = clients.table(name, endpoint=f"http://{proxy.address}/{ACCOUNT}")
+        proxy.fail(1)
+        with pytest.raises(HttpResponseError) as raised:
+            await table.get_entity("p", "r")
+        assert raised.value.status_code == 503
+
+
+async def test_a_queue_client_tries_again_while_the_service_is_busy(clients, target, name):
+    with proxy_to(target.queue_address) as proxy:
+        endpoint = f"http://{proxy.address}/{ACCOUNT}"
+        queue = clients.queue(name, endpoint=endpoint, retry_policy=None, **QUICK)
+        await queue.create_queue()
+        proxy.fail(2)
+        await queue.send_message("once")
+        proxy.fail(1)
+        assert [message.content for message in await queue.receive_messages()] == ["once"]
+        assert proxy.requests[1][0] == "POST" and len(proxy.requests) >= 6
+
+
+async def test_a_client_gets_through_a_quota_by_waiting_as_the_server_says(
+    flavour, start, name, only_trestle
+):
+    settings = {
+        "TRESTLE__QUOTAS__PARTITION_ENTITIES_PER_SECOND": "20",
+        "TRESTLE__QUOTAS__PARTITION_BURST_ENTITIES": "20",
+    }
+    limited = start(settings=settings)
+    async with clients_of(flavour, limited) as clients:
+        impatient = clients.table(name)
+        await impatient.create_table()
+        rows = [{"PartitionKey": "hot", "RowKey": f"{number:02}"} for number in range(20)]
+        refusals = []
+        for row in rows * 3:
+            try:
+                await impatient.upsert_entity(row)
+            except HttpResponseError as error:
+                refusals.append(error)
+        assert refusals, "60 writes at 20 a second go over the limit"
+        for error in refusals:
+            assert (error.status_code, error.error_code) == (503, "ServerBusy")
+            assert int(error.response.headers["Retry-After"]) >= 1
+        patient = clients.table(name, retry_total=10)
+        for row in rows[:5]:
+            await patient.upsert_entity({**row, "kept": True})
+        # Another partition is not the hot one.
+        await impatient.create_entity({"PartitionKey": "cool", "RowKey": "r"})
+
+
+async def test_what_was_answered_survives_a_crash_and_development_storage_finds_it_again(
+    flavour, start
+):
+    """The program of README, with the server killed in the middle of it."""
+    places = {"table": "127.0.0.1:10002", "queue": "127.0.0.1:10001"}
+    server = start(**places)
+    async with clients_of(flavour, server) as clients:
+        string = "UseDevelopmentStorage=true"
+        orders = clients.from_connection_string("TableClient", string, "orders")
+        jobs = clients.from_connection_string("QueueClient", string, "jobs")
+        await orders.create_table()
+        await jobs.create_queue()
+        for number in range(50):
+            keys = {"PartitionKey": "c42", "RowKey": f"{number:04}"}
+            await orders.create_entity({**keys, "state": "open"})
+            await jobs.send_message(f"ship {number}")
+        taken = await jobs.receive_message(visibility_timeout=600)
+        server.kill()
+        start(**places)
+        assert len(await orders.query_entities("state eq 'open'")) == 50
+        await jobs.delete_message(taken)
+        left = await jobs.receive_messages(messages_per_page=32)
+        assert sorted(message.content for message in left) == sorted(
+            f"ship {number}" for number in range(50) if f"ship {number}" != taken.content
+        )
+
+
+async def test_the_clients_of_a_connection_string_have_the_key_of_the_account(clients):
+    string = f"AccountName={ACCOUNT};AccountKey={KEY};EndpointSuffix=core.windows.net"
+    service = clients.from_connection_string("TableServiceClient", string)
+    assert service.url == f"https://{ACCOUNT}.table.core.windows.net"

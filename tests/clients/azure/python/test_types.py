@@ -1,0 +1,200 @@
+"""Types of properties: what goes in comes out, at each level of metadata."""
+
+import datetime
+import math
+import uuid
+
+import pytest
+from azure.core.exceptions import HttpResponseError
+from azure.data.tables import EdmType, EntityProperty, UpdateMode
+
+from refusals import refused
+
+KEYS = {"PartitionKey": "p", "RowKey": "r"}
+UTC = datetime.timezone.utc
+LEVELS = ["nometadata", "minimalmetadata", "fullmetadata"]
+
+EVERY_TYPE = {
+    "text": "some text",
+    "empty": "",
+    "blanks": "  both sides  ",
+    "emoji": "\U0001f600 ä €",
+    "lines": "a\r\nb\tc\u2028",
+    "small": 2**31 - 1,
+    "least": -(2**31),
+    "large": EntityProperty(2**63 - 1, EdmType.INT64),
+    "lowest": EntityProperty(-(2**63), EdmType.INT64),
+    "little": EntityProperty(7, EdmType.INT64),
+    "ratio": 0.1,
+    "whole": 3.0,
+    "huge": 1.7976931348623157e308,
+    "tiny": 5e-324,
+    "minus": -0.0,
+    "infinite": float("inf"),
+    "below": float("-inf"),
+    "yes": True,
+    "no": False,
+    "id": uuid.UUID("c9da6455-213d-42c9-9a79-3e9149a57833"),
+    "bytes": bytes(range(256)),
+    "no_bytes": b"",
+}
+
+
+def accept(level):
+    """The option that asks for a level of metadata."""
+    return {"headers": {"Accept": f"application/json;odata={level}"}}
+
+
+async def test_every_type_comes_back_as_it_went_in(table):
+    await table.create_entity({**KEYS, **EVERY_TYPE})
+    got = await table.get_entity("p", "r")
+    assert got == {**KEYS, **EVERY_TYPE}
+    assert {name: type(value) for name, value in got.items() if name in EVERY_TYPE} == {
+        name: type(value) for name, value in EVERY_TYPE.items()
+    }
+    assert math.copysign(1, got["minus"]) == -1
+    assert await table.list_entities() == [got]
+
+
+@pytest.mark.parametrize("level", LEVELS)
+async def test_every_type_is_written_at_each_level_of_metadata(table, level):
+    await table.create_entity({**KEYS, **EVERY_TYPE}, **accept(level))
+    got = await table.get_entity("p", "r", **accept(level))
+    if level != "nometadata":
+        assert got == {**KEYS, **EVERY_TYPE}
+        return
+    # Without metadata the client has only what JSON itself tells.
+    assert got["large"] == str(2**63 - 1)
+    assert got["whole"] == 3.0 and isinstance(got["whole"], float)
+    assert got["small"] == 2**31 - 1
+    assert got["id"] == "c9da6455-213d-42c9-9a79-3e9149a57833"
+    assert got["infinite"] == "Infinity"
+    assert got["yes"] is True
+
+
+@pytest.mark.parametrize("level", LEVELS)
+async def test_control_data_is_what_each_level_says(table, name, level, target):
+    await table.create_entity({**KEYS, "n": EntityProperty(1, EdmType.INT64), "d": 1.5})
+    seen = []
+    hook = {"raw_response_hook": lambda answer: seen.append(answer.http_response)}
+    got = await table.get_entity("p", "r", **accept(level), **hook)
+    body = seen[0].json()
+    etag = seen[0].headers["ETag"]
+    keys = {"PartitionKey", "RowKey", "Timestamp", "n", "d"}
+    if level != "nometadata":
+        keys |= {"odata.metadata", "odata.etag", "n@odata.type"}
+        assert body["odata.metadata"] == f"{target.table}/$metadata#{name}/@Element"
+        assert body["odata.etag"] == etag == got.metadata["etag"]
+    if level == "fullmetadata":
+        keys |= {"odata.type", "odata.id", "odata.editLink", "Timestamp@odata.type"}
+        address = f"{name}(PartitionKey='p',RowKey='r')"
+        assert body["odata.type"] == f"devstoreaccount1.{name}"
+        assert body["odata.id"] == f"{target.table}/{address}"
+        assert body["odata.editLink"] == address
+        assert got.metadata["id"] == body["odata.id"]
+    assert set(body) == keys
+    content = seen[0].headers["Content-Type"].replace(" ", "")
+    assert content == f"application/json;odata={level};streaming=true;charset=utf-8"
+
+
+@pytest.mark.parametrize("level", LEVELS)
+async def test_a_page_has_the_control_data_of_its_level(table, name, level, target):
+    await table.create_entity({**KEYS, "n": EntityProperty(1, EdmType.INT64)})
+    seen = []
+    hook = {"raw_response_hook": lambda answer: seen.append(answer.http_response)}
+    await table.list_entities(**accept(level), **hook)
+    body = seen[0].json()
+    assert len(body["value"]) == 1
+    assert ("odata.etag" in body["value"][0]) == (level != "nometadata")
+    assert ("odata.id" in body["value"][0]) == (level == "fullmetadata")
+    wanted = None if level == "nometadata" else f"{target.table}/$metadata#{name}"
+    assert body.get("odata.metadata") == wanted
+    assert "ETag" not in seen[0].headers
+
+
+async def test_not_a_number_is_a_double(table):
+    await table.create_entity({**KEYS, "nan": float("nan")})
+    got = (await table.get_entity("p", "r"))["nan"]
+    assert isinstance(got, float) and math.isnan(got)
+
+
+@pytest.mark.parametrize(
+    ("sent", "kept"),
+    [
+        ("2026-11-21T12:00:00Z", "2026-11-21T12:00:00Z"),
+        ("2026-11-21T12:00:00.000Z", "2026-11-21T12:00:00Z"),
+        ("2026-11-21T12:00:00.2000000Z", "2026-11-21T12:00:00.2Z"),
+        ("2026-11-21T12:00:00.1234567Z", "2026-11-21T12:00:00.1234567Z"),
+        ("1601-01-01T00:00:00Z", "1601-01-01T00:00:00Z"),
+        ("9999-12-31T23:59:59.9999999Z", "9999-12-31T23:59:59.9999999Z"),
+    ],
+)
+async def test_a_time_is_kept_to_a_tick_and_written_without_zeros_at_its_end(table, sent, kept):
+    await table.create_entity({**KEYS, "t": EntityProperty(sent, EdmType.DATETIME)})
+    assert (await table.get_entity("p", "r"))["t"].tables_service_value == kept
+
+
+async def test_a_python_time_comes_back_equal_and_goes_back_whole(table):
+    time = datetime.datetime(2026, 11, 21, 12, 0, 0, 123456, tzinfo=UTC)
+    await table.create_entity({**KEYS, "t": time})
+    got = await table.get_entity("p", "r")
+    assert got["t"] == time
+    await table.update_entity(got, mode=UpdateMode.REPLACE)
+    assert (await table.get_entity("p", "r"))["t"] == time
+
+
+async def test_nothing_is_not_stored(table):
+    await table.create_entity({**KEYS, "x": 1, "none": None})
+    assert await table.get_entity("p", "r") == {**KEYS, "x": 1}
+    await table.update_entity({**KEYS, "x": None}, mode=UpdateMode.MERGE)
+    assert await table.get_entity("p", "r") == {**KEYS, "x": 1}
+
+
+async def test_a_property_may_change_its_type_and_names_differ_by_case(table):
+    await table.create_entity({**KEYS, "x": EntityProperty(1, EdmType.INT64), "X": "other"})
+    await table.update_entity({**KEYS, "x": "text"}, mode=UpdateMode.MERGE)
+    assert await table.get_entity("p", "r") == {**KEYS, "x": "text", "X": "other"}
+
+
+@pytest.mark.parametrize(
+    ("value", "kind"),
+    [
+        ("no guid", "Edm.Guid"),
+        (str(2**63), "Edm.Int64"),
+        ("1.5", "Edm.Int64"),
+        ("yesterday", "Edm.DateTime"),
+        ("", "Edm.DateTime"),
+        ("%%%", "Edm.Binary"),
+        ("x", "Edm.Double"),
+        ("x", "Edm.Nonsense"),
+    ],
+)
+async def test_a_value_that_is_not_of_its_type_is_refused(table, value, kind):
+    # What the library would refuse itself goes in as two plain texts.
+    entity = {**KEYS, "x": value, "x@odata.type": kind}
+
+    def only_text(request):
+        body = request.http_request.data or request.http_request.content
+        text = body.decode() if isinstance(body, bytes) else body
+        text = text.replace('"x@odata.type@odata.type": "Edm.String"', '"y": 1')
+        text = text.replace('"x@odata.type": "Edm.String", ', "", 1)
+        request.http_request.set_bytes_body(text.encode())
+
+    with refused(HttpResponseError, 400, "InvalidInput"):
+        await table.create_entity(entity, raw_request_hook=only_text)
+    assert await table.list_entities() == []
+
+
+async def test_a_timestamp_of_the_caller_is_ignored(table):
+    old = "2001-01-01T00:00:00Z"
+    await table.create_entity({**KEYS, "Timestamp": EntityProperty(old, EdmType.DATETIME)})
+    assert (await table.get_entity("p", "r")).metadata["timestamp"].year > 2001
+
+
+async def test_the_time_of_an_entity_grows_with_each_write(table):
+    await table.create_entity(KEYS)
+    times = []
+    for _ in range(20):
+        await table.upsert_entity(KEYS)
+        times.append((await table.get_entity("p", "r")).metadata["timestamp"].tables_service_value)
+    assert len(set(times)) == 20
