@@ -44,6 +44,8 @@ const LAYERS: &[(&str, &[&str])] = &[
             "trestle-table",
         ],
     ),
+    // Calls a server from outside, by what Microsoft publishes.
+    ("trestle-azure-clients", &[]),
     (
         "trestle-fuzz",
         &[

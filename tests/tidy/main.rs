@@ -8,6 +8,7 @@
 
 mod layers;
 mod mask;
+mod named_tests;
 mod proto;
 mod rust;
 mod source;
@@ -43,6 +44,11 @@ fn no_file_is_longer_than_500_lines() {
 #[test]
 fn no_line_is_longer_than_120_columns() {
     check(text::long_lines);
+}
+
+#[test]
+fn every_test_that_a_document_names_exists() {
+    report(&named_tests::missing(&all()));
 }
 
 #[test]

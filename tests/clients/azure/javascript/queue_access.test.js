@@ -2,12 +2,12 @@
 // Access to queues and the service as a whole, through @azure/storage-queue.
 
 const assert = require('node:assert/strict');
-const { describe, test } = require('node:test');
+const { describe } = require('node:test');
 const {
   AccountSASPermissions, AnonymousCredential, QueueClient, QueueSASPermissions, QueueServiceClient,
   StorageSharedKeyCredential, newPipeline,
 } = require('@azure/storage-queue');
-const { ACCOUNT, KEY, listed, refused, suite } = require('./target');
+const { ACCOUNT, KEY, listed, refused, suite, test } = require('./target');
 
 const world = suite();
 const once = { retryOptions: { maxTries: 1 } };

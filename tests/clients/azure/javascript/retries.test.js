@@ -4,10 +4,9 @@
 const assert = require('node:assert/strict');
 const http = require('node:http');
 const { once } = require('node:events');
-const { test } = require('node:test');
 const { AzureNamedKeyCredential, TableClient } = require('@azure/data-tables');
 const { QueueClient, StorageSharedKeyCredential } = require('@azure/storage-queue');
-const { ACCOUNT, KEY, listed, suite } = require('./target');
+const { ACCOUNT, KEY, listed, suite, test } = require('./target');
 
 const world = suite();
 

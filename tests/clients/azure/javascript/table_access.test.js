@@ -2,12 +2,12 @@
 // Access to tables and the service as a whole, through @azure/data-tables.
 
 const assert = require('node:assert/strict');
-const { describe, test } = require('node:test');
+const { describe } = require('node:test');
 const {
   AzureNamedKeyCredential, AzureSASCredential, TableClient, TableServiceClient, generateAccountSas,
   generateTableSas,
 } = require('@azure/data-tables');
-const { ACCOUNT, KEY, listed, refused, suite } = require('./target');
+const { ACCOUNT, KEY, listed, refused, suite, test } = require('./target');
 
 const world = suite();
 const credential = new AzureNamedKeyCredential(ACCOUNT, KEY);

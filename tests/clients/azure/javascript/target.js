@@ -4,7 +4,7 @@
 const { spawn } = require('node:child_process');
 const { once } = require('node:events');
 const path = require('node:path');
-const { after, before } = require('node:test');
+const { after, before, test: nodeTest } = require('node:test');
 const assert = require('node:assert/strict');
 const trestle = require('../../javascript/server');
 
@@ -13,6 +13,8 @@ const ACCOUNT = 'devstoreaccount1';
 const KEY =
   'Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==';
 const READY_MS = 30_000;
+const TEST_MS = 60_000;
+const MOST_PAGES = 100;
 
 async function startTrestle(directory, settings) {
   const server = await trestle.start(directory, settings);
@@ -91,11 +93,16 @@ async function listed(pages) {
   return items;
 }
 
-/** The pages of a paged answer, each a list. */
+/** The pages of a paged answer, each a list. A server that never ends gets an end. */
 async function paged(items, settings) {
   const pages = [];
-  for await (const page of items.byPage(settings)) pages.push(page);
+  for await (const page of items.byPage(settings)) {
+    assert.ok(pages.push(page) <= MOST_PAGES, 'the pages have an end');
+  }
   return pages;
 }
 
-module.exports = { ACCOUNT, KEY, listed, paged, refused, start, suite };
+/** A test that a hung call fails, instead of holding up a whole run. */
+const test = (name, body) => nodeTest(name, { timeout: TEST_MS }, body);
+
+module.exports = { ACCOUNT, KEY, listed, paged, refused, start, suite, test };

@@ -2,11 +2,11 @@
 // Queries and transactions through @azure/data-tables.
 
 const assert = require('node:assert/strict');
-const { before, describe, test } = require('node:test');
+const { before, describe } = require('node:test');
 const {
   AzureNamedKeyCredential, TableClient, TableTransaction, odata,
 } = require('@azure/data-tables');
-const { ACCOUNT, KEY, listed, paged, refused, suite } = require('./target');
+const { ACCOUNT, KEY, listed, paged, refused, suite, test } = require('./target');
 
 const world = suite();
 const credential = new AzureNamedKeyCredential(ACCOUNT, KEY);
