@@ -59,7 +59,7 @@ describe('queues', () => {
     await queue.setMetadata({ first: '1', second: 'two words' });
     assert.deepEqual((await queue.getProperties()).metadata, { first: '1', second: 'two words' });
     await queue.setMetadata();
-    assert.deepEqual((await queue.getProperties()).metadata, {});
+    assert.deepEqual((await queue.getProperties()).metadata ?? {}, {});
   });
 
   test('a name that is none is refused', async () => {

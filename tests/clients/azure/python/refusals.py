@@ -34,3 +34,17 @@ def forbidden(kind, *codes):
     with pytest.raises(kind) as raised:
         yield raised
     assert (raised.value.status_code, code_of(raised.value)) in [(403, code) for code in codes]
+
+
+def rewriting(*replacements):
+    """The option that changes the body of a request after the library has written it."""
+
+    def rewrite(request):
+        body = request.http_request.data or request.http_request.content
+        body = body if isinstance(body, bytes) else body.encode()
+        for old, new in replacements:
+            assert old in body, f"the library does not write {old}"
+            body = body.replace(old, new)
+        request.http_request.set_bytes_body(body)
+
+    return {"raw_request_hook": rewrite}

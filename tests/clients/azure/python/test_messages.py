@@ -16,6 +16,8 @@ from refusals import refused
 
 WEEK = datetime.timedelta(days=7)
 SECOND = datetime.timedelta(seconds=1)
+OUT = "OutOfRangeQueryParameterValue"
+INVALID = "InvalidQueryParameterValue"
 
 
 async def received(queue, **options):
@@ -108,10 +110,12 @@ async def test_a_number_of_messages_has_its_bounds(queue):
         await queue.send_message(str(number))
     assert len(await received(queue, max_messages=2)) == 2
     for wrong in (33, 0):
-        with refused(HttpResponseError, 400, "OutOfRangeQueryParameterValue"):
+        with refused(HttpResponseError, 400, OUT):
             await received(queue, messages_per_page=wrong)
-        with pytest.raises(ValueError, match="between 1 and 32"):
-            await queue.peek_messages(max_messages=wrong)
+    with refused(HttpResponseError, 400, OUT):
+        await queue.peek_messages(max_messages=0)
+    with pytest.raises(ValueError, match="between 1 and 32"):
+        await queue.peek_messages(max_messages=33)
 
 
 async def test_a_peek_changes_nothing_and_gives_no_receipt(queue):
@@ -188,10 +192,6 @@ async def test_a_message_lives_as_long_as_it_was_sent_for(queue):
     assert [message.content for message in left] == ["forever", "month"]
     with refused(ResourceNotFoundError, 404, "MessageNotFound"):
         await queue.delete_message(short.id, short.pop_receipt)
-
-
-OUT = "OutOfRangeQueryParameterValue"
-INVALID = "InvalidQueryParameterValue"
 
 
 @pytest.mark.parametrize(

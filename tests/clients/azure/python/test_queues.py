@@ -98,8 +98,9 @@ async def test_a_queue_with_a_name_of_a_wrong_length_is_refused(clients, bad):
         await clients.queue(bad).create_queue()
 
 
-async def test_every_operation_on_a_missing_queue_says_so(clients, name):
-    queue = clients.queue(name)
+async def test_every_operation_on_a_missing_queue_says_so(clients, queue, name):
+    sent = await queue.send_message("x")
+    await queue.delete_queue()
     for call in (
         queue.get_queue_properties,
         queue.delete_queue,
@@ -111,8 +112,8 @@ async def test_every_operation_on_a_missing_queue_says_so(clients, name):
         queue.receive_messages,
         queue.peek_messages,
         queue.clear_messages,
-        lambda: queue.delete_message("7f7f6ff4-3c2b-4d3c-9d0e-54fa0c8d7c4e", "AAAA"),
-        lambda: queue.update_message("7f7f6ff4-3c2b-4d3c-9d0e-54fa0c8d7c4e", "AAAA"),
+        lambda: queue.delete_message(sent.id, sent.pop_receipt),
+        lambda: queue.update_message(sent.id, sent.pop_receipt),
     ):
         with refused(ResourceNotFoundError, 404, "QueueNotFound"):
             await call()

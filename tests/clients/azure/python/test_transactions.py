@@ -10,7 +10,7 @@ from azure.data.tables import (
     UpdateMode,
 )
 
-from refusals import code_of
+from refusals import code_of, rewriting
 
 
 def entity(row, **more):
@@ -122,12 +122,10 @@ async def test_the_library_keeps_partitions_apart(table):
 async def test_two_partitions_are_refused_at_the_first_that_differs(table):
     operations = [("create", entity("a")), ("create", entity("b")), ("create", entity("c"))]
 
-    def other_partition(request):
-        parts = request.http_request.multipart_mixed_info[0][0].multipart_mixed_info[0]
-        parts[1].set_json_body({"PartitionKey": "q", "RowKey": "b"})
-
+    row = b'", "PartitionKey@odata.type": "Edm.String", "RowKey": "b"'
+    other = rewriting((b'"PartitionKey": "p' + row, b'"PartitionKey": "q' + row))
     with pytest.raises(TableTransactionError) as raised:
-        await table.submit_transaction(operations, raw_request_hook=other_partition)
+        await table.submit_transaction(operations, **other)
     error = raised.value
     assert (error.status_code, error.index) == (400, 1)
     assert code_of(error) == "CommandsInBatchActOnDifferentPartitions"
