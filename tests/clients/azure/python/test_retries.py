@@ -1,5 +1,8 @@
 """What the clients do by themselves when a server is busy, and what a crash leaves behind."""
 
+import pathlib
+import re
+
 import pytest
 from azure.core.exceptions import HttpResponseError
 
@@ -75,12 +78,12 @@ async def test_a_client_gets_through_a_quota_by_waiting_as_the_server_says(
         await impatient.create_entity({"PartitionKey": "cool", "RowKey": "r"})
 
 
-async def test_what_was_answered_survives_a_crash_and_development_storage_finds_it_again(
-    flavour, start
-):
-    """The program of README, with the server killed in the middle of it."""
-    places = {"table": "127.0.0.1:10002", "queue": "127.0.0.1:10001"}
-    server = start(**places)
+# Where `UseDevelopmentStorage=true` leads.
+PLACES = {"table": "127.0.0.1:10002", "queue": "127.0.0.1:10001"}
+
+
+async def test_what_was_answered_survives_a_crash_of_the_server(flavour, start):
+    server = start(**PLACES)
     async with clients_of(flavour, server) as clients:
         string = "UseDevelopmentStorage=true"
         orders = clients.from_connection_string("TableClient", string, "orders")
@@ -93,13 +96,25 @@ async def test_what_was_answered_survives_a_crash_and_development_storage_finds_
             await jobs.send_message(f"ship {number}")
         taken = await jobs.receive_message(visibility_timeout=600)
         server.kill()
-        start(**places)
+        start(**PLACES)
         assert len(await orders.query_entities("state eq 'open'")) == 50
         await jobs.delete_message(taken)
         left = await jobs.receive_messages(messages_per_page=32)
         assert sorted(message.content for message in left) == sorted(
             f"ship {number}" for number in range(50) if f"ship {number}" != taken.content
         )
+
+
+def test_the_programs_of_the_readme_do_what_it_says(start, capsys):
+    readme = pathlib.Path(__file__).resolve().parents[4] / "README.md"
+    blocks = re.findall(r"```python\n(.*?)```", readme.read_text(encoding="utf-8"), re.DOTALL)
+    writes, reads = [block for block in blocks if "UseDevelopmentStorage" in block]
+    server = start(**PLACES)
+    exec(compile(writes, "README.md", "exec"), {})
+    server.kill()
+    start(**PLACES)
+    exec(compile(reads, "README.md", "exec"), {})
+    assert capsys.readouterr().out == "ship 0001 was open\n"
 
 
 async def test_the_clients_of_a_connection_string_have_the_key_of_the_account(clients):
