@@ -36,7 +36,7 @@ bench *names:
 deny:
     bash .ci/run deny
 
-# Python and JavaScript clients against the real binary
+# Clients of gRPC and of Azure Storage against the real binary
 clients:
     bash .ci/run clients
 
