@@ -18,7 +18,11 @@ use trestle_runtime::{
 };
 
 use crate::{
-    compose::Node, encryption::Encryption, failure::Failure, reload::Reload, settings::Settings,
+    compose::Node,
+    encryption::Encryption,
+    failure::Failure,
+    reload::Reload,
+    settings::{ServerSettings, Settings},
 };
 
 /// The sockets of a process, taken early so that a wrong address fails before the store is touched.
@@ -41,11 +45,11 @@ impl Listeners {
     pub async fn bind(settings: &Settings) -> Result<Self, Failure> {
         let grpc_encryption = settings.tls.grpc().map(Encryption::read).transpose()?;
         let admin_encryption = settings.tls.admin().map(Encryption::read).transpose()?;
-        let grpc = serve::bind(settings.server.listen).await.map_err(Failure::Listen)?;
         let server = &settings.server;
-        let azure_table = bind_some(server.azure(server.azure_table)).await?;
-        let azure_queue = bind_some(server.azure(server.azure_queue)).await?;
-        let admin = serve::bind(server.admin).await.map_err(Failure::Listen)?;
+        let grpc = bind(server, server.listen).await?;
+        let azure_table = bind_some(server, server.azure(server.azure_table)).await?;
+        let azure_queue = bind_some(server, server.azure(server.azure_queue)).await?;
+        let admin = bind(server, server.admin).await?;
         Ok(Self { grpc, azure_table, azure_queue, grpc_encryption, admin, admin_encryption })
     }
 
@@ -100,9 +104,18 @@ impl Listeners {
     }
 }
 
-async fn bind_some(address: Option<SocketAddr>) -> Result<Option<TcpListener>, Failure> {
+async fn bind(server: &ServerSettings, address: SocketAddr) -> Result<TcpListener, Failure> {
+    let bound =
+        if server.reuse_port { serve::bind_shared(address) } else { serve::bind(address).await };
+    bound.map_err(Failure::Listen)
+}
+
+async fn bind_some(
+    server: &ServerSettings,
+    address: Option<SocketAddr>,
+) -> Result<Option<TcpListener>, Failure> {
     match address {
-        Some(address) => serve::bind(address).await.map(Some).map_err(Failure::Listen),
+        Some(address) => bind(server, address).await.map(Some),
         None => Ok(None),
     }
 }

@@ -75,6 +75,10 @@ pub struct ServerSettings {
     /// Listen without encryption where others can reach it. Default: no, and such an address is
     /// refused.
     pub allow_plaintext: bool,
+    /// Let another process of the same user listen at the same addresses, if it asks for it too: a
+    /// new one starts before the old one ends, and no connection is refused. Default: no; then an
+    /// address that is taken is an error.
+    pub reuse_port: bool,
     /// Without the role gateway: believe whoever connects about who calls. For networks that only
     /// gateways reach. Default: no; then only peers with a certificate, or on this machine, are.
     pub trust_callers: bool,
@@ -101,6 +105,7 @@ impl Default for ServerSettings {
             azure_queue: Listen::At((Ipv4Addr::LOCALHOST, 10001).into()),
             admin: (Ipv4Addr::LOCALHOST, 9464).into(),
             allow_plaintext: false,
+            reuse_port: false,
             trust_callers: false,
             drain_notice_ms: 250,
             drain_seconds: 25,

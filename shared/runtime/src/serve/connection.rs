@@ -1,6 +1,8 @@
 //! One connection, from its handshake to its end.
 
 use std::{
+    convert::Infallible,
+    future::{self, Future},
     io,
     net::{Shutdown, SocketAddr},
     os::fd::AsFd as _,
@@ -24,13 +26,14 @@ use tokio::{
     time::{Instant, timeout, timeout_at},
 };
 use tokio_util::sync::CancellationToken;
-use tonic::body::Body;
+use tonic::{Status, body::Body};
 use tower::Service as _;
 use tracing::debug;
 use trestle_service::{layer::CallService, peer::Peer};
 
 use super::{
     Bounds,
+    leaving::Traffic,
     opening::{self, Protocol},
     paced::Paced,
     reader::{Calls, Pieces, Unsent},
@@ -138,12 +141,22 @@ impl Connection {
         };
         let (service, stream) = (self.service.clone(), TokioIo::new(stream));
         let (age_max, unsent) = (aged(self.bounds.age_max, &peer), Unsent::default());
+        let traffic = Traffic::default();
+        let leaving = traffic.clone();
         let calls = hyper::service::service_fn(move |request: http::Request<Incoming>| {
-            let mut request = request.map(Body::new);
-            request.extensions_mut().insert(peer.clone());
-            let answer = service.clone().call(request);
+            let taken = traffic.take(request.headers()).map(|under_way| {
+                let mut request = request.map(Body::new);
+                request.extensions_mut().insert(peer.clone());
+                (service.clone().call(request), under_way)
+            });
             let unsent = unsent.clone();
-            async move { answer.await.map(|answer| answer.map(|body| Pieces::new(body, unsent))) }
+            async move {
+                let (answer, under_way) = match taken {
+                    Ok((answer, under_way)) => (answer.await?, Some(under_way)),
+                    Err(fault) => (Status::from(fault).into_http(), None),
+                };
+                Ok::<_, Infallible>(answer.map(|body| Pieces::new(body, unsent, under_way)))
+            }
         });
         match protocol {
             Protocol::Http2 => {
@@ -157,7 +170,7 @@ impl Connection {
                     .keep_alive_interval(KEEPALIVE)
                     .keep_alive_timeout(KEEPALIVE)
                     .serve_connection(stream, calls);
-                self.attend(connection, age_max).await;
+                self.attend(connection, age_max, leaving.settle()).await;
             }
             Protocol::Http1 => {
                 let connection = http1::Builder::new()
@@ -165,40 +178,44 @@ impl Connection {
                     .header_read_timeout(HTTP1_HEAD_WITHIN)
                     .max_header_size(HEADER_BYTES_MAX as usize)
                     .serve_connection(stream, calls);
-                self.attend(connection, age_max).await;
+                self.attend(connection, age_max, future::ready(())).await;
             }
         }
     }
 
-    /// Runs a connection to its end: asks it to end when it is stopped or old, and cuts it when it
-    /// does not within the grace.
-    async fn attend<C>(&self, connection: C, age_max: Duration)
+    /// Runs a connection to its end: when it is stopped or old, asks it to end once `settled`, and
+    /// cuts it when it does not within the grace.
+    async fn attend<C>(&self, connection: C, age_max: Duration, settled: impl Future<Output = ()>)
     where
         C: GracefulConnection<Error = hyper::Error>,
     {
         let mut connection = pin!(connection);
-        let ended = tokio::select! {
-            ended = connection.as_mut() => Some(ended),
-            () = self.stop.cancelled() => None,
-            () = tokio::time::sleep(age_max) => None,
+        let may_leave = async {
+            let is_old = tokio::select! {
+                () = self.stop.cancelled() => false,
+                () = tokio::time::sleep(age_max) => true,
+            };
+            settled.await;
+            is_old
         };
-        let ended = match ended {
-            Some(ended) => ended,
-            None => {
-                connection.as_mut().graceful_shutdown();
-                tokio::select! {
-                    ended = connection => ended,
-                    () = self.cut.cancelled() => return,
-                    () = tokio::time::sleep(self.bounds.age_grace) => {
-                        debug!("old connection cut with calls under way");
-                        return;
-                    }
-                }
-            }
+        let is_old = tokio::select! {
+            ended = connection.as_mut() => return told(ended),
+            is_old = may_leave => is_old,
         };
-        if let Err(error) = ended {
-            debug!(%error, "connection broken");
+        connection.as_mut().graceful_shutdown();
+        // The listener bounds the end of the process itself, and counts what it cuts.
+        let grace = if is_old { self.bounds.age_grace } else { Duration::MAX };
+        tokio::select! {
+            ended = connection => told(ended),
+            () = self.cut.cancelled() => {}
+            () = tokio::time::sleep(grace) => debug!("old connection cut with calls under way"),
         }
+    }
+}
+
+fn told(ended: hyper::Result<()>) {
+    if let Err(error) = ended {
+        debug!(%error, "connection broken");
     }
 }
 

@@ -5,6 +5,7 @@
 //! recycles them by age, so that callers with long-lived connections find new processes.
 
 mod connection;
+mod leaving;
 mod opening;
 mod paced;
 mod reader;
@@ -12,7 +13,7 @@ mod reader;
 use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 
 use tokio::{
-    net::{TcpListener, TcpStream},
+    net::{TcpListener, TcpSocket, TcpStream},
     sync::Semaphore,
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
@@ -28,8 +29,8 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// within the time that each connection has for its opening.
 const HANDSHAKES_MAX: usize = 512;
 
-/// Most connections that are still taken out of the queue of a listener that closes: its length.
-const QUEUED_MAX: usize = 1024;
+/// Most connections in the queue of a listener; so many are still taken out when it closes.
+const QUEUED_MAX: u32 = 1024;
 
 /// The bounds of a listener.
 #[derive(Debug, Clone, Copy)]
@@ -62,10 +63,27 @@ pub enum Drained {
 /// # Errors
 /// What the system says; the address is in the text.
 pub async fn bind(address: SocketAddr) -> io::Result<TcpListener> {
-    TcpListener::bind(address).await.map_err(|error| {
-        let text = format!("cannot listen: address=`{address}`, {error}");
-        io::Error::new(error.kind(), text)
-    })
+    TcpListener::bind(address).await.map_err(|error| taken(address, &error))
+}
+
+/// The same, at an address that other processes of this user may take at the same time, if they
+/// ask for it too: new connections are spread over them.
+///
+/// # Errors
+/// What the system says; the address is in the text.
+pub fn bind_shared(address: SocketAddr) -> io::Result<TcpListener> {
+    let bind = || {
+        let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+        socket.set_reuseaddr(true)?;
+        socket.set_reuseport(true)?;
+        socket.bind(address)?;
+        socket.listen(QUEUED_MAX)
+    };
+    bind().map_err(|error| taken(address, &error))
+}
+
+fn taken(address: SocketAddr, error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("cannot listen: address=`{address}`, {error}"))
 }
 
 /// Serves until `stop`, then takes no more connections, lets calls finish within the bound, and
@@ -127,5 +145,5 @@ fn queued(listener: TcpListener) -> impl Iterator<Item = (TcpStream, SocketAddr)
         socket.set_nonblocking(true).ok()?;
         Some((TcpStream::from_std(socket).ok()?, address))
     };
-    std::iter::from_fn(accept).take(QUEUED_MAX)
+    std::iter::from_fn(accept).take(QUEUED_MAX as usize)
 }

@@ -29,6 +29,8 @@ use tokio::time::{Sleep, sleep};
 use tonic::{Status, body::Body};
 use tracing::debug;
 
+use super::leaving::UnderWay;
+
 /// Largest piece of an answer that is handed over at once.
 const PIECE_BYTES_MAX: usize = 64 * 1024;
 /// Parts of answers under this size are not counted: there are few for each call.
@@ -128,12 +130,14 @@ pub(super) struct Pieces {
     out: Option<Arc<Out>>,
     /// The end of the answer, once it is known.
     end: Option<Option<Result<Frame<Bytes>, Status>>>,
+    /// The call, until its answer is over.
+    _call: Option<UnderWay>,
 }
 
 impl Pieces {
     /// Of an answer on a connection.
-    pub(super) fn new(body: Body, connection: Unsent) -> Self {
-        Self { body, connection, rest: Bytes::new(), out: None, end: None }
+    pub(super) fn new(body: Body, connection: Unsent, call: Option<UnderWay>) -> Self {
+        Self { body, connection, rest: Bytes::new(), out: None, end: None, _call: call }
     }
 
     fn piece(&mut self) -> Bytes {

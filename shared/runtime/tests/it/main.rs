@@ -5,6 +5,7 @@
 mod admin;
 mod config;
 mod health;
+mod leaving;
 mod readers;
 mod serve;
 mod task;

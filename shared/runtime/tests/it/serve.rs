@@ -11,7 +11,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 use tonic::{Code, Status, body::Body};
 use tower::{Service as _, service_fn};
-use trestle_runtime::serve::{Bounds, Drained, bind, serve};
+use trestle_runtime::serve::{Bounds, Drained, bind, bind_shared, serve};
 use trestle_service::{
     layer::{CallService, Request, Response},
     peer::Peer,
@@ -172,6 +172,18 @@ async fn an_address_that_is_taken_is_named() {
 }
 
 #[tokio::test]
+async fn an_address_is_shared_by_those_who_ask_for_it_and_by_nobody_else() {
+    let first = bind_shared("127.0.0.1:0".parse().unwrap()).unwrap();
+    let address = first.local_addr().unwrap();
+
+    let second = bind_shared(address);
+    let other = bind(address).await;
+
+    assert_eq!(second.unwrap().local_addr().unwrap(), address);
+    assert!(other.unwrap_err().to_string().contains(&address.to_string()));
+}
+
+#[tokio::test]
 async fn http1_and_http2_are_served_at_the_same_address_and_both_end_in_order() {
     let server = server(BOUNDS).await;
     let grpc = call(server.address);
@@ -207,6 +219,20 @@ async fn every_request_says_who_is_at_the_other_end() {
     let peer = peers.recv().await.unwrap();
 
     assert_eq!(peer, Peer { address: client.local_addr().unwrap(), tls: None });
+}
+
+#[tokio::test]
+async fn the_grace_of_old_connections_does_not_cut_calls_of_a_listener_that_ends() {
+    let server = server(Bounds { age_grace: Duration::from_millis(100), ..BOUNDS }).await;
+    let in_flight = call(server.address);
+    server.arrived.notified().await;
+
+    server.stop.cancel();
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    server.finish.notify_waiters();
+
+    assert_eq!(in_flight.await.unwrap(), Code::Ok);
+    assert_eq!(server.serving.await.unwrap(), Drained::Clean);
 }
 
 #[tokio::test]
