@@ -14,10 +14,19 @@ DRAIN_SECONDS = 30
 class Server:
     """A running server and the addresses it announced."""
 
-    def __init__(self, data_dir, settings=None, azure_table=FREE, azure_queue=FREE):
+    def __init__(
+        self,
+        data_dir,
+        settings=None,
+        *,
+        roles="all",
+        listen=FREE,
+        azure_table=FREE,
+        azure_queue=FREE,
+    ):
         """Starts it on `data_dir`, with more settings as variables."""
         command = [os.environ["TRESTLE_BIN"], "serve", "--data-dir", str(data_dir)]
-        command += ["--listen", FREE, "--admin", FREE]
+        command += ["--roles", roles, "--listen", listen, "--admin", FREE]
         command += ["--azure-table", azure_table, "--azure-queue", azure_queue]
         self._process = subprocess.Popen(
             command,
