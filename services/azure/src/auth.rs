@@ -51,9 +51,9 @@ pub(crate) fn caller(head: &Head, signing: Signing, identity: &Identity) -> Resu
 
 /// What the address of a request says that a signature is over, where that does not say so itself.
 fn named(head: &Head, signing: Signing) -> Option<Resource> {
+    // Where no queue is named, no signature over a queue fits, and it is refused as a wrong one.
     let first = head.path.trim_start_matches('/').split('/').next().unwrap_or_default();
-    let is_queue = signing == Signing::Queue && !first.is_empty();
-    is_queue.then(|| Resource::Queue(first.to_owned()))
+    (signing == Signing::Queue).then(|| Resource::Queue(first.to_owned()))
 }
 
 /// The header of a request that is signed with a key.
