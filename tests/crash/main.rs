@@ -23,6 +23,7 @@ mod restarts;
 mod resume;
 mod sight;
 mod space;
+mod syncs;
 mod writer;
 
 use tempfile::TempDir;

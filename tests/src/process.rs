@@ -7,6 +7,11 @@ use std::{
     sync::OnceLock,
 };
 
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::TcpStream,
+};
+
 /// The path of the server binary, built if it is not up to date.
 pub fn server_binary() -> &'static Path {
     static BINARY: OnceLock<PathBuf> = OnceLock::new();
@@ -77,6 +82,11 @@ impl Server {
         format!("http://{}", self.address("grpc"))
     }
 
+    /// A page of the admin listener, such as `/metrics`, with the head of its answer.
+    pub async fn page(&self, path: &str) -> String {
+        page(&self.address("admin"), path).await
+    }
+
     /// The number of the process.
     pub fn pid(&self) -> u32 {
         self.child.id()
@@ -114,4 +124,21 @@ impl Drop for Server {
     fn drop(&mut self) {
         self.end();
     }
+}
+
+/// A page of an admin listener at an address, with the head of its answer.
+pub async fn page(admin: &str, path: &str) -> String {
+    let mut stream = TcpStream::connect(admin).await.expect("the admin listener is there");
+    let request = format!("GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).await.expect("the request is sent");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.expect("the answer is text");
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    answer
+}
+
+/// The value of a series on a page of metrics, by the beginning of its line.
+pub fn metric(page: &str, series: &str) -> Option<f64> {
+    let line = page.lines().find(|line| line.starts_with(series))?;
+    line.rsplit_once(' ')?.1.trim().parse().ok()
 }

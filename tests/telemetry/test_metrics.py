@@ -55,6 +55,7 @@ def test_the_duration_of_a_call_has_an_example_that_names_its_trace(receiver, wo
         ("table", "db.client.operation.duration"),
         ("table", "trestle.storage.group.changes"),
         ("table", "trestle.storage.group.duration"),
+        ("table", "trestle.storage.sync.duration"),
         ("table", "trestle.storage.commit.queue"),
         ("table", "trestle.storage.stalls"),
         ("table", "trestle.storage.cache.blocks"),

@@ -42,6 +42,7 @@ fn options(settings: &StorageSettings, meter: &Meter) -> FjallOptions {
     let path = settings.data_dir.join(ENGINE_DIR);
     let changes = semconv::GROUP_SIZE.of_counts(meter).bind(&[]);
     let seconds = semconv::GROUP_DURATION.of_fractions(meter).bind(&[]);
+    let synced = semconv::SYNC_DURATION.of_fractions(meter).bind(&[]);
     FjallOptions {
         durability: match settings.durability {
             Durability::Always => SyncPolicy::Always,
@@ -56,6 +57,7 @@ fn options(settings: &StorageSettings, meter: &Meter) -> FjallOptions {
             changes.record(group.changes);
             seconds.record(group.took.as_secs_f64());
         }),
+        on_sync: Arc::new(move |sync: Duration| synced.record(sync.as_secs_f64())),
         ..FjallOptions::new(path, keyspaces())
     }
 }

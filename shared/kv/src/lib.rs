@@ -97,7 +97,7 @@ pub use crate::engine::{
 pub use crate::error::{CommitError, EngineError};
 pub use crate::fjall::{
     EngineStats, FjallEngine, FjallOptions, GroupObserver, GroupWrite, Keyspace, OpenError,
-    SpaceProbe, SyncPolicy,
+    SpaceProbe, SyncObserver, SyncPolicy,
 };
 pub use crate::memory::MemoryEngine;
 pub use crate::span::{Direction, Span, after_key, after_prefix};

@@ -12,7 +12,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use fjall::PersistMode;
 use tokio::sync::mpsc;
@@ -125,14 +125,18 @@ impl Committer {
             }
         }
         self.beat(&mut batch);
-        let started = Instant::now();
+        let clock = Clock::start();
         // Ahead of the write: a scan must not meet what was not counted.
         self.shared.hidden.add(hides);
         let written = catch_unwind(AssertUnwindSafe(|| batch.commit()));
         let to_u64 = |number: usize| u64::try_from(number).unwrap_or(u64::MAX);
-        let write = GroupWrite { changes: to_u64(writers), took: started.elapsed() };
+        let Elapsed { took, waited } = clock.stop();
+        let write = GroupWrite { changes: to_u64(writers), took };
         self.shared.counters.group(write, to_u64(bytes));
         (self.shared.on_group)(write);
+        if matches!(mode, PersistMode::SyncData) {
+            (self.shared.on_sync)(waited);
+        }
         match written {
             Ok(Ok(())) => Outcome::Durable,
             // Checked before the journal is touched: a flush or a compaction failed earlier.
@@ -159,6 +163,41 @@ impl Committer {
             batch.insert(&tree.handle, HEARTBEAT_KEY, self.beats.to_be_bytes());
         }
     }
+}
+
+/// Measures a write of this thread.
+///
+/// The database writes, syncs and applies a batch in one call and tells nothing of its parts. The
+/// sync is where the thread waits; everything else is work. So the time without processor is the
+/// time of the sync, and of waiting for a processor where others have them all.
+struct Clock {
+    started: Instant,
+    worked: Duration,
+}
+
+/// What a [`Clock`] measured.
+struct Elapsed {
+    took: Duration,
+    /// Of it, without processor.
+    waited: Duration,
+}
+
+impl Clock {
+    fn start() -> Self {
+        Self { started: Instant::now(), worked: thread_time() }
+    }
+
+    fn stop(self) -> Elapsed {
+        let took = self.started.elapsed();
+        let worked = thread_time().saturating_sub(self.worked);
+        Elapsed { took, waited: took.saturating_sub(worked) }
+    }
+}
+
+/// The processor time of this thread.
+fn thread_time() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    Duration::try_from(time).unwrap_or_default()
 }
 
 /// A commit thread that is gone must not look like an idle one.

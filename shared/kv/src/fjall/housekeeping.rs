@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use fjall::PersistMode;
 
@@ -64,7 +64,12 @@ impl Housekeeper {
             SyncPolicy::Interval(_) => PersistMode::SyncData,
             SyncPolicy::Always | SyncPolicy::Os => PersistMode::Buffer,
         };
-        if let Err(error) = self.shared.database.persist(mode) {
+        let started = Instant::now();
+        let persisted = self.shared.database.persist(mode);
+        if matches!(mode, PersistMode::SyncData) {
+            (self.shared.on_sync)(started.elapsed());
+        }
+        if let Err(error) = persisted {
             self.shared.stop(format!("background work failed: {error}").into());
         }
     }

@@ -27,7 +27,9 @@ use std::thread::JoinHandle;
 use async_trait::async_trait;
 use tokio::sync::{Semaphore, mpsc, oneshot};
 
-pub use self::options::{FjallOptions, GroupObserver, Keyspace, OpenError, SpaceProbe, SyncPolicy};
+pub use self::options::{
+    FjallOptions, GroupObserver, Keyspace, OpenError, SpaceProbe, SyncObserver, SyncPolicy,
+};
 pub use self::stats::{EngineStats, GroupWrite};
 
 use self::committer::{Committer, QUEUE_MAX};

@@ -58,6 +58,7 @@ pub(super) fn open(options: &FjallOptions) -> Result<Shared, OpenError> {
         durability: options.durability,
         space: SpaceGuard::new(options.min_free_bytes),
         on_group: std::sync::Arc::clone(&options.on_group),
+        on_sync: std::sync::Arc::clone(&options.on_sync),
         lock,
     }))
 }

@@ -40,6 +40,9 @@ pub type SpaceProbe = Arc<dyn Fn(&Path) -> io::Result<u64> + Send + Sync>;
 /// Is told of every group that was written. Called on the commit thread, so it must be quick.
 pub type GroupObserver = Arc<dyn Fn(GroupWrite) + Send + Sync>;
 
+/// Is told how long each sync of the journal took. The same holds for it.
+pub type SyncObserver = Arc<dyn Fn(Duration) + Send + Sync>;
+
 /// How to open a [`crate::FjallEngine`].
 ///
 /// Everything here may differ from one start to the next. What fjall stores with a keyspace when
@@ -64,6 +67,8 @@ pub struct FjallOptions {
     pub space_probe: SpaceProbe,
     /// Who is told of groups. Default: nobody.
     pub on_group: GroupObserver,
+    /// Who is told of syncs. Default: nobody.
+    pub on_sync: SyncObserver,
 }
 
 impl FjallOptions {
@@ -78,6 +83,7 @@ impl FjallOptions {
             tick: Duration::from_secs(1),
             space_probe: Arc::new(file_system_space),
             on_group: Arc::new(|_| {}),
+            on_sync: Arc::new(|_| {}),
         }
     }
 }

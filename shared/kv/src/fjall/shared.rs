@@ -12,7 +12,7 @@ use fjall::{Database, LsmError};
 
 use super::guard::SpaceGuard;
 use super::hidden::Hidden;
-use super::options::{GroupObserver, Keyspace, SyncPolicy};
+use super::options::{GroupObserver, Keyspace, SyncObserver, SyncPolicy};
 use super::stats::Counters;
 use crate::{CommitError, EngineError};
 
@@ -33,6 +33,7 @@ pub(super) struct Shared {
     pub(super) space: SpaceGuard,
     pub(super) counters: Counters,
     pub(super) on_group: GroupObserver,
+    pub(super) on_sync: SyncObserver,
     pub(super) hidden: Hidden,
     /// Set by the housekeeper, taken by the committer.
     pub(super) heartbeat_due: AtomicBool,
@@ -50,6 +51,7 @@ pub(super) struct Parts {
     pub(super) durability: SyncPolicy,
     pub(super) space: SpaceGuard,
     pub(super) on_group: GroupObserver,
+    pub(super) on_sync: SyncObserver,
     pub(super) lock: File,
 }
 
@@ -73,6 +75,7 @@ impl Shared {
             space: parts.space,
             counters: Counters::default(),
             on_group: parts.on_group,
+            on_sync: parts.on_sync,
             heartbeat_due: AtomicBool::new(true),
             visible_group: AtomicU64::new(0),
             stopped: OnceLock::new(),

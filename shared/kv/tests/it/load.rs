@@ -1,12 +1,15 @@
 //! Many callers at once: groups form, and nobody waits for ever.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use bytes::Bytes;
 use tokio::task::JoinSet;
-use trestle_kv::{Change, CommitError, Engine, EngineError, Span};
+use trestle_kv::{
+    Change, CommitError, Engine, EngineError, FjallEngine, FjallOptions, Span, SyncPolicy,
+};
 
-use crate::world::{NO_LIMIT, commit, everything, key, open, put};
+use crate::world::{NO_LIMIT, commit, everything, key, open, options, put};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn changes_that_wait_together_are_written_together() {
@@ -34,6 +37,32 @@ async fn changes_that_wait_together_are_written_together() {
     assert!(stats.write_time >= stats.write_time_max && !stats.write_time_max.is_zero());
     assert_eq!((stats.shed, stats.queue_depth), (0, 0));
     assert_eq!(everything(&*engine).await.len(), 2_560);
+}
+
+#[tokio::test]
+async fn every_sync_is_told_and_none_where_commits_do_not_sync() {
+    for (durability, syncs) in [(SyncPolicy::Always, 3), (SyncPolicy::Os, 0)] {
+        let directory = tempfile::tempdir().unwrap();
+        let told: Arc<Mutex<Vec<(&str, Duration)>>> = Arc::default();
+        let (groups, times) = (Arc::clone(&told), Arc::clone(&told));
+        let options = FjallOptions {
+            durability,
+            on_group: Arc::new(move |group| groups.lock().unwrap().push(("group", group.took))),
+            on_sync: Arc::new(move |time| times.lock().unwrap().push(("sync", time))),
+            ..options(directory.path())
+        };
+        let engine = FjallEngine::open(options).unwrap();
+
+        for row in ["a", "b", "c"] {
+            commit(&engine, vec![put(key(row), "value")]).await.unwrap();
+        }
+
+        let told = told.lock().unwrap();
+        let of = |what| told.iter().filter(move |(kind, _)| *kind == what).map(|(_, time)| *time);
+        assert_eq!((of("group").count(), of("sync").count()), (3, syncs), "{told:?}");
+        assert!(of("sync").zip(of("group")).all(|(sync, group)| sync < group), "{told:?}");
+        assert!(of("sync").all(|sync| !sync.is_zero()), "{told:?}");
+    }
 }
 
 #[tokio::test]

@@ -64,6 +64,13 @@ pub const GROUP_DURATION: Distribution = Distribution {
     help: "Time of writing and syncing a group of changes",
     bounds: &GROUP_SECONDS,
 };
+/// How long a sync of the journal took. In seconds.
+pub const SYNC_DURATION: Distribution = Distribution {
+    name: "trestle.storage.sync.duration",
+    unit: "s",
+    help: "Time of a sync of the journal",
+    bounds: &GROUP_SECONDS,
+};
 
 /// How many calls are being worked on.
 #[must_use]
