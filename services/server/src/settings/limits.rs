@@ -32,8 +32,8 @@ pub struct LimitSettings {
     pub connection_grace_seconds: u64,
     /// Longest time until a request that is one message is here, in seconds. Default: 20.
     pub request_within_seconds: u64,
-    /// How long a client may take nothing of an answer that is there for it, in seconds. Default:
-    /// 60.
+    /// How long a client may take nothing of an answer that is there for it, and the time in which
+    /// it has to take 64 KiB of it, in seconds. Default: 60.
     pub reader_within_seconds: u64,
     /// Longest time until an answer begins, in seconds, 1 to 110. Default: 60.
     pub answer_within_seconds: u64,

@@ -8,6 +8,7 @@ mod connection;
 mod leaving;
 mod opening;
 mod paced;
+mod patience;
 mod reader;
 
 use std::{io, net::SocketAddr, sync::Arc, time::Duration};
@@ -43,7 +44,8 @@ pub struct Bounds {
     pub age_max: Duration,
     /// How long its calls may go on then.
     pub age_grace: Duration,
-    /// How long a client may take nothing while there is something for it.
+    /// How long a client may take nothing while there is something for it, and the time in which it
+    /// has to take 64 KiB of it.
     pub reader_within: Duration,
     /// How long calls may go on after the listener was stopped.
     pub drain_within: Duration,

@@ -1,4 +1,4 @@
-//! A socket that fails when its other end takes no bytes for too long.
+//! A socket that fails when its other end takes no bytes for too long, or too few.
 //!
 //! Below the encryption, so that what counts is what the client's machine took.
 
@@ -12,21 +12,23 @@ use std::{
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
     net::TcpStream,
-    time::{Sleep, sleep},
+    time::{Instant, Sleep, sleep},
 };
+
+use super::patience::Patience;
 
 /// See the module.
 pub(super) struct Paced {
     socket: TcpStream,
-    patience: Duration,
-    /// Runs while there are bytes that the other end does not take.
-    stalled: Option<Pin<Box<Sleep>>>,
+    patience: Patience,
+    /// Since when there are bytes that the other end does not take, and when that is too long.
+    stalled: Option<(Instant, Pin<Box<Sleep>>)>,
 }
 
 impl Paced {
     /// Waits up to `patience` for each write.
     pub(super) fn new(socket: TcpStream, patience: Duration) -> Self {
-        Self { socket, patience, stalled: None }
+        Self { socket, patience: Patience::new(patience), stalled: None }
     }
 
     fn wrote(
@@ -34,14 +36,18 @@ impl Paced {
         cx: &mut Context<'_>,
         wrote: Poll<io::Result<usize>>,
     ) -> Poll<io::Result<usize>> {
-        if wrote.is_ready() {
-            self.stalled = None;
+        if let Poll::Ready(outcome) = &wrote {
+            if let Some((since, _)) = self.stalled.take() {
+                self.patience.waited(since.elapsed());
+            }
+            self.patience.took(outcome.as_ref().copied().unwrap_or_default());
             return wrote;
         }
-        let patience = self.patience;
-        let clock = self.stalled.get_or_insert_with(|| Box::pin(sleep(patience)));
+        let left = self.patience.left();
+        let (_, clock) =
+            self.stalled.get_or_insert_with(|| (Instant::now(), Box::pin(sleep(left))));
         std::task::ready!(clock.as_mut().poll(cx));
-        let text = format!("the client takes no bytes: seconds=`{}`", patience.as_secs());
+        let text = "the client takes too few bytes";
         Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, text)))
     }
 }

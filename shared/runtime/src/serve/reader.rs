@@ -6,7 +6,7 @@
 //! a connection holds much that its client has not taken, the end of an answer only when all its
 //! pieces have left the process, so that a call lasts as long as it holds memory. And the future of
 //! the call runs inside one that knows whether it waits for its service or for its client, and
-//! drops it when the client takes no piece for too long; the client sees the call reset.
+//! drops it when the client takes too little for too long; the client sees the call reset.
 //!
 //! A client that does not read its socket at all is ended below, with its connection.
 
@@ -25,11 +25,11 @@ use std::{
 use bytes::Bytes;
 use futures::task::AtomicWaker;
 use http_body::{Frame, SizeHint};
-use tokio::time::{Sleep, sleep};
+use tokio::time::{Instant, Sleep, sleep};
 use tonic::{Status, body::Body};
 use tracing::debug;
 
-use super::leaving::UnderWay;
+use super::{leaving::UnderWay, patience::Patience};
 
 /// Largest piece of an answer that is handed over at once.
 const PIECE_BYTES_MAX: usize = 64 * 1024;
@@ -44,6 +44,8 @@ const UNATTENDED_BYTES_MAX: usize = 1024 * 1024;
 struct Progress {
     /// Parts that were handed over.
     parts: u32,
+    /// Bytes of them.
+    bytes: usize,
     /// Whether the client has to take one before there is more to do.
     is_with_client: bool,
 }
@@ -55,8 +57,9 @@ tokio::task_local! {
 
 impl Progress {
     /// The client has one part more to take.
-    fn part(&mut self) {
+    fn part(&mut self, bytes: usize) {
         self.parts = self.parts.wrapping_add(1);
+        self.bytes = self.bytes.wrapping_add(bytes);
         self.is_with_client = true;
     }
 }
@@ -72,7 +75,7 @@ fn note(change: impl FnOnce(&mut Progress)) {
     noted.ok();
 }
 
-/// Runs calls as tasks, and drops those whose client takes nothing for `patience`.
+/// Runs calls as tasks, and drops those whose client takes nothing, or too little, for `patience`.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Calls {
     pub(super) patience: Duration,
@@ -90,9 +93,9 @@ where
 /// A call that ends with the patience for its client.
 async fn attend(call: impl Future<Output = ()>, patience: Duration) {
     let mut call = pin!(call);
-    let mut seen = Progress::default();
+    let (mut seen, mut patience) = (Progress::default(), Patience::new(patience));
     // Runs while the client has to take something.
-    let mut clock: Option<Pin<Box<Sleep>>> = None;
+    let mut clock: Option<(Instant, Pin<Box<Sleep>>)> = None;
     poll_fn(|cx| {
         let (polled, progress) = PROGRESS.sync_scope(Cell::new(seen), || {
             let polled = call.as_mut().poll(cx);
@@ -102,15 +105,19 @@ async fn attend(call: impl Future<Output = ()>, patience: Duration) {
             return Poll::Ready(());
         }
         if progress != seen || !progress.is_with_client {
-            clock = None;
+            if let Some((since, _)) = clock.take() {
+                patience.waited(since.elapsed());
+            }
+            patience.took(progress.bytes.wrapping_sub(seen.bytes));
         }
         seen = progress;
         if !progress.is_with_client {
             return Poll::Pending;
         }
-        let clock = clock.get_or_insert_with(|| Box::pin(sleep(patience)));
+        let (_, clock) =
+            clock.get_or_insert_with(|| (Instant::now(), Box::pin(sleep(patience.left()))));
         ready!(clock.as_mut().poll(cx));
-        debug!(seconds = patience.as_secs(), "call reset: the client does not take its answer");
+        debug!("call reset: the client does not take its answer");
         Poll::Ready(())
     })
     .await;
@@ -172,8 +179,9 @@ impl http_body::Body for Pieces {
             }
         }
         let Some(end) = &mut this.end else {
-            note(Progress::part);
-            return Poll::Ready(Some(Ok(Frame::data(this.piece()))));
+            let piece = this.piece();
+            note(|progress| progress.part(piece.len()));
+            return Poll::Ready(Some(Ok(Frame::data(piece))));
         };
         note(|progress| progress.is_with_client = true);
         let is_much = this.connection.0.load(Ordering::Relaxed) > UNATTENDED_BYTES_MAX;

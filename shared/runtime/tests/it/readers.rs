@@ -73,14 +73,17 @@ impl Held {
     }
 }
 
-/// Answers with as many bytes as the path says, in one part.
+/// Answers with as many bytes as the path says, in one part, or in so many as it says after that.
 async fn server(held: &Held) -> SocketAddr {
     let held = held.clone();
     let service = CallService::new(service_fn(move |request: Request| {
-        let bytes: usize = request.uri().path().trim_start_matches('/').parse().unwrap();
+        let path = request.uri().path().trim_start_matches('/');
+        let (bytes, parts) = path.split_once('/').unwrap_or((path, "1"));
+        let (bytes, parts): (usize, usize) = (bytes.parse().unwrap(), parts.parse().unwrap());
         let end = Frame::trailers(http::HeaderMap::new());
-        let frames = [Ok::<_, Status>(Frame::data(held.part(bytes))), Ok(end)];
-        let body = StreamBody::new(tokio_stream::iter(frames));
+        let held = held.clone();
+        let frames = (0..parts).map(move |_| Ok::<_, Status>(Frame::data(held.part(bytes))));
+        let body = StreamBody::new(tokio_stream::iter(frames.chain([Ok(end)])));
         async { Ok::<Response, Infallible>(Response::new(Body::new(body))) }
     }));
     let listener = bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
@@ -103,7 +106,11 @@ async fn connected(address: SocketAddr, window: u32) -> (SendRequest<Bytes>, Joi
 }
 
 async fn ask(client: &SendRequest<Bytes>, bytes: usize) -> ResponseFuture {
-    let uri = format!("http://a/{bytes}");
+    ask_parts(client, bytes, 1).await
+}
+
+async fn ask_parts(client: &SendRequest<Bytes>, bytes: usize, parts: usize) -> ResponseFuture {
+    let uri = format!("http://a/{bytes}/{parts}");
     let request = http::Request::post(uri).body(()).unwrap();
     let mut client = client.clone().ready().await.unwrap();
     client.send_request(request, true).unwrap().0
@@ -165,6 +172,29 @@ async fn a_slow_client_that_goes_on_taking_gets_the_whole_answer() {
     assert_eq!(taken, 1_000_000);
     assert!(body.trailers().await.unwrap().is_some());
     assert!(held.becomes(0).await);
+}
+
+#[tokio::test]
+async fn a_client_that_takes_too_little_is_reset_though_it_never_stops() {
+    let held = Held::default();
+    let (client, _) = connected(server(&held).await, 1000).await;
+    let mut body = ask_parts(&client, 1000, 1000).await.await.unwrap().into_body();
+
+    // A part each time, and each soon enough for a client that takes nothing.
+    let (mut taken, mut reset) = (0, None);
+    while reset.is_none() {
+        tokio::time::sleep(BOUNDS.reader_within / 5).await;
+        match body.data().await.expect("all of it was let through") {
+            Ok(data) => {
+                taken += data.len();
+                body.flow_control().release_capacity(data.len()).unwrap();
+            }
+            Err(error) => reset = error.reason(),
+        }
+    }
+
+    assert_eq!(reset, Some(h2::Reason::CANCEL));
+    assert!((1000..100_000).contains(&taken), "{taken}");
 }
 
 #[tokio::test]
