@@ -12,8 +12,4 @@ node_packages "$here"
 [ "${AZURE_TARGET:-trestle}" = azurite ] || debug_binary
 
 cd "$here"
-reporters=(--test-reporter=spec --test-reporter-destination=stdout)
-if [ -n "${AZURE_RESULTS:-}" ]; then
-  reporters+=(--test-reporter=./results.mjs "--test-reporter-destination=$AZURE_RESULTS")
-fi
-exec node --test --test-concurrency=1 --test-timeout=240000 "${reporters[@]}" "$@" ./*.test.js
+exec node --test --test-concurrency=1 --test-timeout=240000 "$@" ./*.test.js

@@ -3,6 +3,7 @@
 
 const { spawn } = require('node:child_process');
 const { once } = require('node:events');
+const fs = require('node:fs');
 const path = require('node:path');
 const { after, before, test: nodeTest } = require('node:test');
 const assert = require('node:assert/strict');
@@ -102,7 +103,24 @@ async function paged(items, settings) {
   return pages;
 }
 
+/** Writes what became of a test, for the comparison with Azurite. */
+function note(name, outcome) {
+  const file = path.basename(require.main.filename);
+  const line = `javascript/${file}::${name}\t${outcome}\n`;
+  if (process.env.AZURE_RESULTS) fs.appendFileSync(process.env.AZURE_RESULTS, line);
+}
+
 /** A test that a hung call fails, instead of holding up a whole run. */
-const test = (name, body) => nodeTest(name, { timeout: TEST_MS }, body);
+function test(name, body) {
+  nodeTest(name, { timeout: TEST_MS }, async (context) => {
+    try {
+      await body(context);
+    } catch (error) {
+      note(name, 'failed');
+      throw error;
+    }
+    note(name, 'passed');
+  });
+}
 
 module.exports = { ACCOUNT, KEY, listed, paged, refused, start, suite, test };
