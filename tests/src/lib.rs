@@ -18,6 +18,7 @@ mod operation;
 mod policies;
 mod process;
 mod queue;
+mod queue_rest;
 mod raw;
 mod refusal;
 mod remote;
@@ -38,6 +39,7 @@ pub use crate::{
         Queue, data, delayed, duration, everlasting, living, receipt_of, receipt_of_sent, seconds,
         text, text_of, texts, unique,
     },
+    queue_rest::{QueueAsk, QueueRest, QueueTold},
     refusal::Refusal,
     rest::{Ask, Rest, Told},
     service::Service,

@@ -30,7 +30,7 @@ impl Service {
         let mut settings = Settings::default();
         settings.server.roles = "table".parse().expect("a role");
         let node = world::node(&settings, engine).await;
-        Self { upstream: Upstream::Local(node), _server: None, _data: data }
+        Self { upstream: Upstream::Local(node.routes), _server: None, _data: data }
     }
 
     /// The service in a process of its own, called as a gateway calls it.

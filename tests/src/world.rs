@@ -7,7 +7,7 @@ use tempfile::TempDir;
 use tonic::{body::Body, transport::Endpoint};
 use tower::{BoxError, ServiceExt, util::BoxCloneSyncService};
 use trestle::{
-    compose::{Deps, compose},
+    compose::{Deps, Node, compose},
     settings::Settings,
     storage::keyspaces,
 };
@@ -44,14 +44,14 @@ impl World {
         let environment = settings.iter().map(owned).collect();
         let settings = Settings::load(Sources { environment, ..Sources::default() });
         let (engine, data) = store();
-        let routes = node(&settings.expect("settings that make sense"), engine).await;
+        let routes = node(&settings.expect("settings that make sense"), engine).await.routes;
         Self { _data: Some(data), ..Self::before(routes) }
     }
 
     /// The server in this process, on a store of the test's choice: every layer of a node, but no
     /// sockets and no background work.
     pub async fn on_engine(engine: Arc<dyn Engine>) -> Self {
-        Self::before(node(&Settings::default(), engine).await)
+        Self::before(node(&Settings::default(), engine).await.routes)
     }
 
     fn before(routes: CallService) -> Self {
@@ -164,7 +164,7 @@ pub(crate) fn store() -> (Arc<dyn Engine>, TempDir) {
 }
 
 /// A node in this process.
-pub(crate) async fn node(settings: &Settings, engine: Arc<dyn Engine>) -> CallService {
+pub(crate) async fn node(settings: &Settings, engine: Arc<dyn Engine>) -> Node {
     let deps = Deps {
         engine: Some(engine),
         clock: Arc::new(SystemClock),
@@ -173,7 +173,7 @@ pub(crate) async fn node(settings: &Settings, engine: Arc<dyn Engine>) -> CallSe
         access: AccessLog::off(),
         random: rand::random,
     };
-    compose(settings, deps).await.expect("the settings make a node").routes
+    compose(settings, deps).await.expect("the settings make a node")
 }
 
 fn client(transport: Transport) -> TableServiceClient<Transport> {

@@ -1,0 +1,178 @@
+//! Requests of REST to queues: whatever comes is answered in the form of the protocol, never with
+//! a defect of the server, and never well without credentials.
+#![no_main]
+
+use std::sync::Arc;
+
+use arbitrary::Arbitrary;
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName, HeaderValue, Request};
+use http_body_util::{BodyExt as _, Full};
+use libfuzzer_sys::fuzz_target;
+use tower::ServiceExt as _;
+use trestle_kv::MemoryEngine;
+use trestle_queue::{Deps, QueueRole};
+use trestle_service::{
+    account::{Account, AccountKey, Accounts},
+    clock::{ManualClock, Ticks},
+    layer::credentials::Identity,
+    shared_key::{Scheme, queue::Signed},
+    upstream::Upstream,
+};
+
+const ACCOUNT: &str = "devstoreaccount1";
+const METHODS: [&str; 8] = [
+    "GET", "PUT", "POST", "DELETE", "HEAD", "OPTIONS", "PATCH", "BREW",
+];
+const PATHS: [&str; 8] = [
+    "/devstoreaccount1/",
+    "/devstoreaccount1/que",
+    "/devstoreaccount1/que/messages",
+    "/devstoreaccount1/que/messages/a1a37668-0e97-458b-877e-e88f381fba7c",
+    "/devstoreaccount1-secondary/que",
+    "/devstoreaccount1-secondary/",
+    "/devstoreaccount1/other",
+    "/nobody/que",
+];
+const QUERIES: [&str; 10] = [
+    "comp=list",
+    "comp=metadata",
+    "comp=acl",
+    "restype=service&comp=properties",
+    "restype=service&comp=stats",
+    "peekonly=true",
+    "popreceipt=AQAAAQAAAAAAAAAAAAjfR-pMdAi6&visibilitytimeout=0",
+    "messagettl=-1&visibilitytimeout=5",
+    "numofmessages=32",
+    "include=metadata&maxresults=1&marker=x",
+];
+const HEADERS: [&str; 8] = [
+    "authorization",
+    "x-ms-date",
+    "x-ms-version",
+    "x-ms-meta-k",
+    "x-ms-meta-",
+    "content-length",
+    "origin",
+    "host",
+];
+
+#[derive(Debug, Arbitrary)]
+struct Ask {
+    method: u8,
+    path: u8,
+    free_path: Option<String>,
+    queries: Vec<u8>,
+    free_query: Option<String>,
+    headers: Vec<(u8, Vec<u8>)>,
+    body: Vec<u8>,
+    text: Option<String>,
+    signed: Option<bool>,
+}
+
+fuzz_target!(|asks: Vec<Ask>| {
+    let clock = Arc::new(ManualClock::new(
+        Ticks::from_unix(1_763_726_400, 0).expect("in range"),
+    ));
+    let (engine, random) = (Arc::new(MemoryEngine::new()), || 7);
+    let role = QueueRole::new(Deps {
+        engine,
+        clock: clock.clone(),
+        random,
+    });
+    let identity = Identity {
+        accounts: Accounts::new([Account::development()]),
+        clock,
+        is_open: true,
+    };
+    let front = trestle_azure::queues(Upstream::local(role.server()), identity, |calls| calls);
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
+    runtime.expect("a runtime starts").block_on(async {
+        for ask in asks.iter().take(8) {
+            let Some(request) = ask.request() else {
+                continue;
+            };
+            let is_signed = ask.signed.is_some();
+            let is_preflight = request.method() == http::Method::OPTIONS;
+            let request = request.map(|body| tonic::body::Body::new(Full::new(body)));
+            let Ok(answer) = front.clone().oneshot(request).await;
+            let status = answer.status().as_u16();
+            let code = answer.headers().get("x-ms-error-code").cloned();
+            assert!(status != 500, "{ask:?}: {code:?}");
+            assert!(
+                status < 300 || code.is_some(),
+                "{ask:?}: {status} without a code"
+            );
+            assert!(
+                is_signed || is_preflight || status >= 400,
+                "{ask:?}: {status}"
+            );
+            let body = answer.into_body().collect().await;
+            assert!(body.is_ok(), "{ask:?}: the answer breaks off");
+        }
+    });
+});
+
+impl Ask {
+    /// The request; none where HTTP cannot have it.
+    fn request(&self) -> Option<Request<Bytes>> {
+        let method = METHODS[usize::from(self.method) % METHODS.len()];
+        let known = PATHS[usize::from(self.path) % PATHS.len()];
+        let path = self.free_path.as_deref().unwrap_or(known);
+        let mut query: Vec<_> = self
+            .queries
+            .iter()
+            .take(4)
+            .map(|query| QUERIES[usize::from(*query) % QUERIES.len()])
+            .collect();
+        query.extend(self.free_query.as_deref());
+        let query = query.join("&");
+        let uri: http::Uri = format!("{path}?{query}").parse().ok()?;
+        let mut headers = HeaderMap::new();
+        for (name, value) in &self.headers {
+            let name = HEADERS[usize::from(*name) % HEADERS.len()];
+            headers.append(
+                HeaderName::from_static(name),
+                HeaderValue::from_bytes(value).ok()?,
+            );
+        }
+        if let Some(is_lite) = self.signed {
+            let date = HeaderValue::from_static("Fri, 21 Nov 2025 12:00:00 GMT");
+            headers.insert("x-ms-date", date);
+            headers.remove("authorization");
+            headers
+                .entry("content-length")
+                .or_insert(HeaderValue::from_static("0"));
+            let (path, query) = (uri.path(), uri.query().unwrap_or_default());
+            let (scheme, name) = if is_lite {
+                (Scheme::Lite, "SharedKeyLite")
+            } else {
+                (Scheme::Full, "SharedKey")
+            };
+            let signed = Signed {
+                scheme,
+                method,
+                headers: &headers,
+                path,
+                query,
+            };
+            let signature = signed.sign(ACCOUNT, &AccountKey::development());
+            let value = format!("{name} {ACCOUNT}:{}", trestle_fuzz::base64(&signature));
+            headers.insert("authorization", value.parse().ok()?);
+        }
+        let body = match &self.text {
+            Some(text) => {
+                let text = format!("<QueueMessage><MessageText>{text}</MessageText></QueueMessage>");
+                text.into_bytes()
+            }
+            None => self.body.clone(),
+        };
+        let mut request = Request::new(body.into());
+        *request.method_mut() = method.parse().ok()?;
+        *request.uri_mut() = uri;
+        *request.headers_mut() = headers;
+        Some(request)
+    }
+}

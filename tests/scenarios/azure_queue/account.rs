@@ -1,0 +1,105 @@
+//! The account: settings of the service, stats, the secondary name, pages of other origins.
+
+use trestle_tests::{QueueAsk, QueueRest};
+
+const PROPERTIES: &str = "/?restype=service&comp=properties";
+
+#[tokio::test]
+async fn settings_of_the_service_are_set_part_by_part_and_read() {
+    let rest = QueueRest::start().await;
+    let set = |inside: &str| {
+        let body = format!(
+            "<?xml version='1.0'?><StorageServiceProperties>{inside}</StorageServiceProperties>"
+        );
+        rest.send(QueueAsk::new("PUT", PROPERTIES).body(body))
+    };
+
+    let read = rest.ask("GET", PROPERTIES).await;
+    assert_eq!((read.status(), read.header("content-type")), (200, "application/xml"));
+    assert!(read.body.contains("</MinuteMetrics><Cors /></StorageServiceProperties>"), "{read:?}");
+
+    let told = set(
+        "<HourMetrics><Version>1.0</Version><Enabled>true</Enabled><IncludeAPIs>true</IncludeAPIs>\
+         <RetentionPolicy><Enabled>true</Enabled><Days>7</Days></RetentionPolicy></HourMetrics>\
+         <Cors><CorsRule><AllowedOrigins>http://a,http://b</AllowedOrigins>\
+         <AllowedMethods>GET,PUT</AllowedMethods><MaxAgeInSeconds>500</MaxAgeInSeconds>\
+         <ExposedHeaders>x-ms-meta-*</ExposedHeaders><AllowedHeaders /></CorsRule></Cors>",
+    )
+    .await;
+    assert_eq!((told.status(), told.body.as_str()), (202, ""));
+    assert_eq!(set("<Cors />").await.status(), 202);
+    let read = rest.ask("GET", PROPERTIES).await;
+    assert!(read.body.contains("<IncludeAPIs>true</IncludeAPIs>"), "{read:?}");
+    assert!(read.body.contains("<Days>7</Days>") && read.body.contains("<Cors />"), "{read:?}");
+
+    for (inside, code) in [
+        ("<Cors><CorsRule></CorsRule></Cors>", "MissingRequiredXmlNode"),
+        ("<Logging><Version>1.0</Version></Logging>", "MissingRequiredXmlNode"),
+        (
+            "<MinuteMetrics><Version>1.0</Version><Enabled>perhaps</Enabled></MinuteMetrics>",
+            "InvalidXmlNodeValue",
+        ),
+        ("<Cors/><Cors/>", "InvalidXmlDocument"),
+        ("<Cors>", "InvalidXmlDocument"),
+    ] {
+        assert_eq!(set(inside).await.failure(), (400, code), "{inside}");
+    }
+}
+
+#[tokio::test]
+async fn the_secondary_name_reads_and_alone_tells_its_stats() {
+    let rest = QueueRest::start().await;
+    rest.queue("orders").await;
+    let secondary = |method: &str, target: &str| {
+        QueueAsk::to(method, &format!("/devstoreaccount1-secondary{target}"))
+    };
+
+    let stats = rest.send(secondary("GET", "/?restype=service&comp=stats")).await;
+    assert_eq!((stats.status(), stats.only("Status")), (200, "live".into()));
+    assert!(stats.only("LastSyncTime").ends_with(" GMT"), "{stats:?}");
+    let primary = rest.ask("GET", "/?restype=service&comp=stats").await;
+    assert_eq!(primary.failure(), (403, "InsufficientAccountPermissions"));
+
+    for target in ["/?comp=list", "/orders?comp=metadata", "/orders/messages?peekonly=true"] {
+        assert_eq!(rest.send(secondary("GET", target)).await.status(), 200, "{target}");
+    }
+    for (method, target) in [
+        ("PUT", "/other"),
+        ("DELETE", "/orders"),
+        ("POST", "/orders/messages"),
+        ("GET", "/orders/messages"),
+        ("DELETE", "/orders/messages"),
+        ("PUT", "/orders?comp=metadata"),
+    ] {
+        let told = rest.send(secondary(method, target)).await;
+        assert_eq!(told.failure(), (403, "InsufficientAccountPermissions"), "{method} {target}");
+    }
+}
+
+#[tokio::test]
+async fn a_page_of_another_origin_asks_first_and_is_told_by_the_rules() {
+    let rest = QueueRest::start().await;
+    let body = "<StorageServiceProperties><Cors><CorsRule><AllowedOrigins>http://a</AllowedOrigins>\
+                <AllowedMethods>GET,PUT</AllowedMethods><MaxAgeInSeconds>500</MaxAgeInSeconds>\
+                <ExposedHeaders>x-ms-*</ExposedHeaders><AllowedHeaders>x-ms-*</AllowedHeaders>\
+                </CorsRule></Cors></StorageServiceProperties>";
+    assert_eq!(rest.send(QueueAsk::new("PUT", PROPERTIES).body(body)).await.status(), 202);
+    let preflight = |origin: &str, method: &str| {
+        let ask = QueueAsk::new("OPTIONS", "/orders/messages").scheme(None).with("origin", origin);
+        rest.send(ask.with("access-control-request-method", method))
+    };
+
+    let allowed = preflight("http://a", "PUT").await;
+    assert_eq!(allowed.status(), 200, "{allowed:?}");
+    assert_eq!(allowed.header("access-control-allow-origin"), "http://a");
+    assert_eq!(allowed.header("access-control-max-age"), "500");
+    for (origin, method) in [("http://b", "PUT"), ("http://a", "DELETE")] {
+        let refused = preflight(origin, method).await;
+        assert_eq!(refused.failure(), (403, "CorsPreflightFailure"), "{origin} {method}");
+    }
+    let bare = QueueAsk::new("OPTIONS", "/orders/messages").scheme(None);
+    assert_eq!(rest.send(bare).await.failure(), (400, "InvalidHeaderValue"));
+
+    let actual = rest.send(QueueAsk::new("GET", "/?comp=list").with("origin", "http://a")).await;
+    assert_eq!((actual.status(), actual.header("access-control-allow-origin")), (200, "http://a"));
+}

@@ -1,0 +1,99 @@
+//! Requests that are none.
+
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::TcpStream,
+};
+use trestle_tests::{QueueAsk, QueueRest};
+
+#[tokio::test]
+async fn a_body_that_is_no_message_is_refused_and_the_server_stays() {
+    let rest = QueueRest::start().await;
+    rest.queue("orders").await;
+    let send = |body: &[u8]| rest.send(QueueAsk::new("POST", "/orders/messages").body(body));
+    let deep = "<a>".repeat(40_000);
+    let laughs = "<!DOCTYPE a [<!ENTITY l \"ha\"><!ENTITY m \"&l;&l;\">]>\
+                  <QueueMessage><MessageText>&m;</MessageText></QueueMessage>";
+
+    for body in [
+        &b""[..],
+        b"text",
+        b"<QueueMessage>",
+        b"<Message><MessageText>a</MessageText></Message>",
+        b"<QueueMessage><MessageText>a & b</MessageText></QueueMessage>",
+        b"<QueueMessage><MessageText>\x01</MessageText></QueueMessage>",
+        b"<QueueMessage><MessageText>&#0;</MessageText></QueueMessage>",
+        b"<QueueMessage><MessageText>\xff\xfe</MessageText></QueueMessage>",
+        b"<QueueMessage><MessageText>a</MessageText><MessageText>b</MessageText></QueueMessage>",
+        deep.as_bytes(),
+        laughs.as_bytes(),
+    ] {
+        let told = send(body).await;
+        assert_eq!(told.failure(), (400, "InvalidXmlDocument"), "{told:?}");
+    }
+    assert_eq!(send(b"<QueueMessage/>").await.failure(), (400, "MissingRequiredXmlNode"));
+    let received = rest.ask("GET", "/orders/messages").await;
+    assert_eq!(received.all("MessageId").len(), 0, "nothing was sent");
+}
+
+#[tokio::test]
+async fn what_is_no_operation_gets_its_own_code() {
+    let rest = QueueRest::start().await;
+
+    for (method, target, status, code) in [
+        ("GET", "/", 400, "MissingRequiredQueryParameter"),
+        ("GET", "/orders", 400, "MissingRequiredQueryParameter"),
+        ("GET", "/?comp=unknown&restype=service", 400, "InvalidQueryParameterValue"),
+        ("PUT", "/orders?comp=lease", 400, "InvalidQueryParameterValue"),
+        ("POST", "/orders", 405, "UnsupportedHttpVerb"),
+        ("PATCH", "/orders/messages", 405, "UnsupportedHttpVerb"),
+        ("GET", "/orders/others", 400, "InvalidUri"),
+        ("GET", "/orders/messages/id/more", 400, "InvalidUri"),
+        ("GET", "/%2e%2e/%2e%2e/etc", 400, "InvalidUri"),
+        ("GET", "/orders/%FF", 400, "InvalidUri"),
+        ("GET", "/?comp=list&prefix=%FF", 400, "InvalidUri"),
+        ("GET", "/?comp=list&timeout=soon", 400, "InvalidQueryParameterValue"),
+    ] {
+        let ask = QueueAsk::new(method, target);
+        // What has a body says how long it is.
+        let ask = if method == "PATCH" { ask.with("content-length", "0") } else { ask };
+        assert_eq!(rest.send(ask).await.failure(), (status, code), "{method} {target}");
+    }
+}
+
+#[tokio::test]
+async fn a_failure_says_its_request_and_its_time() {
+    let rest = QueueRest::start().await;
+    let ask = QueueAsk::new("GET", "/nowhere?comp=acl").with("x-ms-client-request-id", "my own");
+
+    let told = rest.send(ask.with("x-ms-version", "2099-01-01")).await;
+
+    assert_eq!(told.failure(), (404, "QueueNotFound"));
+    assert_eq!(told.header("content-type"), "application/xml");
+    assert_eq!(told.header("x-ms-version"), "2099-01-01");
+    assert_eq!(told.header("x-ms-client-request-id"), "my own");
+    let id = told.header("x-ms-request-id");
+    assert_eq!(id.len(), 36);
+    let message = told.only("Message");
+    assert!(message.contains(&format!("\nRequestId:{id}\nTime:2")), "{message}");
+    assert!(!told.header("date").is_empty());
+
+    let told = rest.send(QueueAsk::new("GET", "/?comp=list").with("x-ms-version", "latest")).await;
+    assert_eq!(told.failure(), (400, "InvalidHeaderValue"));
+}
+
+#[tokio::test]
+async fn a_request_with_a_body_says_how_long_it_is() {
+    let rest = QueueRest::start().await;
+    let mut stream = TcpStream::connect(rest.address()).await.unwrap();
+    let request = "POST /devstoreaccount1/orders/messages HTTP/1.1\r\nHost: here\r\n\
+                   Connection: close\r\n\r\n";
+
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+
+    // Nobody learns anything without credentials.
+    assert!(answer.starts_with("HTTP/1.1 401 "), "{answer}");
+    assert!(answer.contains("x-ms-error-code: NoAuthenticationInformation"), "{answer}");
+}

@@ -1,0 +1,161 @@
+//! What shared access signatures allow by REST.
+
+use trestle_service::sas::Scope;
+use trestle_tests::{QueueAsk, QueueRest, QueueTold, terms, terms_by_policy, token};
+
+/// A token for the messages of `orders`.
+fn of_queue(permissions: &str) -> String {
+    token(terms(Scope::Queue { name: "orders".to_owned() }, permissions))
+}
+
+/// A token for the account.
+fn of_account(services: &str, resource_types: &str, permissions: &str) -> String {
+    let scope = Scope::Account {
+        services: services.to_owned(),
+        resource_types: resource_types.to_owned(),
+        encryption_scope: String::new(),
+    };
+    token(terms(scope, permissions))
+}
+
+/// Asks with a token and nothing else; a body goes with what needs one.
+async fn with(rest: &QueueRest, token: &str, method: &str, target: &str) -> QueueTold {
+    let separator = if target.contains('?') { '&' } else { '?' };
+    let target = format!("{target}{separator}{token}");
+    let ask = if method == "POST" {
+        QueueAsk::message(method, &target, "text")
+    } else {
+        QueueAsk::new(method, &target)
+    };
+    rest.send(ask.scheme(None).without("x-ms-version")).await
+}
+
+const PERMISSION: (u16, &str) = (403, "AuthorizationPermissionMismatch");
+const NEVER: (u16, &str) = (403, "AuthorizationFailure");
+
+#[tokio::test]
+async fn a_signature_over_a_queue_allows_what_its_letters_say() {
+    let rest = QueueRest::start().await;
+    rest.queue("orders").await;
+    rest.queue("others").await;
+    rest.message("orders", "", "first").await;
+
+    let processing = of_queue("p");
+    let received = with(&rest, &processing, "GET", "/orders/messages").await;
+    assert_eq!((received.status(), received.only("MessageText")), (200, "first".into()));
+    let peek = "/orders/messages?peekonly=true";
+    assert_eq!(with(&rest, &processing, "GET", peek).await.failure(), PERMISSION);
+    assert_eq!(with(&rest, &of_queue("r"), "GET", peek).await.status(), 200);
+    let count = with(&rest, &of_queue("r"), "GET", "/orders?comp=metadata").await;
+    assert_eq!(count.header("x-ms-approximate-messages-count"), "1");
+    assert_eq!(with(&rest, &of_queue("a"), "POST", "/orders/messages").await.status(), 201);
+    assert_eq!(
+        with(&rest, &of_queue("rup"), "POST", "/orders/messages").await.failure(),
+        PERMISSION
+    );
+
+    let (id, receipt) = (received.only("MessageId"), received.only("PopReceipt"));
+    let held = format!("/orders/messages/{id}?popreceipt={receipt}&visibilitytimeout=60");
+    assert_eq!(with(&rest, &of_queue("rap"), "PUT", &held).await.failure(), PERMISSION);
+    let updated = with(&rest, &of_queue("u"), "PUT", &held).await;
+    assert_eq!(updated.status(), 204, "{updated:?}");
+    let held = format!("/orders/messages/{id}?popreceipt={}", updated.header("x-ms-popreceipt"));
+    assert_eq!(with(&rest, &of_queue("rau"), "DELETE", &held).await.failure(), PERMISSION);
+    assert_eq!(with(&rest, &processing, "DELETE", &held).await.status(), 204);
+
+    let all = of_queue("raup");
+    for (method, target) in [
+        ("PUT", "/orders"),
+        ("DELETE", "/orders"),
+        ("PUT", "/orders?comp=metadata"),
+        ("DELETE", "/orders/messages"),
+        ("GET", "/orders?comp=acl"),
+        ("PUT", "/orders?comp=acl"),
+    ] {
+        assert_eq!(with(&rest, &all, method, target).await.failure(), NEVER, "{method} {target}");
+    }
+    // It is over one queue, so that for another it is no signature at all.
+    let told = with(&rest, &all, "GET", "/others/messages").await;
+    assert_eq!(told.failure(), (403, "AuthenticationFailed"));
+}
+
+#[tokio::test]
+async fn a_stored_policy_gives_and_takes_what_its_signatures_allow() {
+    let rest = QueueRest::start().await;
+    rest.queue("orders").await;
+    let scope = Scope::Queue { name: "orders".to_owned() };
+    let token = token(terms_by_policy(scope, "readers"));
+    let set = |permission: &str| {
+        let body = format!(
+            "<SignedIdentifiers><SignedIdentifier><Id>readers</Id><AccessPolicy>\
+             <Expiry>2090-01-01</Expiry><Permission>{permission}</Permission></AccessPolicy>\
+             </SignedIdentifier></SignedIdentifiers>"
+        );
+        rest.send(QueueAsk::new("PUT", "/orders?comp=acl").body(body))
+    };
+    let peek = "/orders/messages?peekonly=true";
+
+    assert_eq!(with(&rest, &token, "GET", peek).await.failure(), (403, "AuthenticationFailed"));
+    assert_eq!(set("r").await.status(), 204);
+    assert_eq!(with(&rest, &token, "GET", peek).await.status(), 200);
+    assert_eq!(with(&rest, &token, "POST", "/orders/messages").await.failure(), PERMISSION);
+    assert_eq!(set("a").await.status(), 204);
+    assert_eq!(with(&rest, &token, "GET", peek).await.failure(), PERMISSION);
+    assert_eq!(with(&rest, &token, "POST", "/orders/messages").await.status(), 201);
+}
+
+#[tokio::test]
+async fn a_signature_over_the_account_allows_each_operation_by_type_and_letter() {
+    let rest = QueueRest::start().await;
+    rest.queue("orders").await;
+    let properties = "/?restype=service&comp=properties";
+
+    for (method, target, resource_type, letter, status) in [
+        ("GET", "/?comp=list", "s", "l", 200),
+        ("GET", properties, "s", "r", 200),
+        ("PUT", "/created", "c", "c", 201),
+        ("PUT", "/written", "c", "w", 201),
+        ("GET", "/orders?comp=metadata", "c", "r", 200),
+        ("PUT", "/orders?comp=metadata", "c", "w", 204),
+        ("POST", "/orders/messages", "o", "a", 201),
+        ("GET", "/orders/messages", "o", "p", 200),
+        ("GET", "/orders/messages?peekonly=true", "o", "r", 200),
+        ("DELETE", "/orders/messages", "o", "d", 204),
+        ("DELETE", "/written", "c", "d", 204),
+    ] {
+        let case = format!("{method} {target}");
+        let other_types = "sco".replace(resource_type, "");
+        let told = with(&rest, &of_account("q", &other_types, letter), method, target).await;
+        assert_eq!(told.failure(), (403, "AuthorizationResourceTypeMismatch"), "{case}");
+        let told = with(&rest, &of_account("bt", resource_type, letter), method, target).await;
+        assert_eq!(told.failure(), (403, "AuthorizationServiceMismatch"), "{case}");
+        let others: String = "rwdlacup"
+            .chars()
+            .filter(|other| !"cw".contains(*other) && !letter.contains(*other))
+            .collect();
+        let told = with(&rest, &of_account("q", resource_type, &others), method, target).await;
+        assert_eq!(told.failure(), PERMISSION, "{case}");
+        let told = with(&rest, &of_account("q", resource_type, letter), method, target).await;
+        assert_eq!(told.status(), status, "{case}: {told:?}");
+    }
+    let all = of_account("q", "sco", "rwdlacup");
+    assert_eq!(with(&rest, &all, "GET", "/orders?comp=acl").await.failure(), NEVER);
+}
+
+#[tokio::test]
+async fn a_signature_that_does_not_hold_is_refused() {
+    let rest = QueueRest::start().await;
+    rest.queue("orders").await;
+    let good = of_queue("r");
+    let peek = "/orders/messages?peekonly=true";
+
+    assert_eq!(with(&rest, &good, "GET", peek).await.status(), 200);
+    for (from, to) in [("sp=r", "sp=rp"), ("se=2090", "se=2021")] {
+        assert!(good.contains(from), "{from}");
+        let told = with(&rest, &good.replace(from, to), "GET", peek).await;
+        let (status, code) = told.failure();
+        assert_eq!((status, code), (403, "AuthenticationFailed"), "{from}");
+        let signature = good.split("sig=").nth(1).unwrap().split('&').next().unwrap();
+        assert!(!told.body.contains(signature), "no signature is ever told");
+    }
+}

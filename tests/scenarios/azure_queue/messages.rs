@@ -1,0 +1,207 @@
+//! Messages: send, receive, peek, clear.
+
+use std::time::Duration;
+
+use trestle_tests::{QueueAsk, QueueRest};
+
+/// The children of the only message of a body, in their order.
+fn order(body: &str) -> Vec<&str> {
+    let names = body.split('<').skip(1).map(|tag| tag.split(['>', ' ']).next().unwrap_or_default());
+    names.filter(|name| !name.starts_with(['/', '?'])).skip(2).collect()
+}
+
+#[tokio::test]
+async fn a_message_is_sent_peeked_at_and_received_with_the_elements_of_each() {
+    let rest = QueueRest::start().await;
+    rest.queue("orders").await;
+
+    let sent = rest.message("orders", "", "text & more").await;
+    assert_eq!(sent.header("content-type"), "application/xml");
+    let times = ["MessageId", "InsertionTime", "ExpirationTime"];
+    let held = ["PopReceipt", "TimeNextVisible"];
+    assert_eq!(order(&sent.body), [&times[..], &held].concat());
+
+    let peeked = rest.ask("GET", "/orders/messages?peekonly=true").await;
+    assert_eq!((peeked.status(), peeked.only("MessageText")), (200, "text & more".into()));
+    assert_eq!(peeked.only("DequeueCount"), "0");
+    assert_eq!(order(&peeked.body), [&times[..], &["DequeueCount", "MessageText"]].concat());
+
+    let received = rest.ask("GET", "/orders/messages?peekonly=false").await;
+    assert_eq!((received.status(), received.only("DequeueCount")), (200, "1".into()));
+    let all = [&times[..], &held, &["DequeueCount", "MessageText"]].concat();
+    assert_eq!(order(&received.body), all);
+    for element in times {
+        assert_eq!(received.only(element), sent.only(element), "{element}");
+    }
+    assert!(received.only("InsertionTime").ends_with(" GMT"), "{received:?}");
+    assert_eq!(received.header("cache-control"), "no-cache");
+
+    // Hidden now: nothing to receive, which is no failure.
+    for query in ["", "?peekonly=true"] {
+        let none = rest.ask("GET", &format!("/orders/messages{query}")).await;
+        assert_eq!(none.status(), 200);
+        assert!(none.body.ends_with("<QueueMessagesList />"), "{none:?}");
+    }
+}
+
+#[tokio::test]
+async fn every_text_that_xml_can_have_comes_back_as_it_was() {
+    let rest = QueueRest::start().await;
+    rest.queue("orders").await;
+    let largest = "é".repeat(32_768);
+
+    for text in [
+        "",
+        " ",
+        " leading and trailing\n",
+        "one\r\ntwo\rthree\n\tfour",
+        "<tag attribute=\"value\">&amp;</tag>]]>",
+        "日本語 \u{1f600} \u{301} \u{fffd}",
+        "PHhtbD4=",
+        largest.as_str(),
+    ] {
+        rest.message("orders", "", text).await;
+        let received = rest.ask("GET", "/orders/messages?visibilitytimeout=600").await;
+        assert_eq!(received.only("MessageText"), text);
+    }
+    // A line break that is written as it is, not as a reference, is kept too.
+    let body = "<?xml version='1.0' encoding='utf-8'?>\n<QueueMessage>\n  <MessageText>a\r\nb\
+                </MessageText>\n</QueueMessage>\n";
+    let sent = rest.send(QueueAsk::new("POST", "/orders/messages").body(body)).await;
+    assert_eq!(sent.status(), 201, "{sent:?}");
+    let received = rest.ask("GET", "/orders/messages").await;
+    assert_eq!(received.only("MessageText"), "a\r\nb");
+    assert!(received.body.contains("a&#xD;\nb"), "{received:?}");
+}
+
+#[tokio::test]
+async fn a_message_is_at_most_64_kib_and_its_request_twice_that() {
+    let rest = QueueRest::start().await;
+    rest.queue("orders").await;
+    let send = |text: String| rest.send(QueueAsk::message("POST", "/orders/messages", &text));
+
+    assert_eq!(send("x".repeat(65_536)).await.status(), 201);
+    for (chars, limit) in [(65_537, "65536"), (131_584, "131584")] {
+        let told = send("x".repeat(chars)).await;
+        assert_eq!(told.failure(), (413, "RequestBodyTooLarge"), "{chars}");
+        assert_eq!(told.only("MaxLimit"), limit);
+    }
+    let received = rest.ask("GET", "/orders/messages").await;
+    let (id, receipt) = (received.only("MessageId"), received.only("PopReceipt"));
+    let target = format!("/orders/messages/{id}?popreceipt={receipt}&visibilitytimeout=0");
+    let told = rest.send(QueueAsk::message("PUT", &target, &"x".repeat(65_537))).await;
+    assert_eq!(told.failure(), (413, "RequestBodyTooLarge"));
+    assert_eq!(told.only("MaxLimit"), "65536");
+}
+
+#[tokio::test]
+async fn numbers_out_of_their_range_are_refused_with_the_bounds() {
+    let rest = QueueRest::start().await;
+    rest.queue("orders").await;
+
+    for (method, name, value, min, max) in [
+        ("GET", "numofmessages", "0", "1", "32"),
+        ("GET", "numofmessages", "33", "1", "32"),
+        ("GET", "visibilitytimeout", "0", "1", "604800"),
+        ("GET", "visibilitytimeout", "604801", "1", "604800"),
+        ("POST", "visibilitytimeout", "-1", "0", "604800"),
+        ("POST", "visibilitytimeout", "604801", "0", "604800"),
+        ("POST", "messagettl", "0", "1", "2147483647"),
+        ("POST", "messagettl", "-2", "1", "2147483647"),
+    ] {
+        let target = format!("/orders/messages?{name}={value}");
+        let told = rest.send(QueueAsk::message(method, &target, "text")).await;
+        assert_eq!(told.failure(), (400, "OutOfRangeQueryParameterValue"), "{target}");
+        assert_eq!(told.only("QueryParameterName"), name);
+        assert_eq!(told.only("QueryParameterValue"), value);
+        assert_eq!(
+            (told.only("MinimumAllowed"), told.only("MaximumAllowed")),
+            (min.into(), max.into())
+        );
+    }
+    for query in ["numofmessages=some", "visibilitytimeout=1.5", "peekonly=perhaps"] {
+        let told = rest.ask("GET", &format!("/orders/messages?{query}")).await;
+        assert_eq!(told.failure(), (400, "InvalidQueryParameterValue"), "{query}");
+        assert_eq!(told.only("QueryParameterName"), query.split('=').next().unwrap());
+    }
+}
+
+#[tokio::test]
+async fn a_life_may_have_no_end_and_must_outlast_the_delay() {
+    let rest = QueueRest::start().await;
+    rest.queue("orders").await;
+
+    let ever = rest.message("orders", "?messagettl=-1", "ever").await;
+    assert_eq!(ever.only("ExpirationTime"), "Fri, 31 Dec 9999 23:59:59 GMT");
+    let long = rest.message("orders", "?messagettl=2147483647", "long").await;
+    assert!(long.only("ExpirationTime").contains(" 20"), "{long:?}");
+
+    let target = "/orders/messages?messagettl=10&visibilitytimeout=10";
+    let told = rest.send(QueueAsk::message("POST", target, "never seen")).await;
+    assert_eq!(told.failure(), (400, "InvalidQueryParameterValue"));
+    assert_eq!(told.only("QueryParameterName"), "visibilitytimeout");
+    assert_eq!(told.only("QueryParameterValue"), "10");
+    assert_eq!(told.only("Reason"), "messagettl must be greater than visibilitytimeout");
+}
+
+#[tokio::test]
+async fn a_message_that_expired_is_gone_for_every_operation() {
+    let rest = QueueRest::start().await;
+    rest.queue("orders").await;
+    let sent = rest.message("orders", "?messagettl=1", "short").await;
+    tokio::time::sleep(Duration::from_millis(1200)).await;
+
+    for query in ["", "?peekonly=true"] {
+        let none = rest.ask("GET", &format!("/orders/messages{query}")).await;
+        assert_eq!(none.all("MessageId").len(), 0, "{none:?}");
+    }
+    let (id, receipt) = (sent.only("MessageId"), sent.only("PopReceipt"));
+    let told = rest.ask("DELETE", &format!("/orders/messages/{id}?popreceipt={receipt}")).await;
+    assert_eq!(told.failure(), (404, "MessageNotFound"));
+}
+
+#[tokio::test]
+async fn messages_come_oldest_first_up_to_the_number_asked_for_and_clearing_takes_all() {
+    let rest = QueueRest::start().await;
+    rest.queue("orders").await;
+    for text in ["1", "2", "3", "4"] {
+        rest.message("orders", "", text).await;
+    }
+
+    let peeked = rest.ask("GET", "/orders/messages?peekonly=true&numofmessages=3").await;
+    assert_eq!(peeked.all("MessageText"), ["1", "2", "3"]);
+    let received = rest.ask("GET", "/orders/messages?numofmessages=2").await;
+    assert_eq!(received.all("MessageText"), ["1", "2"]);
+    let receipts = received.all("PopReceipt");
+    assert_ne!(receipts[0], receipts[1]);
+    let rest_of_them = rest.ask("GET", "/orders/messages?numofmessages=32").await;
+    assert_eq!(rest_of_them.all("MessageText"), ["3", "4"]);
+
+    let cleared = rest.ask("DELETE", "/orders/messages").await;
+    assert_eq!((cleared.status(), cleared.body.as_str()), (204, ""));
+    let id = &received.all("MessageId")[0];
+    let told =
+        rest.ask("DELETE", &format!("/orders/messages/{id}?popreceipt={}", receipts[0])).await;
+    assert_eq!(told.failure(), (404, "MessageNotFound"));
+}
+
+#[tokio::test]
+async fn every_operation_on_messages_of_a_queue_that_is_not_there_says_so() {
+    let rest = QueueRest::start().await;
+    let receipt = "AQAAAQAAAAAAAAAAAAjfR-pMdAi6";
+    let id = "a1a37668-0e97-458b-877e-e88f381fba7c";
+    let held = format!("/nowhere/messages/{id}?popreceipt={receipt}&visibilitytimeout=0");
+
+    for (method, target) in [
+        ("POST", "/nowhere/messages"),
+        ("GET", "/nowhere/messages"),
+        ("GET", "/nowhere/messages?peekonly=true"),
+        ("DELETE", "/nowhere/messages"),
+        ("PUT", held.as_str()),
+        ("DELETE", held.as_str()),
+    ] {
+        let told = rest.send(QueueAsk::message(method, target, "text")).await;
+        assert_eq!(told.failure(), (404, "QueueNotFound"), "{method} {target}");
+        assert!(told.body.contains("The specified queue does not exist."), "{told:?}");
+    }
+}

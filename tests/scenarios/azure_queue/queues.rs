@@ -1,0 +1,224 @@
+//! Queues themselves: create, delete, metadata, policies, lists.
+
+use trestle_tests::{QueueAsk, QueueRest, QueueTold};
+
+#[tokio::test]
+async fn creating_a_queue_again_depends_on_its_metadata() {
+    let rest = QueueRest::start().await;
+    let create =
+        |name: &'static str, value| rest.send(QueueAsk::new("PUT", "/orders").with(name, value));
+
+    let created = create("x-ms-meta-kind", "a").await;
+    assert_eq!((created.status(), created.body.as_str()), (201, ""));
+    assert_eq!(created.header("content-length"), "0");
+
+    // The stray header of one client says nothing.
+    let again = QueueAsk::new("PUT", "/orders").with("x-ms-meta-kind", "a");
+    let again = rest.send(again.with("x-ms-meta", "{'kind': 'a'}")).await;
+    assert_eq!((again.status(), again.body.as_str()), (204, ""));
+    let other = create("x-ms-meta-kind", "b").await;
+    assert_eq!(other.failure(), (409, "QueueAlreadyExists"));
+    assert_eq!(rest.ask("PUT", "/orders").await.failure(), (409, "QueueAlreadyExists"));
+
+    let read = rest.ask("GET", "/orders?comp=metadata").await;
+    assert_eq!((read.status(), read.header("x-ms-meta-kind")), (200, "a"));
+    assert_eq!(read.header("x-ms-meta"), "");
+
+    assert_eq!(rest.ask("DELETE", "/orders").await.status(), 204);
+    assert_eq!(rest.ask("DELETE", "/orders").await.failure(), (404, "QueueNotFound"));
+    assert_eq!(create("x-ms-meta-kind", "b").await.status(), 201);
+}
+
+#[tokio::test]
+async fn metadata_is_replaced_as_a_whole_and_comes_with_the_count() {
+    let rest = QueueRest::start().await;
+    rest.queue("orders").await;
+    rest.message("orders", "", "one").await;
+    rest.message("orders", "?visibilitytimeout=60", "hidden").await;
+
+    let set = QueueAsk::new("PUT", "/orders?comp=metadata").with("x-ms-meta-first", "a b");
+    assert_eq!(rest.send(set.with("x-ms-meta-second", "2")).await.status(), 204);
+    for method in ["GET", "HEAD"] {
+        let read = rest.ask(method, "/orders?comp=metadata").await;
+        assert_eq!((read.status(), read.body.as_str()), (200, ""));
+        assert_eq!(read.header("x-ms-meta-first"), "a b");
+        assert_eq!(read.header("x-ms-meta-second"), "2");
+        assert_eq!(read.header("x-ms-approximate-messages-count"), "2");
+    }
+
+    assert_eq!(rest.ask("PUT", "/orders?comp=metadata").await.status(), 204);
+    let read = rest.ask("GET", "/orders?comp=metadata").await;
+    assert_eq!(read.header("x-ms-meta-first"), "");
+    assert_eq!(rest.ask("DELETE", "/orders/messages").await.status(), 204);
+    let read = rest.ask("GET", "/orders?comp=metadata").await;
+    assert_eq!(read.header("x-ms-approximate-messages-count"), "0");
+}
+
+#[tokio::test]
+async fn metadata_that_is_none_is_refused() {
+    let rest = QueueRest::start().await;
+    rest.queue("orders").await;
+    let set = || QueueAsk::new("PUT", "/orders?comp=metadata");
+    let large = "x".repeat(8200);
+
+    for (ask, code) in [
+        (set().and("x-ms-meta-k", "1").and("x-ms-meta-k", "2"), "InvalidMetadata"),
+        (set().with("x-ms-meta-1k", "v"), "InvalidMetadata"),
+        (set().with("x-ms-meta-", "v"), "EmptyMetadataKey"),
+        (set().with("x-ms-meta-k", &large), "MetadataTooLarge"),
+    ] {
+        assert_eq!(rest.send(ask).await.failure(), (400, code));
+    }
+}
+
+#[tokio::test]
+async fn a_head_of_what_is_not_there_says_so_in_its_headers_alone() {
+    let rest = QueueRest::start().await;
+
+    let head = rest.ask("HEAD", "/nowhere?comp=metadata").await;
+
+    assert_eq!((head.status(), head.body.as_str()), (404, ""));
+    assert_eq!(head.header("x-ms-error-code"), "QueueNotFound");
+    let get = rest.ask("GET", "/nowhere?comp=metadata").await;
+    assert_eq!(get.failure(), (404, "QueueNotFound"));
+}
+
+#[tokio::test]
+async fn names_are_refused_by_length_and_by_character() {
+    let rest = QueueRest::start().await;
+    let long = "q".repeat(64);
+
+    for (name, code) in [
+        ("ab", "OutOfRangeInput"),
+        (long.as_str(), "OutOfRangeInput"),
+        ("Orders", "InvalidResourceName"),
+        ("or--ders", "InvalidResourceName"),
+        ("-orders", "InvalidResourceName"),
+        ("or_ders", "InvalidResourceName"),
+        ("or%2Fders", "InvalidResourceName"),
+        ("ord%00ers", "InvalidResourceName"),
+    ] {
+        assert_eq!(rest.ask("PUT", &format!("/{name}")).await.failure(), (400, code), "{name}");
+    }
+}
+
+/// Every queue, page by page.
+async fn pages(rest: &QueueRest, query: &str) -> Vec<QueueTold> {
+    let (mut pages, mut marker) = (Vec::new(), String::new());
+    loop {
+        let page = rest.ask("GET", &format!("/?comp=list{query}{marker}")).await;
+        assert_eq!(page.status(), 200, "{page:?}");
+        let next = page.only("NextMarker");
+        pages.push(page);
+        if next.is_empty() {
+            return pages;
+        }
+        marker = format!("&marker={}", next.replace('+', "%2B").replace('/', "%2F"));
+    }
+}
+
+#[tokio::test]
+async fn queues_are_listed_in_pages_by_name() {
+    let rest = QueueRest::start().await;
+    for name in ["orders-2", "orders-1", "zebra", "orders-3"] {
+        let ask = QueueAsk::new("PUT", &format!("/{name}")).with("x-ms-meta-own", name);
+        assert_eq!(rest.send(ask).await.status(), 201);
+    }
+
+    let plain = rest.ask("GET", "/?comp=list").await;
+    assert_eq!(plain.header("content-type"), "application/xml");
+    assert_eq!(plain.all("Name"), ["orders-1", "orders-2", "orders-3", "zebra"]);
+    assert!(!plain.body.contains("Metadata") && !plain.body.contains("MaxResults"), "{plain:?}");
+    let endpoint = format!("ServiceEndpoint=\"http://{}/devstoreaccount1\"", rest.address());
+    assert!(plain.body.contains(&endpoint), "{plain:?}");
+
+    let pages = pages(&rest, "&include=metadata&prefix=orders&maxresults=2").await;
+    let names: Vec<_> = pages.iter().map(|page| page.all("Name")).collect();
+    assert_eq!(names, [vec!["orders-1", "orders-2"], vec!["orders-3"]]);
+    assert_eq!(pages[0].all("own"), ["orders-1", "orders-2"]);
+    assert_eq!(
+        (pages[0].only("Prefix"), pages[0].only("MaxResults")),
+        ("orders".into(), "2".into())
+    );
+    assert_eq!(pages[0].all("Marker").len(), 0);
+    assert_eq!(pages[1].only("Marker"), pages[0].only("NextMarker"));
+}
+
+#[tokio::test]
+async fn a_list_that_cannot_be_is_refused() {
+    let rest = QueueRest::start().await;
+
+    for value in ["0", "5001", "-1"] {
+        let told = rest.ask("GET", &format!("/?comp=list&maxresults={value}")).await;
+        assert_eq!(told.failure(), (400, "OutOfRangeQueryParameterValue"));
+        assert_eq!(told.only("QueryParameterName"), "maxresults");
+        assert_eq!(told.only("QueryParameterValue"), value);
+        assert_eq!(
+            (told.only("MinimumAllowed"), told.only("MaximumAllowed")),
+            ("1".into(), "5000".into())
+        );
+    }
+    let told = rest.ask("GET", "/?comp=list&maxresults=many").await;
+    assert_eq!(told.failure(), (400, "InvalidQueryParameterValue"));
+    let told = rest.ask("GET", "/?comp=list&marker=anything").await;
+    assert_eq!(told.failure(), (400, "InvalidMarker"));
+}
+
+#[tokio::test]
+async fn access_policies_are_set_and_read_with_seven_digits() {
+    let rest = QueueRest::start().await;
+    rest.queue("orders").await;
+    let body = "<?xml version='1.0' encoding='utf-8'?>\n<SignedIdentifiers><SignedIdentifier>\
+                <Id>one</Id><AccessPolicy><Start>2025-11-21</Start>\
+                <Expiry>2026-11-21T08:30:00Z</Expiry><Permission>raup</Permission></AccessPolicy>\
+                </SignedIdentifier><SignedIdentifier><Id>bare</Id></SignedIdentifier>\
+                </SignedIdentifiers>";
+
+    let set = rest.send(QueueAsk::new("PUT", "/orders?comp=acl").body(body)).await;
+    assert_eq!((set.status(), set.body.as_str()), (204, ""));
+    let read = rest.ask("GET", "/orders?comp=acl").await;
+    assert_eq!(read.status(), 200);
+    assert!(
+        read.body.ends_with(
+            "<SignedIdentifiers><SignedIdentifier><Id>one</Id><AccessPolicy>\
+             <Start>2025-11-21T00:00:00.0000000Z</Start>\
+             <Expiry>2026-11-21T08:30:00.0000000Z</Expiry><Permission>raup</Permission>\
+             </AccessPolicy></SignedIdentifier><SignedIdentifier><Id>bare</Id></SignedIdentifier>\
+             </SignedIdentifiers>"
+        ),
+        "{read:?}"
+    );
+    assert_eq!(rest.ask("HEAD", "/orders?comp=acl").await.status(), 200);
+
+    assert_eq!(rest.ask("PUT", "/orders?comp=acl").await.status(), 204);
+    let read = rest.ask("GET", "/orders?comp=acl").await;
+    assert!(read.body.ends_with("<SignedIdentifiers />"), "{read:?}");
+}
+
+#[tokio::test]
+async fn access_policies_that_cannot_be_are_refused() {
+    let rest = QueueRest::start().await;
+    rest.queue("orders").await;
+    let identifier = |id: &str, terms: &str| {
+        format!(
+            "<SignedIdentifier><Id>{id}</Id><AccessPolicy>{terms}</AccessPolicy></SignedIdentifier>"
+        )
+    };
+    let six: String = (0..6).map(|index| identifier(&index.to_string(), "")).collect();
+
+    for (inside, code) in [
+        (six, "InvalidXmlDocument"),
+        (identifier("one", "").repeat(2), "InvalidXmlDocument"),
+        (identifier(&"x".repeat(65), ""), "InvalidXmlDocument"),
+        (identifier("one", "<Permission>par</Permission>"), "InvalidXmlDocument"),
+        (identifier("one", "<Start>yesterday</Start>"), "InvalidXmlNodeValue"),
+        ("<SignedIdentifier></SignedIdentifier>".to_owned(), "MissingRequiredXmlNode"),
+        ("<Nothing/>".to_owned(), "InvalidXmlDocument"),
+    ] {
+        let body = format!("<SignedIdentifiers>{inside}</SignedIdentifiers>");
+        let told = rest.send(QueueAsk::new("PUT", "/orders?comp=acl").body(body)).await;
+        assert_eq!(told.failure(), (400, code), "{inside}");
+    }
+    let told = rest.ask("GET", "/nowhere?comp=acl").await;
+    assert_eq!(told.failure(), (404, "QueueNotFound"));
+}
