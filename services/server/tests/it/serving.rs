@@ -152,7 +152,8 @@ async fn a_stream_in_flight_gets_its_answer_when_the_process_is_asked_to_end() {
     drop(sender);
     let end = answers.message().await;
     drop(client);
-    let (status, log) = server.wait();
+    // Beside this task: the client has to hear that its connection ends.
+    let (status, log) = tokio::task::spawn_blocking(|| server.wait()).await.unwrap();
 
     // What the service says to an import without a beginning: it was let finish, not cut off.
     assert_eq!(end.unwrap_err().code(), tonic::Code::InvalidArgument);
