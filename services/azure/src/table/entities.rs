@@ -11,11 +11,11 @@ use trestle_proto::table::v1::{
 };
 
 use super::{
-    json::{PageBody, Place, entity_json, entity_of, entity_path, etag_of},
+    json::{PageBody, Place, Select, entity_json, entity_of, entity_path, etag_of},
     level::Level,
     options::mark_of,
     prefer::{PREFERENCE_APPLIED, Prefer},
-    route::{Change, Get, Query, Verb},
+    route::{Change, GET_ENTITY, Get, Query, Verb},
 };
 use crate::{call::Upcall, failure::Refusal, head::Head, reply};
 
@@ -35,21 +35,21 @@ pub(super) fn place(head: &Head, table: &str) -> Place {
 
 /// Query Entities.
 pub(super) async fn query(
+    path: &'static str,
     query: Query,
     head: &Head,
     upcall: Upcall,
 ) -> Result<Response<Body>, Refusal> {
-    let target = super::Operation::Query(query.clone()).target();
     let Query { table, options, page_token, level } = query;
     let place = place(head, &table);
     let request = QueryEntitiesRequest {
         table,
         filter: options.filter,
-        select: options.select.as_ref().map(super::json::Select::mask),
+        select: options.select.as_ref().map(Select::mask),
         page_size: options.top,
         page_token,
     };
-    let page: QueryEntitiesResponse = upcall.unary(target.path, &request).await?;
+    let page: QueryEntitiesResponse = upcall.unary(path, &request).await?;
 
     let body = PageBody::new(page.entities, place, level, options.select);
     let mut answer = match body.small() {
@@ -83,21 +83,20 @@ pub(super) async fn read(get: &Get, upcall: Upcall) -> Result<Bytes, Status> {
         table: get.table.clone(),
         partition_key: get.key.partition_key.clone(),
         row_key: get.key.row_key.clone(),
-        select: get.options.select.as_ref().map(super::json::Select::mask),
+        select: get.options.select.as_ref().map(Select::mask),
     };
-    let path = super::Operation::Get(get.clone()).target().path;
-    let answer: GetEntityResponse = upcall.unary(path, &request).await?;
+    let answer: GetEntityResponse = upcall.unary(GET_ENTITY, &request).await?;
     Ok(answer.entity)
 }
 
 /// Insert, update, upsert, delete.
 pub(super) async fn change(
+    path: &'static str,
     change: Change,
     head: &Head,
     body: &[u8],
     upcall: Upcall,
 ) -> Result<Response<Body>, Refusal> {
-    let path = change.verb.target();
     let Change { table, verb } = change;
     let etag = match verb {
         Verb::Insert { level, prefer } => {

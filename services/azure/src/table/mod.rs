@@ -23,7 +23,7 @@ use http::Response;
 use tonic::body::Body;
 use trestle_service::{clock::Clock, limits::MESSAGE_BYTES_MAX};
 
-use self::{batch::Batch, route::Operation};
+use self::{batch::Batch, route::Operation, settings::Settings};
 use crate::{
     call::Upcall,
     failure::{Failure, Refusal},
@@ -67,18 +67,19 @@ impl Protocol for Table {
         body: Bytes,
         upcall: Upcall,
     ) -> Result<Response<Body>, Refusal> {
+        let (path, now) = (operation.target().path, self.clock.now());
         match operation {
-            Operation::Tables(operation) => tables::perform(operation, head, &body, upcall).await,
-            Operation::Query(query) => entities::query(query, head, upcall).await,
+            Operation::Tables(operation) => {
+                tables::perform(path, operation, head, &body, upcall).await
+            }
+            Operation::Query(query) => entities::query(path, query, head, upcall).await,
             Operation::Get(get) => entities::get(get, head, upcall).await,
-            Operation::Change(change) => entities::change(change, head, &body, upcall).await,
+            Operation::Change(change) => entities::change(path, change, head, &body, upcall).await,
             Operation::Settings(operation) => {
-                settings::perform(operation, head, &body, upcall, self.clock.now()).await
+                let settings = Settings { head, now };
+                settings.perform(path, operation, &body, upcall).await
             }
-            Operation::Batch => {
-                let at = self.clock.now();
-                Batch { head, at }.perform(&body, upcall).await
-            }
+            Operation::Batch => Batch { head, at: now }.perform(&body, upcall).await,
         }
     }
 

@@ -114,6 +114,11 @@ macro_rules! method {
     };
 }
 
+/// The call that reads an entity, alone or in a batch.
+pub(crate) const GET_ENTITY: &str = method!("GetEntity");
+/// The call that carries out a batch.
+pub(crate) const EXECUTE_BATCH: &str = method!("ExecuteBatch");
+
 impl Operation {
     /// The call that it becomes.
     pub(crate) fn target(&self) -> Target {
@@ -124,7 +129,7 @@ impl Operation {
             Self::Tables(OnTables::Create { .. }) => (method!("CreateTable"), false),
             Self::Tables(OnTables::Delete { .. }) => (method!("DeleteTable"), false),
             Self::Query(_) => (method!("QueryEntities"), true),
-            Self::Get(_) => (method!("GetEntity"), true),
+            Self::Get(_) => (GET_ENTITY, true),
             Self::Change(change) => (change.verb.target(), false),
             Self::Settings(OnSettings::GetPolicies { .. }) => {
                 (method!("GetTableAccessPolicies"), true)
@@ -135,15 +140,15 @@ impl Operation {
             Self::Settings(OnSettings::GetProperties) => (method!("GetServiceProperties"), true),
             Self::Settings(OnSettings::SetProperties) => (method!("SetServiceProperties"), false),
             Self::Settings(OnSettings::GetStats) => (method!("GetServiceStats"), true),
-            Self::Batch => (method!("ExecuteBatch"), false),
+            Self::Batch => (EXECUTE_BATCH, false),
         };
         Target { path, reads }
     }
 }
 
 impl Verb {
-    /// The call that it becomes.
-    pub(crate) fn target(&self) -> &'static str {
+    /// The call that it becomes, where it is alone.
+    fn target(&self) -> &'static str {
         match self {
             Self::Insert { .. } => method!("InsertEntity"),
             Self::Update { .. } => method!("UpdateEntity"),
@@ -322,3 +327,6 @@ impl<'a> Ask<'a> {
         value.map(|value| Some(value.to_owned()))
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -13,52 +13,63 @@ use trestle_service::{
     fault::{Fault, Reason},
 };
 
-use super::route::{OnSettings, Operation};
+use super::route::OnSettings;
 use crate::{call::Upcall, failure::Refusal, head::Head, reply, xml};
 
-/// Carries out an operation. `now` is what a copy that is always the same is as of.
-pub(super) async fn perform(
-    operation: OnSettings,
-    head: &Head,
-    body: &[u8],
-    upcall: Upcall,
-    now: Ticks,
-) -> Result<Response<Body>, Refusal> {
-    let path = Operation::Settings(operation.clone()).target().path;
-    match operation {
-        OnSettings::GetPolicies { table } => {
-            let request = GetTableAccessPoliciesRequest { table };
-            let answer: GetTableAccessPoliciesResponse = upcall.unary(path, &request).await?;
-            let policies: Vec<_> = answer.policies.into_iter().map(Into::into).collect();
-            Ok(document(xml::write_policies(&policies)))
-        }
-        OnSettings::SetPolicies { table } => {
-            let policies = xml::read_policies(body)?.into_iter().map(Into::into).collect();
-            let request = SetTableAccessPoliciesRequest { table, policies };
-            upcall.unary::<_, SetTableAccessPoliciesResponse>(path, &request).await?;
-            Ok(reply::empty(StatusCode::NO_CONTENT))
-        }
-        OnSettings::GetProperties => {
-            let request = GetServicePropertiesRequest {};
-            let answer: GetServicePropertiesResponse = upcall.unary(path, &request).await?;
-            Ok(document(xml::write_properties(&answer.properties.unwrap_or_default())))
-        }
-        OnSettings::SetProperties => {
-            let properties = Some(xml::read_properties(body)?);
-            let request = SetServicePropertiesRequest { properties };
-            upcall.unary::<_, SetServicePropertiesResponse>(path, &request).await?;
-            Ok(reply::empty(StatusCode::ACCEPTED))
-        }
-        OnSettings::GetStats => {
-            if !head.is_secondary {
-                let rule = "stats are those of the secondary name of the account";
-                let reason = Reason::InvalidQueryParameterValue;
-                return Err(Fault::violation(reason, "comp", rule).into());
+/// Settings that are asked for.
+pub(super) struct Settings<'a> {
+    pub(super) head: &'a Head,
+    /// As of when a copy is that is always the same.
+    pub(super) now: Ticks,
+}
+
+impl Settings<'_> {
+    /// Carries out an operation.
+    ///
+    /// # Errors
+    /// A body that cannot be read, or a failed call.
+    pub(super) async fn perform(
+        self,
+        path: &'static str,
+        operation: OnSettings,
+        body: &[u8],
+        upcall: Upcall,
+    ) -> Result<Response<Body>, Refusal> {
+        match operation {
+            OnSettings::GetPolicies { table } => {
+                let request = GetTableAccessPoliciesRequest { table };
+                let answer: GetTableAccessPoliciesResponse = upcall.unary(path, &request).await?;
+                let policies: Vec<_> = answer.policies.into_iter().map(Into::into).collect();
+                Ok(document(xml::write_policies(&policies)))
             }
-            let request = GetServiceStatsRequest {};
-            upcall.unary::<_, GetServiceStatsResponse>(path, &request).await?;
-            let (seconds, nanos) = now.to_unix();
-            Ok(document(xml::write_stats(&prost_types::Timestamp { seconds, nanos })))
+            OnSettings::SetPolicies { table } => {
+                let policies = xml::read_policies(body)?.into_iter().map(Into::into).collect();
+                let request = SetTableAccessPoliciesRequest { table, policies };
+                upcall.unary::<_, SetTableAccessPoliciesResponse>(path, &request).await?;
+                Ok(reply::empty(StatusCode::NO_CONTENT))
+            }
+            OnSettings::GetProperties => {
+                let request = GetServicePropertiesRequest {};
+                let answer: GetServicePropertiesResponse = upcall.unary(path, &request).await?;
+                Ok(document(xml::write_properties(&answer.properties.unwrap_or_default())))
+            }
+            OnSettings::SetProperties => {
+                let properties = Some(xml::read_properties(body)?);
+                let request = SetServicePropertiesRequest { properties };
+                upcall.unary::<_, SetServicePropertiesResponse>(path, &request).await?;
+                Ok(reply::empty(StatusCode::ACCEPTED))
+            }
+            OnSettings::GetStats => {
+                if !self.head.is_secondary {
+                    let rule = "stats are those of the secondary name of the account";
+                    let reason = Reason::InvalidQueryParameterValue;
+                    return Err(Fault::violation(reason, "comp", rule).into());
+                }
+                let request = GetServiceStatsRequest {};
+                upcall.unary::<_, GetServiceStatsResponse>(path, &request).await?;
+                let (seconds, nanos) = self.now.to_unix();
+                Ok(document(xml::write_stats(&prost_types::Timestamp { seconds, nanos })))
+            }
         }
     }
 }

@@ -13,7 +13,7 @@ use super::{
     json::{Place, table_json, table_name_of, tables_json},
     options::mark_of,
     prefer::Prefer,
-    route::{OnTables, Operation},
+    route::OnTables,
 };
 use crate::{call::Upcall, failure::Refusal, head::Head, reply};
 
@@ -21,13 +21,16 @@ use crate::{call::Upcall, failure::Refusal, head::Head, reply};
 const NEXT: HeaderName = HeaderName::from_static("x-ms-continuation-nexttablename");
 
 /// Carries out an operation.
+///
+/// # Errors
+/// A body that cannot be read, or a failed call.
 pub(super) async fn perform(
+    path: &'static str,
     operation: OnTables,
     head: &Head,
     body: &[u8],
     upcall: Upcall,
 ) -> Result<Response<Body>, Refusal> {
-    let path = Operation::Tables(operation.clone()).target().path;
     match operation {
         OnTables::List { options, page_token, level } => {
             let request =

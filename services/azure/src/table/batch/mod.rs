@@ -25,7 +25,7 @@ use super::{
     failure,
     json::{Unreadable, entity_json, entity_path, etag_of},
     prefer::Prefer,
-    route::{Get, Operation},
+    route::{EXECUTE_BATCH, Get},
 };
 use crate::{
     call::Upcall,
@@ -101,8 +101,7 @@ impl Batch<'_> {
             return Ok(Vec::new());
         }
         let request = ExecuteBatchRequest { table, operations };
-        let path = Operation::Batch.target().path;
-        let answer: ExecuteBatchResponse = upcall.unary(path, &request).await?;
+        let answer: ExecuteBatchResponse = upcall.unary(EXECUTE_BATCH, &request).await?;
         let place = place(self.head, &request.table);
         let outcomes = request.operations.into_iter().zip(parts).zip(answer.results);
         let answers = outcomes.map(|((operation, part), result)| {

@@ -1,0 +1,157 @@
+//! Heads of requests, and what they ask for.
+
+use http::HeaderValue;
+
+use super::*;
+
+/// What a request with these headers asks for.
+fn ask(method: &str, target: &str, headers: &[(&'static str, &str)]) -> Result<Operation, Reason> {
+    let (path, query) = target.split_once('?').unwrap_or((target, ""));
+    let mut map = HeaderMap::new();
+    for (name, value) in headers {
+        map.append(*name, HeaderValue::from_bytes(value.as_bytes()).expect("a value"));
+    }
+    let params = Params::parse(query).expect("a query");
+    route(&Ask { method, path, params: &params, headers: &map }).map_err(|fault| fault.reason)
+}
+
+fn verb(method: &str, headers: &[(&'static str, &str)]) -> Result<Verb, Reason> {
+    match ask(method, ENTITY, headers)? {
+        Operation::Change(Change { verb, .. }) => Ok(verb),
+        other => panic!("not a change: {other:?}"),
+    }
+}
+
+const ENTITY: &str = "/tab(PartitionKey='p',RowKey='r')";
+
+fn key() -> Key {
+    Key { partition_key: "p".to_owned(), row_key: "r".to_owned() }
+}
+
+#[test]
+fn every_operation_becomes_its_own_call() {
+    for (method, target, call, reads) in [
+        ("GET", "/Tables", "ListTables", true),
+        ("POST", "/Tables", "CreateTable", false),
+        ("GET", "/Tables('tab')", "GetTable", true),
+        ("DELETE", "/Tables('tab')", "DeleteTable", false),
+        ("POST", "/tab/Tables", "GetTable", false),
+        ("GET", "/tab()", "QueryEntities", true),
+        ("POST", "/tab()", "InsertEntity", false),
+        ("GET", ENTITY, "GetEntity", true),
+        ("PUT", ENTITY, "UpsertEntity", false),
+        ("PATCH", ENTITY, "UpsertEntity", false),
+        ("MERGE", ENTITY, "UpsertEntity", false),
+        ("GET", "/tab?comp=acl", "GetTableAccessPolicies", true),
+        ("PUT", "/tab?comp=ACL", "SetTableAccessPolicies", false),
+        ("GET", "/?restype=service&comp=properties", "GetServiceProperties", true),
+        ("PUT", "/?restype=service&comp=properties", "SetServiceProperties", false),
+        ("GET", "/?restype=service&comp=stats", "GetServiceStats", true),
+        ("POST", "/$batch", "ExecuteBatch", false),
+    ] {
+        let operation = ask(method, target, &[]).expect(target);
+        let path: &'static str = operation.target().path;
+        assert_eq!(path.rsplit('/').next(), Some(call), "{method} {target}");
+        assert_eq!(operation.target().reads, reads, "{method} {target}");
+    }
+}
+
+#[test]
+fn the_condition_tells_an_update_from_an_upsert_and_a_delete_needs_one() {
+    let any: &[(&str, &str)] = &[("if-match", "*")];
+    let (key, if_match) = (key(), "*".to_owned());
+    let update = |mode| Ok(Verb::Update { key: key.clone(), mode, if_match: if_match.clone() });
+    assert_eq!(verb("PUT", any), update(WriteMode::Replace));
+    assert_eq!(verb("PATCH", any), update(WriteMode::Merge));
+    assert_eq!(verb("MERGE", any), update(WriteMode::Merge));
+    let upsert = |mode| Ok(Verb::Upsert { key: key.clone(), mode });
+    assert_eq!(verb("PUT", &[]), upsert(WriteMode::Replace));
+    assert_eq!(verb("MERGE", &[]), upsert(WriteMode::Merge));
+    assert_eq!(
+        verb("DELETE", any),
+        Ok(Verb::Delete { key: key.clone(), if_match: if_match.clone() })
+    );
+    assert_eq!(verb("DELETE", &[]), Err(Reason::MissingRequiredHeader));
+    // An empty one is one, which the service refuses.
+    assert!(
+        matches!(verb("PUT", &[("if-match", "")]), Ok(Verb::Update { if_match, .. }) if if_match.is_empty())
+    );
+    for headers in [
+        [("if-none-match", "*"), ("accept", "*/*")],
+        [("if-match", "*"), ("if-none-match", "*")],
+        [("if-match", "a"), ("if-match", "b")],
+        [("if-match", "é"), ("accept", "*/*")],
+    ] {
+        for method in ["PUT", "PATCH", "DELETE"] {
+            assert_eq!(verb(method, &headers), Err(Reason::InvalidInput), "{headers:?}");
+        }
+    }
+    let inserted = ask("POST", "/tab", &[("if-match", "nonsense")]);
+    assert!(inserted.is_ok(), "an insert has no condition");
+}
+
+#[test]
+fn a_verb_may_come_through_a_post() {
+    for (tunnelled, plain) in [("MERGE", "MERGE"), ("PATCH", "PATCH"), ("PUT", "PUT")] {
+        assert_eq!(verb("POST", &[("x-http-method", tunnelled)]), verb(plain, &[]));
+    }
+    let delete = [("x-http-method", "DELETE"), ("if-match", "*")];
+    assert!(matches!(verb("POST", &delete), Ok(Verb::Delete { .. })));
+    for (method, headers, reason) in [
+        ("PUT", vec![("x-http-method", "MERGE")], Reason::XMethodNotUsingPost),
+        ("POST", vec![("x-http-method", "GET")], Reason::XMethodIncorrectValue),
+        ("POST", vec![("x-http-method", "")], Reason::XMethodIncorrectValue),
+        (
+            "POST",
+            vec![("x-http-method", "MERGE"), ("x-http-method", "MERGE")],
+            Reason::XMethodIncorrectCount,
+        ),
+    ] {
+        assert_eq!(ask(method, ENTITY, &headers), Err(reason), "{headers:?}");
+    }
+}
+
+#[test]
+fn verbs_and_addresses_that_are_no_operation_are_refused() {
+    for (method, target, reason) in [
+        ("PUT", "/Tables", Reason::UnsupportedHttpVerb),
+        ("PUT", "/Tables('tab')", Reason::UnsupportedHttpVerb),
+        ("DELETE", "/tab", Reason::UnsupportedHttpVerb),
+        ("HEAD", "/tab", Reason::UnsupportedHttpVerb),
+        ("POST", ENTITY, Reason::UnsupportedHttpVerb),
+        ("GET", "/$batch", Reason::UnsupportedHttpVerb),
+        ("DELETE", "/tab?comp=acl", Reason::UnsupportedHttpVerb),
+        ("POST", "/?restype=service&comp=stats", Reason::UnsupportedHttpVerb),
+        ("GET", "/", Reason::InvalidUri),
+        ("GET", "/?restype=service&comp=list", Reason::InvalidQueryParameterValue),
+        ("DELETE", "/tab/Tables('x')", Reason::InvalidInput),
+        ("GET", "/tab/Tables", Reason::ResourceNotFound),
+        ("GET", "/$MetricsHourPrimaryTransactionsTable", Reason::ResourceNotFound),
+        ("GET", "/tab?$orderby=x", Reason::NotImplemented),
+        ("GET", "/tab?$top=1001", Reason::InvalidInput),
+        ("GET", "/tab?NextPartitionKey=x", Reason::InvalidQueryParameterValue),
+    ] {
+        assert_eq!(ask(method, target, &[]), Err(reason), "{method} {target}");
+    }
+    let atom = ask("GET", "/tab", &[("accept", "application/atom+xml")]);
+    assert_eq!(atom, Err(Reason::AtomFormatNotSupported));
+    let format = ask("GET", "/tab?$format=application/json", &[("accept", "application/atom+xml")]);
+    assert!(format.is_ok(), "the parameter counts");
+}
+
+#[test]
+fn the_preference_of_an_insert_is_read() {
+    for (value, expected) in [
+        ("return-no-content", Prefer::NoContent),
+        ("return-content", Prefer::Content),
+        ("respond-async, Return-No-Content", Prefer::NoContent),
+        ("other", Prefer::Unsaid),
+    ] {
+        let Ok(Operation::Change(Change { verb: Verb::Insert { prefer, .. }, .. })) =
+            ask("POST", "/tab", &[("prefer", value)])
+        else {
+            panic!("an insert")
+        };
+        assert_eq!(prefer, expected, "{value}");
+    }
+}
