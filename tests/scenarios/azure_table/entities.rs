@@ -1,8 +1,10 @@
-//! One entity: insert, get, update, merge, upsert, delete.
+//! One entity: its operations, its types, its keys.
 
 use trestle_tests::{Ask, Rest};
 
-const BODY: &str = r#"{"PartitionKey":"p","RowKey":"r","Timestamp":null,"age":"39","age@odata.type":"Edm.Int64","ratio":3.0,"none":null}"#;
+const BODY: &str = r#"{"PartitionKey":"p","RowKey":"r","Timestamp":null,"age":"39",
+    "age@odata.type":"Edm.Int64","ratio":3.0,"none":null}"#;
+const AT: &str = "/tab(PartitionKey='p',RowKey='r')";
 
 #[tokio::test]
 async fn an_entity_lives_through_all_its_operations() {
@@ -18,23 +20,150 @@ async fn an_entity_lives_through_all_its_operations() {
     let body = inserted.text();
     assert!(body.starts_with(r#"{"PartitionKey":"p","RowKey":"r","Timestamp":"2"#), "{body}");
     assert!(body.ends_with(r#"Z","age":"39","ratio":3.0}"#), "{body}");
+    let again = rest.send(Ask::json("POST", "/tab()", BODY)).await;
+    assert_eq!(again.failure(), (409, "EntityAlreadyExists"));
 
-    let got = rest.send(Ask::new("GET", "/tab(PartitionKey='p',RowKey='r')")).await;
+    let got = rest.send(Ask::new("GET", AT)).await;
     assert_eq!((got.status.as_u16(), got.text(), got.header("etag")), (200, body, &*etag));
 
-    let merge = Ask::json("PATCH", "/tab(PartitionKey='p',RowKey='r')", r#"{"open":true}"#);
+    let merge = Ask::json("PATCH", AT, r#"{"open":true,"age":null}"#);
     let merged = rest.send(merge.with("if-match", &etag)).await;
     assert_eq!((merged.status.as_u16(), merged.text()), (204, ""));
-    let changed = merged.header("etag").to_owned();
-    assert_ne!(changed, etag);
-    let stale =
-        Ask::json("PUT", "/tab(PartitionKey='p',RowKey='r')", r"{}").with("if-match", &etag);
-    assert_eq!(rest.send(stale).await.failure(), (412, "UpdateConditionNotSatisfied"));
+    assert_ne!(merged.header("etag"), etag);
+    let got = rest.send(Ask::new("GET", AT)).await;
+    assert!(got.text().ends_with(r#"Z","age":"39","open":true,"ratio":3.0}"#), "{got:?}");
 
-    let deleted = rest
-        .send(Ask::new("DELETE", "/tab(PartitionKey='p',RowKey='r')").with("if-match", "*"))
-        .await;
+    let replaced = rest.send(Ask::json("PUT", AT, r#"{"PartitionKey":"other","x":1}"#)).await;
+    assert_eq!(replaced.status, 204, "{replaced:?}");
+    let got = rest.send(Ask::new("GET", AT)).await;
+    assert!(got.text().ends_with(r#"Z","x":1}"#), "{got:?}");
+
+    let deleted = rest.send(Ask::new("DELETE", AT).with("if-match", "*")).await;
     assert_eq!((deleted.status.as_u16(), deleted.header("etag")), (204, ""));
-    let got = rest.send(Ask::new("GET", "/tab(PartitionKey='p',RowKey='r')")).await;
-    assert_eq!(got.failure(), (404, "ResourceNotFound"));
+    assert_eq!(rest.send(Ask::new("GET", AT)).await.failure(), (404, "ResourceNotFound"));
+}
+
+#[tokio::test]
+async fn an_insert_returns_what_the_client_prefers() {
+    let rest = Rest::start();
+    rest.table("tab").await;
+    let insert = |row: &str, prefer: &str| {
+        let body = format!(r#"{{"PartitionKey":"p","RowKey":"{row}"}}"#);
+        Ask::json("POST", "/tab", &body).with("prefer", prefer)
+    };
+
+    let none = rest.send(insert("1", "return-no-content")).await;
+    assert_eq!((none.status.as_u16(), none.text()), (204, ""));
+    let at = format!("{}/tab(PartitionKey='p',RowKey='1')", rest.base());
+    assert_eq!((none.header("location"), none.header("dataserviceid")), (&*at, &*at));
+    assert_eq!(none.header("preference-applied"), "return-no-content");
+    assert!(none.header("etag").starts_with("W/\"datetime'"));
+    let shown = rest.send(insert("2", "return-content")).await;
+    assert_eq!(shown.status, 201);
+    assert_eq!(shown.header("preference-applied"), "return-content");
+    let failed = rest.send(insert("2", "return-no-content")).await;
+    assert_eq!(failed.failure(), (409, "EntityAlreadyExists"));
+    assert_eq!(failed.header("preference-applied"), "return-no-content");
+}
+
+#[tokio::test]
+async fn types_come_back_as_they_went_at_every_level() {
+    let rest = Rest::start();
+    rest.table("tab").await;
+    let typed = concat!(
+        r#""a":"text","b":true,"bin@odata.type":"Edm.Binary","bin":"AAEC","#,
+        r#""d":4.0,"e":"","g@odata.type":"Edm.Guid","g":"c9da6455-213d-42c9-9a79-3e9149a57833","#,
+        r#""i":-7,"l@odata.type":"Edm.Int64","l":"9007199254740993","#,
+        r#""n@odata.type":"Edm.Double","n":"NaN","t@odata.type":"Edm.DateTime","#,
+        r#""t":"1601-01-01T00:00:00.0000001Z","u@odata.type":"Edm.DateTime","#,
+        r#""u":"2026-01-31T08:00:00.2Z","ä":"é😀\n\"""#
+    );
+    let keys = r#""PartitionKey":"p","RowKey":"r","#;
+    let sent = typed.replace("00.2Z", "00.2000000Z").replace("c9da", "C9DA");
+    rest.insert("tab", &format!("{{{keys}{sent}}}")).await;
+    let at = |level: &str| {
+        Ask::new("GET", AT).with("accept", &format!("application/json;odata={level}"))
+    };
+
+    let none = rest.send(at("nometadata")).await;
+    let types = ["Edm.Binary", "Edm.Guid", "Edm.Int64", "Edm.Double", "Edm.DateTime"];
+    assert!(!none.text().contains("odata."), "{none:?}");
+    let minimal = rest.send(at("minimalmetadata")).await;
+    assert!(minimal.text().ends_with(&format!("{typed}}}")), "{minimal:?}");
+    let metadata = format!(r#"{{"odata.metadata":"{}/$metadata#tab/@Element""#, rest.base());
+    assert!(minimal.text().starts_with(&metadata), "{minimal:?}");
+    let full = rest.send(at("fullmetadata")).await;
+    let link = r#""odata.editLink":"tab(PartitionKey='p',RowKey='r')""#;
+    for part in [link, r#""odata.type":"devstoreaccount1.tab""#, r#""Timestamp@odata.type""#, typed]
+    {
+        assert!(full.text().contains(part), "{part}: {full:?}");
+    }
+    for (told, level) in [(&none, "no"), (&minimal, "minimal"), (&full, "full")] {
+        let kind = format!("application/json;odata={level}metadata;streaming=true;charset=utf-8");
+        assert_eq!(told.header("content-type"), kind);
+        assert_eq!(told.header("etag"), none.header("etag"));
+        assert_eq!(types.iter().all(|edm| told.text().contains(edm)), level != "no");
+    }
+    let format = Ask::new("GET", &format!("{AT}?$format=application/json;odata=fullmetadata"));
+    assert_eq!(rest.send(format).await.text(), full.text());
+}
+
+#[tokio::test]
+async fn keys_may_hold_quotes_percent_signs_blanks_and_nothing() {
+    let rest = Rest::start();
+    rest.table("tab").await;
+    for (key, path) in [
+        ("", ""),
+        ("it's", "it''s"),
+        ("100%", "100%25"),
+        ("a b+c", "a%20b+c"),
+        ("😀é", "%F0%9F%98%80%C3%A9"),
+        ("a,b)('", "a,b)(''"),
+    ] {
+        let body = serde_json::json!({ "PartitionKey": key, "RowKey": key, "x": 1 });
+        let inserted = rest.insert("tab", &body.to_string()).await;
+        let location = inserted.header("location").to_owned();
+        let own = location.strip_prefix(&rest.base()).expect("of this account");
+        for target in [format!("/tab(PartitionKey='{path}',RowKey='{path}')"), own.to_owned()] {
+            let got = rest.send(Ask::new("GET", &target)).await;
+            assert_eq!(got.status, 200, "{target}: {got:?}");
+            let got: serde_json::Value = serde_json::from_slice(&got.body).expect("JSON");
+            assert_eq!((&got["PartitionKey"], &got["x"]), (&body["PartitionKey"], &body["x"]));
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_breaks_a_rule_of_the_data_is_refused_by_its_code() {
+    let rest = Rest::start();
+    rest.table("tab").await;
+    let long = format!(r#""s":"{}""#, "x".repeat(32_769));
+    let many = (0..253).map(|at| format!(r#""m{at}":1"#)).collect::<Vec<_>>().join(",");
+    let name = format!(r#""{}":1"#, "n".repeat(256));
+    let large = (0..17)
+        .map(|at| format!(r#""s{at}":"{}""#, "x".repeat(32_000)))
+        .collect::<Vec<_>>()
+        .join(",");
+    for (members, code) in [
+        (r#""x":1,"x":2"#, "DuplicatePropertiesSpecified"),
+        (r#""a-b":1"#, "PropertyNameInvalid"),
+        (r#""x":2147483648"#, "InvalidInput"),
+        (r#""x":"z","x@odata.type":"Edm.Guid""#, "InvalidInput"),
+        (&*long, "PropertyValueTooLarge"),
+        (&*many, "TooManyProperties"),
+        (&*name, "PropertyNameTooLong"),
+        (&*large, "EntityTooLarge"),
+    ] {
+        let body = format!(r#"{{"PartitionKey":"p","RowKey":"r",{members}}}"#);
+        let told = rest.send(Ask::json("POST", "/tab", &body)).await;
+        assert_eq!(told.failure(), (400, code), "{told:?}");
+    }
+    let told = rest.send(Ask::json("POST", "/tab", r#"{"RowKey":"r"}"#)).await;
+    assert_eq!(told.failure(), (400, "PropertiesNeedValue"));
+    assert!(told.text().contains("The values are not specified for all properties in the entity."));
+    let told = rest.send(Ask::json("POST", "/tab", r#"{"PartitionKey":"a/b","RowKey":"r"}"#)).await;
+    assert_eq!(told.failure(), (400, "OutOfRangeInput"));
+    let told =
+        rest.send(Ask::json("POST", "/absent", r#"{"PartitionKey":"p","RowKey":"r"}"#)).await;
+    assert_eq!(told.failure(), (404, "TableNotFound"));
 }

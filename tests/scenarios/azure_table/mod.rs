@@ -1,3 +1,8 @@
-//! Tables by the Azure Storage protocol, byte for byte.
+//! Tables by the Azure Storage protocol, byte for byte, with a real server at a real socket.
 
+mod bad_input;
+mod batches;
+mod conditions;
 mod entities;
+mod queries;
+mod tables;

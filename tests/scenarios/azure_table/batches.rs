@@ -1,0 +1,211 @@
+//! Entity group transactions.
+
+use std::fmt::Write as _;
+
+use trestle_tests::{Ask, Rest, Told};
+
+/// A batch with one change set of these requests, each a line and its headers and body.
+fn batch(requests: &[String]) -> Ask {
+    let mut body = "--b1\r\nContent-Type: multipart/mixed; boundary=c1\r\n\r\n".to_owned();
+    for request in requests {
+        let part =
+            "--c1\r\nContent-Type: application/http\r\nContent-Transfer-Encoding: binary\r\n\r\n";
+        write!(body, "{part}{request}\r\n").expect("text");
+    }
+    body.push_str("--c1--\r\n--b1--\r\n");
+    whole(&body)
+}
+
+fn whole(body: &str) -> Ask {
+    Ask::new("POST", "/$batch").with("content-type", "multipart/mixed; boundary=b1").body(body)
+}
+
+fn insert(rest: &Rest, partition: &str, row: &str, headers: &str) -> String {
+    format!(
+        "POST {}/tab HTTP/1.1\r\nContent-Type: application/json\r\n\
+         Accept: application/json;odata=nometadata\r\n{headers}\r\n\
+         {{\"PartitionKey\":\"{partition}\",\"RowKey\":\"{row}\"}}",
+        rest.base()
+    )
+}
+
+/// The statuses of the parts of an answer.
+fn statuses(told: &Told) -> Vec<u16> {
+    assert_eq!(told.status, 202, "{told:?}");
+    let parts = told.text().split("HTTP/1.1 ").skip(1);
+    parts.map(|part| part[..3].parse().expect("a status")).collect()
+}
+
+/// The status and the message of the only part, which failed.
+fn failed(told: &Told) -> (u16, String) {
+    let statuses = statuses(told);
+    let [status] = statuses[..] else { panic!("one part: {told:?}") };
+    let start = told.text().find("{\"odata.error\"").expect("an error");
+    let body = told.text()[start..].lines().next().expect("a line");
+    let body: serde_json::Value = serde_json::from_str(body).expect("JSON");
+    let error = &body["odata.error"];
+    let message = error["message"]["value"].as_str().expect("text");
+    let (index, text) = message.split_once(':').expect("an index");
+    let code = error["code"].as_str().expect("text");
+    (status, format!("{index} {code} {}", text.lines().next().expect("a line")))
+}
+
+#[tokio::test]
+async fn a_batch_answers_each_operation_in_its_place() {
+    let rest = Rest::start();
+    rest.table("tab").await;
+    rest.insert("tab", r#"{"PartitionKey":"p","RowKey":"old","x":1}"#).await;
+    let at = |row: &str| format!("{}/tab(PartitionKey='p',RowKey='{row}')", rest.base());
+
+    let told = rest
+        .send(batch(&[
+            insert(&rest, "p", "1", "Prefer: return-no-content\r\nContent-ID: 7\r\n"),
+            insert(&rest, "p", "2", "Content-ID: 0\r\n"),
+            format!("MERGE {} HTTP/1.1\r\nIf-Match: *\r\n\r\n{{\"y\":2}}", at("old")),
+            "PUT /tab(PartitionKey='p', RowKey='3') HTTP/1.1\n\n{\"z\":3}".to_owned(),
+            format!("POST {} HTTP/1.1\r\nX-HTTP-Method: PATCH\r\n\r\n{{}}\r\n", at("4")),
+        ]))
+        .await;
+
+    assert_eq!(statuses(&told), [204, 201, 204, 204, 204], "{told:?}");
+    assert!(told.header("content-type").starts_with("multipart/mixed; boundary=batchresponse_"));
+    let text = told.text();
+    let first = format!("Location: {0}\r\nDataServiceId: {0}\r\nETag: W/\"datetime'", at("1"));
+    assert!(text.contains(&first), "{text}");
+    assert!(text.contains("Content-ID: 7\r\n") && !text.contains("Content-ID: 0"), "{text}");
+    assert!(text.contains(r#"{"PartitionKey":"p","RowKey":"2","Timestamp":"#), "{text}");
+    let all = rest.send(Ask::new("GET", "/tab?$select=RowKey,x,y,z")).await;
+    assert_eq!(
+        all.text(),
+        concat!(
+            r#"{"value":[{"RowKey":"1","x":null,"y":null,"z":null},"#,
+            r#"{"RowKey":"2","x":null,"y":null,"z":null},"#,
+            r#"{"RowKey":"3","x":null,"y":null,"z":3},"#,
+            r#"{"RowKey":"4","x":null,"y":null,"z":null},"#,
+            r#"{"RowKey":"old","x":1,"y":2,"z":null}]}"#
+        )
+    );
+    let delete = format!("DELETE {} HTTP/1.1\r\nIf-Match: *\r\n", at("1"));
+    assert_eq!(statuses(&rest.send(batch(&[delete])).await), [204]);
+}
+
+#[tokio::test]
+async fn a_batch_that_fails_says_which_operation_and_changes_nothing() {
+    let rest = Rest::start();
+    rest.table("tab").await;
+    rest.insert("tab", r#"{"PartitionKey":"p","RowKey":"old"}"#).await;
+    let new = |row: &str| insert(&rest, "p", row, "");
+    let at =
+        |table: &str, row: &str| format!("/{table}(PartitionKey='p',RowKey='{row}') HTTP/1.1\r\n");
+    let update =
+        |row: &str, etag: &str| format!("PUT {}If-Match: {etag}\r\n\r\n{{}}", at("tab", row));
+    let stale = "W/\"datetime'2020-01-01T00%3A00%3A00Z'\"";
+    let many: Vec<String> = (0..101).map(|row| new(&row.to_string())).collect();
+
+    for (requests, status, message) in [
+        (
+            vec![new("1"), new("old")],
+            409,
+            "1 EntityAlreadyExists The specified entity already exists.",
+        ),
+        (vec![new("old")], 409, "0 EntityAlreadyExists The specified entity already exists."),
+        (
+            vec![new("1"), update("no", "*")],
+            404,
+            "1 ResourceNotFound The specified resource does not exist.",
+        ),
+        (
+            vec![new("1"), update("old", stale)],
+            412,
+            "1 UpdateConditionNotSatisfied The update condition specified in the request was not satisfied.",
+        ),
+        (
+            vec![new("1"), insert(&rest, "q", "1", "")],
+            400,
+            "1 CommandsInBatchActOnDifferentPartitions All commands in a batch must operate on same entity group.",
+        ),
+        (
+            vec![new("1"), format!("PUT {}\r\n{{}}", at("other", "2"))],
+            400,
+            "1 CommandsInBatchActOnDifferentPartitions All commands in a batch must operate on same entity group.",
+        ),
+        (
+            vec![new("1"), new("2"), new("1")],
+            400,
+            "2 InvalidDuplicateRow The batch request contains multiple changes with same row key. \
+             An entity can appear only once in a batch request.",
+        ),
+        (
+            vec![new("1"), format!("DELETE {}\r\n", at("tab", "old"))],
+            400,
+            "1 MissingRequiredHeader If-Match: required",
+        ),
+        (
+            vec![format!("PUT {}\r\n{{}}", at("absent", "1"))],
+            404,
+            "0 TableNotFound The table specified does not exist.",
+        ),
+        (
+            many,
+            400,
+            "99 InvalidInput The batch request operation exceeds the maximum 100 changes per change set.",
+        ),
+    ] {
+        let told = rest.send(batch(&requests)).await;
+        assert_eq!(failed(&told), (status, message.to_owned()), "{told:?}");
+    }
+    let malformed = new("2").replace("\"RowKey\"", "RowKey");
+    let (status, message) = failed(&rest.send(batch(&[new("1"), malformed])).await);
+    assert!(status == 400 && message.starts_with("1 InvalidInput"), "{message}");
+    let get = format!("GET {}\r\n", at("tab", "old"));
+    let (status, message) = failed(&rest.send(batch(&[new("1"), get])).await);
+    assert!(status == 400 && message.starts_with("1 InvalidInput"), "{message}");
+
+    let left = rest.send(Ask::new("GET", "/tab?$select=RowKey")).await;
+    assert_eq!(left.text(), r#"{"value":[{"RowKey":"old"}]}"#);
+}
+
+#[tokio::test]
+async fn a_batch_may_be_one_query_or_empty() {
+    let rest = Rest::start();
+    rest.table("tab").await;
+    rest.insert("tab", r#"{"PartitionKey":"p","RowKey":"r","x":1}"#).await;
+    let query = |row: &str| {
+        let part = "--b1\r\nContent-Type: application/http\r\n\r\n";
+        let accept = "Accept: application/json;odata=nometadata";
+        let line = format!("GET {}/tab(PartitionKey='p',RowKey='{row}') HTTP/1.1", rest.base());
+        whole(&format!("{part}{line}\r\n{accept}\r\n\r\n--b1--"))
+    };
+
+    let found = rest.send(query("r")).await;
+    assert_eq!(statuses(&found), [200]);
+    assert!(!found.text().contains("changeset") && found.text().contains(r#""x":1}"#), "{found:?}");
+    assert_eq!(
+        failed(&rest.send(query("no")).await),
+        (404, "0 ResourceNotFound The specified resource does not exist.".to_owned())
+    );
+    let list =
+        whole("--b1\r\nContent-Type: application/http\r\n\r\nGET /tab() HTTP/1.1\r\n\r\n--b1--");
+    assert_eq!(failed(&rest.send(list).await).0, 501);
+
+    let empty = rest.send(batch(&[])).await;
+    assert_eq!(statuses(&empty), [0; 0]);
+    assert!(empty.text().contains("--changesetresponse_"), "{empty:?}");
+    for body in ["--b1--", "--b1\r\n\r\n--b1--\r\n", "nothing"] {
+        assert_eq!(rest.send(whole(body)).await.failure(), (400, "InvalidInput"), "{body:?}");
+    }
+    let set = "--b1\r\nContent-Type: multipart/mixed; boundary=c1\r\n\r\n--c1--\r\n";
+    let two = rest.send(whole(&format!("{set}{set}--b1--"))).await;
+    assert_eq!(two.failure(), (400, "InvalidInput"));
+    let form = whole("--b1--").with("content-type", "application/json");
+    assert_eq!(rest.send(form).await.failure(), (400, "InvalidInput"));
+}
+
+#[tokio::test]
+async fn a_batch_that_is_too_large_is_refused_as_a_whole() {
+    let rest = Rest::start();
+    rest.table("tab").await;
+    let large = insert(&rest, "p", "1", "")
+        .replace("\"RowKey\"", &format!("\"x\":\"{}\",\"RowKey\"", "x".repeat(4 << 20)));
+    assert_eq!(rest.send(batch(&[large])).await.failure(), (413, "RequestBodyTooLarge"));
+}

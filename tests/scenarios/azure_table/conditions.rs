@@ -1,0 +1,74 @@
+//! Conditions: every verb, every kind of `If-Match`, on an entity that is there and one that is not.
+
+use trestle_tests::{Ask, Rest};
+
+const NOT_FOUND: (u16, &str) = (404, "ResourceNotFound");
+const STALE: (u16, &str) = (412, "UpdateConditionNotSatisfied");
+const DONE: (u16, &str) = (204, "");
+
+#[tokio::test]
+async fn every_verb_meets_every_condition() {
+    let rest = Rest::start();
+    rest.table("tab").await;
+    let other = rest.insert("tab", r#"{"PartitionKey":"p","RowKey":"other"}"#).await;
+    let stale = other.header("etag").to_owned();
+    let mut row = 0;
+    for (method, no_condition) in [
+        ("PUT", DONE),
+        ("PATCH", DONE),
+        ("MERGE", DONE),
+        ("DELETE", (400, "MissingRequiredHeader")),
+    ] {
+        for (condition, present, absent) in [
+            (Some("current"), DONE, NOT_FOUND),
+            (Some(&*stale), STALE, NOT_FOUND),
+            (Some("*"), DONE, NOT_FOUND),
+            (Some(""), (400, "InvalidInput"), (400, "InvalidInput")),
+            (Some("nonsense"), (400, "InvalidInput"), (400, "InvalidInput")),
+            (None, no_condition, no_condition),
+        ] {
+            row += 1;
+            let body = format!(r#"{{"PartitionKey":"p","RowKey":"{row}"}}"#);
+            let etag = rest.insert("tab", &body).await.header("etag").to_owned();
+            for (row, expected) in [(row.to_string(), present), (format!("no{row}"), absent)] {
+                let target = format!("/tab(PartitionKey='p',RowKey='{row}')");
+                let mut ask = Ask::json(method, &target, "{}");
+                if let Some(condition) = condition {
+                    ask = ask
+                        .with("if-match", if condition == "current" { &etag } else { condition });
+                }
+                let told = rest.send(ask).await;
+                let found = if told.status == 204 { DONE } else { told.failure() };
+                assert_eq!(found, expected, "{method} {condition:?} {row}: {told:?}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_condition_holds_for_an_etag_that_was_decoded_on_its_way() {
+    let rest = Rest::start();
+    rest.table("tab").await;
+    let etag = rest.insert("tab", r#"{"PartitionKey":"p","RowKey":"r"}"#).await;
+    let decoded = etag.header("etag").replace("%3A", ":");
+
+    let merge = Ask::json("PATCH", "/tab(PartitionKey='p',RowKey='r')", "{}");
+    assert_eq!(rest.send(merge.with("if-match", &decoded)).await.status, 204);
+
+    let both = Ask::json("PUT", "/tab(PartitionKey='p',RowKey='r')", "{}")
+        .with("if-match", "*")
+        .with("if-none-match", "*");
+    assert_eq!(rest.send(both).await.failure(), (400, "InvalidInput"));
+}
+
+#[tokio::test]
+async fn a_missing_table_comes_before_everything_else() {
+    let rest = Rest::start();
+    let target = "/absent(PartitionKey='p',RowKey='r')";
+    for method in ["PUT", "PATCH", "DELETE"] {
+        let told = rest.send(Ask::json(method, target, "{}").with("if-match", "*")).await;
+        assert_eq!(told.failure(), (404, "TableNotFound"), "{method}");
+    }
+    assert_eq!(rest.send(Ask::new("GET", target)).await.failure(), (404, "TableNotFound"));
+    assert_eq!(rest.send(Ask::new("GET", "/absent")).await.failure(), (404, "TableNotFound"));
+}
