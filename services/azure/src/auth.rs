@@ -143,3 +143,134 @@ fn malformed(rule: &str) -> Denial {
     let message = format!("authorization: {rule}");
     Denial::new(Check::Form, Reason::InvalidAuthenticationInfo, message)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use http::{Method, Uri};
+    use tonic::body::Body;
+    use trestle_service::{
+        account::{Account, AccountKey, Accounts},
+        clock::{Clock, MockClock},
+        layer::Request,
+    };
+
+    use super::*;
+
+    const NOW: &str = "Sat, 21 Nov 2026 12:00:00 GMT";
+    const PATH: &str = "/devstoreaccount1/mytable(PartitionKey='pk1',RowKey='a%20b')";
+
+    fn identity(account: Account) -> Identity {
+        let now = Ticks::from_unix(1_795_262_400, 0).expect("in range");
+        let clock: Arc<dyn Clock> = Arc::new(MockClock::new(now));
+        Identity { accounts: Accounts::new([account]), clock, is_open: true }
+    }
+
+    fn head(target: &str, headers: &[(&'static str, &str)]) -> Head {
+        let mut request = Request::new(Body::empty());
+        *request.method_mut() = Method::GET;
+        *request.uri_mut() = target.parse::<Uri>().expect("a target");
+        for (name, value) in headers {
+            request.headers_mut().append(*name, value.parse().expect("a value"));
+        }
+        Head::read(&request, "table").expect("a head")
+    }
+
+    /// The header of a request for `path`, signed with the development key.
+    fn signature(path: &str) -> String {
+        let signed = table::Signed {
+            scheme: Scheme::Full,
+            method: "GET",
+            content_md5: "",
+            content_type: "",
+            date: NOW,
+            path,
+            comp: None,
+        };
+        let made = signed.sign("devstoreaccount1", &AccountKey::development());
+        format!("SharedKey devstoreaccount1:{}", STANDARD.encode(made))
+    }
+
+    fn reason(head: &Head) -> Result<String, Reason> {
+        let caller = caller(head, Signing::Table, &identity(Account::development()));
+        caller.map(|caller| caller.account.to_string()).map_err(|denial| denial.reason)
+    }
+
+    #[test]
+    fn a_signed_request_is_the_owners() {
+        let authorization = signature(PATH);
+        let signed = [("x-ms-date", NOW), ("authorization", authorization.as_str())];
+        let lower = [("date", NOW), ("authorization", authorization.as_str())];
+
+        assert_eq!(reason(&head(PATH, &signed)), Ok("devstoreaccount1".to_owned()));
+        assert_eq!(
+            reason(&head(&format!("{PATH}?$select=a"), &signed)).as_deref(),
+            Ok("devstoreaccount1")
+        );
+        assert_eq!(reason(&head(PATH, &lower)).as_deref(), Ok("devstoreaccount1"));
+        // Another path, another date, another account in the path.
+        let failed = Err(Reason::AuthenticationFailed);
+        assert_eq!(reason(&head("/devstoreaccount1/other", &signed)), failed);
+        assert_eq!(reason(&head("/acme/mytable", &signed)), failed);
+        let late = [("x-ms-date", "Sat, 21 Nov 2026 12:15:01 GMT"), signed[1]];
+        assert_eq!(reason(&head(PATH, &late)), failed);
+        assert_eq!(reason(&head(PATH, &signed[1..])), failed);
+    }
+
+    #[test]
+    fn the_path_of_a_replica_is_signed_as_sent_or_as_that_of_the_account() {
+        let path = "/devstoreaccount1-secondary/mytable";
+        for signed in [path, "/devstoreaccount1/mytable"] {
+            let authorization = signature(signed);
+            let headers = [("x-ms-date", NOW), ("authorization", authorization.as_str())];
+            assert!(reason(&head(path, &headers)).is_ok(), "{signed}");
+        }
+    }
+
+    #[test]
+    fn malformed_credentials_are_told_from_wrong_ones() {
+        let of = |value: &str| reason(&head(PATH, &[("x-ms-date", NOW), ("authorization", value)]));
+
+        for value in ["SharedKey", "Bearer x", "Basic a:b", "SharedKey devstoreaccount1", ""] {
+            assert_eq!(of(value), Err(Reason::InvalidAuthenticationInfo), "{value}");
+        }
+        for value in [
+            "SharedKey devstoreaccount1:",
+            "SharedKeyLite devstoreaccount1:AAAA",
+            "SharedKey nobody:x",
+        ] {
+            assert_eq!(of(value), Err(Reason::AuthenticationFailed), "{value}");
+        }
+        let twice = [("authorization", "SharedKey a:b"), ("authorization", "SharedKey a:b")];
+        assert_eq!(reason(&head(PATH, &twice)), Err(Reason::InvalidAuthenticationInfo));
+        assert_eq!(reason(&head(PATH, &[])), Err(Reason::NoAuthenticationInformation));
+    }
+
+    #[test]
+    fn a_disabled_account_is_told_to_its_owner_only() {
+        let authorization = signature(PATH);
+        let account = Account { is_disabled: true, ..Account::development() };
+        let reason = |authorization: &str| {
+            let head = head(PATH, &[("x-ms-date", NOW), ("authorization", authorization)]);
+            caller(&head, Signing::Table, &identity(account.clone())).expect_err("refused").reason
+        };
+
+        assert_eq!(reason(&authorization), Reason::AccountIsDisabled);
+        assert_eq!(reason("SharedKey devstoreaccount1:AAAA"), Reason::AuthenticationFailed);
+    }
+
+    #[test]
+    fn a_token_in_the_query_stands_beside_other_parameters() {
+        let token = "st=2026-01-01T00%3A00%3A00Z&se=2036-01-01T00%3A00%3A00Z&sp=raud\
+                     &sv=2019-02-02&tn=MyTable&sig=V%2BPw4sMiRz%2BRn85tY8GqS7W2A40isFItVAjCjzruwO0%3D";
+        let of = |query: String| reason(&head(&format!("/devstoreaccount1/MyTable?{query}"), &[]));
+
+        assert_eq!(
+            of(format!("$filter=a%20eq%201&{token}&timeout=5")).as_deref(),
+            Ok("devstoreaccount1")
+        );
+        assert_eq!(of(token.replace("sp=raud", "sp=r")), Err(Reason::AuthenticationFailed));
+        assert_eq!(of(format!("{token}&sp=raud")), Err(Reason::InvalidAuthenticationInfo));
+    }
+}

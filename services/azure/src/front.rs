@@ -82,7 +82,8 @@ impl<P: Protocol> Front<P> {
         *request.method_mut() = Method::POST;
         *request.uri_mut() = http::Uri::from_static(path);
         *request.headers_mut() = headers;
-        request.extensions_mut().insert(Unframed);
+        let is_compressed = head.headers.contains_key(header::CONTENT_ENCODING);
+        request.extensions_mut().insert(Unframed { is_compressed });
         request.extensions_mut().insert(Asked::<P> { head, operation });
         request
     }
@@ -274,3 +275,6 @@ impl http_body::Body for Complete {
         self.body.size_hint()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -22,6 +22,7 @@ use crate::{
     auth,
     call::Upcall,
     failure::Refusal,
+    gzip::Encoding,
     head::Head,
     protocol::Protocol,
     reply::{Answered, Outcome},
@@ -106,6 +107,7 @@ fn check_replica<P: Protocol>(
 /// The whole body of a request.
 async fn read<P: Protocol>(head: &Head, body: Body) -> Result<Bytes, Refusal> {
     let limit = P::BODY_BYTES_MAX;
+    let encoding = Encoding::of(head.headers.get(header::CONTENT_ENCODING))?;
     let too_large = || {
         let rule = format!("must have at most {limit} bytes");
         let fault = Fault::violation(Reason::RequestBodyTooLarge, "body", rule);
@@ -124,7 +126,7 @@ async fn read<P: Protocol>(head: &Head, body: Body) -> Result<Bytes, Refusal> {
             Err(_) => Fault::violation(Reason::InvalidInput, "body", "ended too early").into(),
         }
     })?;
-    Ok(body.to_bytes())
+    encoding.decode(body.to_bytes(), limit)?.ok_or_else(too_large)
 }
 
 /// A refusal, as the layers know them.

@@ -20,6 +20,7 @@ mod auth;
 mod call;
 mod failure;
 mod front;
+mod gzip;
 mod head;
 mod inner;
 mod params;
@@ -41,17 +42,26 @@ use trestle_service::{
 
 use self::{front::Front, inner::Inner, protocol::Protocol};
 
+/// What an operator chooses for a front.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Options {
+    /// Whether answers are compressed for clients that ask for it. Bodies of requests may always
+    /// be.
+    pub compresses: bool,
+}
+
 /// The front of tables: translates requests to calls of `upstream`. `layers` puts those of the
 /// gateway before the service that it is given.
 #[must_use]
 pub fn tables(
     upstream: Upstream,
     identity: Identity,
+    options: Options,
     layers: impl FnOnce(CallService) -> CallService,
 ) -> CallService {
     let rules = Lookup::of_table(upstream.clone());
     let table = table::Table::new(Arc::clone(&identity.clock));
-    front(table, upstream, identity, layers, rules)
+    front(table, upstream, identity, options, layers, rules)
 }
 
 /// The front of queues; see [`tables`].
@@ -59,21 +69,25 @@ pub fn tables(
 pub fn queues(
     upstream: Upstream,
     identity: Identity,
+    options: Options,
     layers: impl FnOnce(CallService) -> CallService,
 ) -> CallService {
     let rules = Lookup::of_queue(upstream.clone());
     let protocol = queue::Queue::new(Arc::clone(&identity.clock));
-    front(protocol, upstream, identity, layers, rules)
+    front(protocol, upstream, identity, options, layers, rules)
 }
 
 fn front<P: Protocol>(
     protocol: P,
     upstream: Upstream,
     identity: Identity,
+    options: Options,
     layers: impl FnOnce(CallService) -> CallService,
     rules: Lookup,
 ) -> CallService {
     let clock: Arc<dyn Clock> = Arc::clone(&identity.clock);
     let inner = Inner::new(protocol.clone(), upstream, identity);
-    CallService::new(Front::new(protocol, layers(CallService::new(inner)), clock, rules))
+    let calls = layers(CallService::new(inner));
+    let front = CallService::new(Front::new(protocol, calls, clock, rules));
+    if options.compresses { gzip::compressing(front) } else { front }
 }

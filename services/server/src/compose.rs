@@ -144,8 +144,10 @@ pub async fn compose(settings: &Settings, deps: Deps) -> Result<Node, Failure> {
         let keepers = tables.into_iter().chain(queues).collect();
         let calls = browsers(calls, keepers, &names_of(accounts.clone()));
         let before = |calls| door.before(calls);
-        let table = table.map(|table| trestle_azure::tables(table, identity.clone(), before));
-        let queue = queue.map(|queue| trestle_azure::queues(queue, identity, before));
+        let options = trestle_azure::Options { compresses: settings.server.azure_gzip };
+        let table =
+            table.map(|table| trestle_azure::tables(table, identity.clone(), options, before));
+        let queue = queue.map(|queue| trestle_azure::queues(queue, identity, options, before));
         (calls, table, queue)
     } else {
         let calls = direct(routes, limits, observe, settings.server.trust_callers);

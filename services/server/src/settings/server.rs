@@ -70,6 +70,9 @@ pub struct ServerSettings {
     /// Address of queues for clients of Azure Storage; port 0 takes a free one, `off` none.
     /// Default: `127.0.0.1:10001`.
     pub azure_queue: Listen,
+    /// Compress answers for clients of Azure Storage that take gzip, as most say they do. Default:
+    /// no, as Azure: it takes time on both sides, and helps over slow networks only.
+    pub azure_gzip: bool,
     /// Address of metrics and probes; port 0 takes a free one. Default: `127.0.0.1:9464`.
     pub admin: SocketAddr,
     /// Listen without encryption where others can reach it. Default: no, and such an address is
@@ -103,6 +106,7 @@ impl Default for ServerSettings {
             listen: (Ipv4Addr::LOCALHOST, 50051).into(),
             azure_table: Listen::At((Ipv4Addr::LOCALHOST, 10002).into()),
             azure_queue: Listen::At((Ipv4Addr::LOCALHOST, 10001).into()),
+            azure_gzip: false,
             admin: (Ipv4Addr::LOCALHOST, 9464).into(),
             allow_plaintext: false,
             reuse_port: false,

@@ -66,7 +66,10 @@ impl BodyBytesLayer {
 
 /// Marks a request, in its extensions, whose body is one message without the frames of gRPC.
 #[derive(Debug, Clone, Copy)]
-pub struct Unframed;
+pub struct Unframed {
+    /// Whether it becomes larger when it is read.
+    pub is_compressed: bool,
+}
 
 impl Step for BodyBytes {
     fn call<S>(&self, request: Request, inner: &mut S) -> Answer
@@ -83,7 +86,7 @@ impl Step for BodyBytes {
         let late = (!is_stream).then(|| Late::new(self.arrives_within));
         let (budget, arriving) = (Arc::clone(&self.budget), Arc::clone(&tally));
         let framing = match request.extensions().get::<Unframed>() {
-            Some(Unframed) => Framing::none(),
+            Some(Unframed { is_compressed }) => Framing::none(*is_compressed),
             None => Framing::default(),
         };
         let request =

@@ -24,15 +24,15 @@ pub(super) struct Framing {
 
 impl Framing {
     /// A call whose bytes are one message.
-    pub(super) fn none() -> Self {
-        Self { is_bare: true, ..Self::default() }
+    pub(super) fn none(is_compressed: bool) -> Self {
+        Self { is_bare: true, is_compressed, ..Self::default() }
     }
 
     /// Takes more bytes of the call. What the message that they end in may hold, in bytes.
     pub(super) fn take(&mut self, mut bytes: &[u8]) -> usize {
         if self.is_bare {
             self.here += bytes.len();
-            return self.here;
+            return self.held();
         }
         while let Some((first, later)) = bytes.split_first() {
             if self.rest > 0 {
@@ -99,10 +99,12 @@ mod tests {
 
     #[test]
     fn without_frames_every_byte_of_the_call_is_held() {
-        let mut framing = Framing::none();
+        let held = |is_compressed| {
+            let mut framing = Framing::none(is_compressed);
+            [&[0, 0, 0, 0, 1, 7][..], &[0; 5], &[]].map(|part| framing.take(part))
+        };
 
-        let held = [&[0, 0, 0, 0, 1, 7][..], &[0; 5], &[]].map(|part| framing.take(part));
-
-        assert_eq!(held, [6, 11, 11]);
+        assert_eq!(held(false), [6, 11, 11]);
+        assert_eq!(held(true), [6, 11, 11].map(|bytes| bytes * COMPRESSION_MAX));
     }
 }
