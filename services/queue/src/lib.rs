@@ -74,6 +74,12 @@ impl QueueRole {
             .max_encoding_message_size(MESSAGE_BYTES_MAX)
     }
 
+    /// Answers everybody who waits for a message, with none, and lets nobody wait any more: the process is about to
+    /// end. Streams of deliveries end, so that their clients open them elsewhere.
+    pub fn leave(&self) {
+        self.api.leave();
+    }
+
     /// One step of the background work, to be called every few seconds. True when the next step should follow at
     /// once.
     ///

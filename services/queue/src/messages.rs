@@ -3,6 +3,7 @@
 use std::{future::Future, sync::Arc};
 
 use bytes::Bytes;
+use tokio_util::sync::CancellationToken;
 use trestle_kv::{CommitError, Engine, EngineError, Snapshot};
 use trestle_service::{
     clock::{Clock, Ticks},
@@ -33,6 +34,8 @@ pub(crate) struct Messages {
     pub(crate) shelves: Arc<Shelves>,
     pub(crate) sequences: Arc<Sequences>,
     pub(crate) queues: Queues,
+    /// The process is about to end: nobody is kept waiting any more.
+    pub(crate) leaving: CancellationToken,
     random: fn() -> u128,
 }
 
@@ -85,7 +88,8 @@ impl Messages {
         let shelves = Arc::new(Shelves::new(Arc::clone(&engine), Arc::clone(&clock)));
         let sequences = Arc::new(Sequences::new(Arc::clone(&engine)));
         let queues = Queues::new(Arc::clone(&engine), Arc::clone(&clock), Arc::clone(&shelves));
-        Self { engine, clock, shelves, sequences, queues, random }
+        let leaving = CancellationToken::new();
+        Self { engine, clock, shelves, sequences, queues, leaving, random }
     }
 
     /// A new id.

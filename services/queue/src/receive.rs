@@ -64,7 +64,7 @@ struct Plan {
 }
 
 impl Messages {
-    /// Receives messages that are visible; none where there are none in time.
+    /// Receives messages that are visible; none where there are none in time, or when the process is about to end.
     ///
     /// # Errors
     /// [`QueueError::QueueNotFound`], or a failed commit.
@@ -78,7 +78,13 @@ impl Messages {
         for _ in 0..CLAIMS_MAX {
             let queue = self.queues.open(access, name).await?;
             let shelf = self.shelves.open(queue.record.id).await?;
-            let claim = match shelf.claim(request.max, deadline).await? {
+            let turn = tokio::select! {
+                // What is there is taken first, also by the last call.
+                biased;
+                turn = shelf.claim(request.max, deadline) => turn?,
+                () = self.leaving.cancelled() => Turn::Empty,
+            };
+            let claim = match turn {
                 Turn::Claimed(claim) => claim,
                 Turn::Empty => break,
                 Turn::Closed => continue,

@@ -72,6 +72,8 @@ pub struct Node {
     pub azure_queue: Option<CallService>,
     /// The loops it needs to run beside.
     pub tasks: Vec<Task>,
+    /// The queue role, if it is here: who waits for a message has to hear that the process ends.
+    pub queue: Option<QueueRole>,
     /// Makes those of them that watch files look at once.
     pub reload: Reload,
     /// Who may call; nobody where there is no gateway.
@@ -101,12 +103,13 @@ pub async fn compose(settings: &Settings, deps: Deps) -> Result<Node, Failure> {
     let health = Health::of(&names).await;
     let (mut tasks, mut reload) = (Vec::new(), Reload::default());
     let (mut routes, mut pages) = (Routes::default(), Vec::new());
-    let (mut table, mut queue) = (None, None);
+    let (mut table, mut queue, mut queue_role) = (None, None, None);
     for (role, service) in served {
         let upstream = if roles.has(role) {
             let here = local(role, settings, &deps)?;
             tasks.push(here.sweep);
             pages.extend(here.page);
+            queue_role = queue_role.or(here.queue);
             here.upstream
         } else {
             let reached = reach::role(settings, role, service);
@@ -153,7 +156,8 @@ pub async fn compose(settings: &Settings, deps: Deps) -> Result<Node, Failure> {
         let calls = direct(routes, limits, observe, settings.server.trust_callers);
         (edge(&health, calls)?, None, None)
     };
-    Ok(Node { routes, azure_table, azure_queue, tasks, reload, accounts, health, pages })
+    let queue = queue_role;
+    Ok(Node { routes, azure_table, azure_queue, tasks, queue, reload, accounts, health, pages })
 }
 
 fn bounds(limits: &LimitSettings) -> Limits {
@@ -227,6 +231,8 @@ struct Local {
     sweep: Task,
     /// What it shows to operators.
     page: Option<Page>,
+    /// It itself, if its callers may wait.
+    queue: Option<QueueRole>,
 }
 
 fn local(role: Role, settings: &Settings, deps: &Deps) -> Result<Local, Failure> {
@@ -237,11 +243,12 @@ fn local(role: Role, settings: &Settings, deps: &Deps) -> Result<Local, Failure>
     if role == Role::Queue {
         let queue = QueueRole::new(trestle_queue::Deps { engine, clock, random });
         let upstream = Upstream::local(size.layer(queue.server()));
+        let sweeper = queue.clone();
         let sweep = Task::new("queue-sweep", SWEEP_EVERY, move || {
-            let queue = queue.clone();
+            let queue = sweeper.clone();
             async move { queue.sweep().await.map_err(Into::into) }
         });
-        return Ok(Local { upstream, sweep, page: None });
+        return Ok(Local { upstream, sweep, page: None, queue: Some(queue) });
     }
     let (quotas, meter) = (settings.quotas.quotas(), deps.meter.clone());
     let table = TableRole::new(trestle_table::Deps { engine, clock, quotas, meter });
@@ -251,7 +258,7 @@ fn local(role: Role, settings: &Settings, deps: &Deps) -> Result<Local, Failure>
         let table = table.clone();
         async move { table.sweep().await.map_err(Into::into) }
     });
-    Ok(Local { upstream, sweep, page })
+    Ok(Local { upstream, sweep, page, queue: None })
 }
 
 /// A store that stopped takes no writes until a restart: callers are sent elsewhere.

@@ -9,6 +9,7 @@ use tokio::{
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tracing::info;
+use trestle_queue::QueueRole;
 use trestle_runtime::{
     admin::Admin,
     health::Health,
@@ -127,6 +128,7 @@ pub struct Running {
     stop_rest: CancellationToken,
     calls: Vec<JoinHandle<Drained>>,
     rest: TaskTracker,
+    queue: Option<QueueRole>,
     notice: Duration,
 }
 
@@ -173,15 +175,19 @@ impl Running {
         let calls = doors.map(serve).collect();
         let notice = Duration::from_millis(settings.server.drain_notice_ms);
         let health = node.health;
-        Self { health, stop_calls, stop_rest, calls, rest, notice }
+        let queue = node.queue;
+        Self { health, stop_calls, stop_rest, calls, rest, queue, notice }
     }
 
     /// Ends in order: say that we go, serve those who have not heard it yet, take no more
-    /// connections, let calls finish, then end the rest.
+    /// connections, answer who waits for a message, let calls finish, then end the rest.
     pub async fn stop(self) -> Drained {
         self.health.drain().await;
         tokio::time::sleep(self.notice).await;
         self.stop_calls.cancel();
+        if let Some(queue) = &self.queue {
+            queue.leave();
+        }
         self.health.end_watches().await;
         let mut cut = 0;
         for calls in self.calls {

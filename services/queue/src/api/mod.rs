@@ -42,6 +42,11 @@ impl Api {
         Self { engine: deps.engine, messages, sweeper, started_at }
     }
 
+    /// Lets nobody wait for a message any more.
+    pub(crate) fn leave(&self) {
+        self.messages.leaving.cancel();
+    }
+
     /// The background work.
     pub(crate) fn sweeper(&self) -> &Sweeper {
         &self.sweeper

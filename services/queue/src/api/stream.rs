@@ -66,11 +66,12 @@ async fn run(
     let mut is_open = true;
     let mut receiving = None;
     while is_open || credit > 0 {
-        if receiving.is_none() && credit > 0 {
+        if receiving.is_none() && credit > 0 && !messages.leaving.is_cancelled() {
             let max = usize::try_from(credit).unwrap_or(usize::MAX).min(RECEIVE_MESSAGES_MAX);
             let receive = Receive { max, hidden_for, wait: RECEIVE_WAIT_MAX };
             receiving = Some(Box::pin(messages.receive(&access, &queue, receive)));
         }
+        let is_idle = receiving.is_none();
         let next = async {
             match receiving.as_mut() {
                 Some(receiving) => receiving.await,
@@ -89,6 +90,11 @@ async fn run(
                 continue;
             }
             () = answers.closed() => return Ok(()),
+            // A receive under way ends by itself then.
+            () = messages.leaving.cancelled(), if is_idle => {
+                let message = "the server is about to end: open the stream again";
+                return Err(refused(Fault::new(Reason::ServerUnavailable, message)));
+            }
             delivered = next => delivered.map_err(refused)?,
         };
         receiving = None;

@@ -51,6 +51,26 @@ fn consumer(
     })
 }
 
+#[tokio::test]
+async fn a_process_that_ends_answers_who_waits_and_lets_nobody_wait_any_more() {
+    let messages = queue().await;
+    let waits = [consumer(&messages, 1, LONG), consumer(&messages, 1, LONG)];
+    waiting(&messages, 2).await;
+    let began = Instant::now();
+
+    messages.leaving.cancel();
+    for waited in waits {
+        assert_eq!(waited.await.expect("no panic").expect("answered"), [""; 0]);
+    }
+    let late = consumer(&messages, 1, LONG).await.expect("no panic").expect("answered");
+    send(&messages, "still", Duration::ZERO).await;
+    let taken = consumer(&messages, 1, LONG).await.expect("no panic").expect("answered");
+
+    assert_eq!((late, taken), (Vec::new(), vec!["still".to_owned()]));
+    assert!(began.elapsed() < SOON, "{:?}", began.elapsed());
+    waiting(&messages, 0).await;
+}
+
 async fn waiting(messages: &Messages, count: usize) {
     let queue = messages.queues.open(&access(), &queue_name("work")).await.expect("there");
     let shelf = messages.shelves.open(queue.record.id).await.expect("readable");

@@ -14,7 +14,8 @@ const CONNECTION_AGE_SECONDS_MAX: u64 = 7 * 24 * 3600;
 /// The section `limits`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LimitSettings {
-    /// Most calls at a time; more are refused at once. Streams may be half of them. Default: 1024.
+    /// Most calls at a time; more are refused at once. Streams may be half of them; calls that may
+    /// wait for a message have as many places of their own. Default: 1024.
     pub calls_max: usize,
     /// Most bytes that bodies of calls hold at a time, requests that are not answered and answers
     /// that are not taken; calls past it are refused. At least 16 MiB, twice the largest message.

@@ -19,6 +19,10 @@ use trestle::{
     settings::Settings,
 };
 use trestle_kv::{Change, CommitError, Engine, EngineError, EngineStatus, MemoryEngine, Snapshot};
+use trestle_proto::queue::v1::{
+    CreateQueueRequest, Queue, ReceiveMessagesRequest, StreamMessagesRequest,
+    queue_service_client::QueueServiceClient, stream_messages_request,
+};
 use trestle_proto::table::v1::{
     CreateTableRequest, ImportEntitiesRequest, table_service_client::TableServiceClient,
 };
@@ -158,6 +162,38 @@ async fn a_stream_in_flight_gets_its_answer_when_the_process_is_asked_to_end() {
     // What the service says to an import without a beginning: it was let finish, not cut off.
     assert_eq!(end.unwrap_err().code(), tonic::Code::InvalidArgument);
     assert_eq!(status.code(), Some(0), "{log}");
+}
+
+#[tokio::test]
+async fn a_consumer_who_waits_is_answered_at_once_when_the_process_is_asked_to_end() {
+    let server = Serving::start(&["--ephemeral"], &[]);
+    let channel = tonic::transport::Endpoint::new(server.endpoint()).unwrap();
+    let mut client = QueueServiceClient::new(channel.connect().await.unwrap());
+    let queue = Some(Queue { name: "jobs".to_owned(), ..Queue::default() });
+    client.create_queue(CreateQueueRequest { queue }).await.unwrap();
+    let wait = Some(prost_types::Duration { seconds: 20, nanos: 0 });
+    let receive = ReceiveMessagesRequest { queue: "jobs".to_owned(), wait, ..Default::default() };
+    let mut waiting = client.clone();
+    let answer = tokio::spawn(async move { waiting.receive_messages(receive).await });
+    let open = stream_messages_request::Open { queue: "jobs".to_owned(), ..Default::default() };
+    let message = Some(stream_messages_request::Message::Open(open));
+    let requests = tokio_stream::iter([StreamMessagesRequest { message }]);
+    let requests = tokio_stream::StreamExt::chain(requests, tokio_stream::pending());
+    let mut stream = client.stream_messages(requests).await.unwrap().into_inner();
+    // Until it waits, surely.
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    let began = std::time::Instant::now();
+
+    server.terminate();
+    let answer = answer.await.unwrap().unwrap().into_inner();
+    let end = stream.message().await.unwrap_err();
+    drop((client, stream));
+    let (status, log) = server.wait();
+
+    assert_eq!(answer.deliveries, []);
+    assert_eq!(end.code(), tonic::Code::Unavailable, "{end:?}");
+    assert_eq!(status.code(), Some(0), "{log}");
+    assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
 }
 
 #[tokio::test]

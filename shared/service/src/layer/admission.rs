@@ -3,7 +3,8 @@
 //!
 //! A call counts until the end of its answer, streams included, so that what is counted is what
 //! uses memory. Streams, which may wait for their clients for long, hold at most half of the
-//! places, so that idle ones never shut other calls out. Nothing is queued: a queue would only add
+//! places, so that idle ones never shut other calls out. Calls that may wait for a message have as
+//! many places of their own: they cost little while they wait. Nothing is queued: a queue would only add
 //! its own waiting time to every call.
 
 use std::{
@@ -42,18 +43,23 @@ pub struct Admission {
     /// Places of a stream, beside its place as a call.
     stream_places: Arc<Semaphore>,
     streams_max: usize,
+    /// Places of calls that may wait.
+    waiting_places: Arc<Semaphore>,
     methods: Methods,
 }
 
 impl AdmissionLayer {
-    /// Admits up to `calls_max` calls at a time, and streams among `methods` to half of that.
+    /// Admits up to `calls_max` calls at a time, and streams among `methods` to half of that;
+    /// besides, up to `calls_max` of those that may wait.
     #[must_use]
     pub fn new(calls_max: usize, methods: Methods) -> Self {
         let calls_max = calls_max.min(Semaphore::MAX_PERMITS);
         let streams_max = (calls_max / 2).max(1);
-        let [places, stream_places] =
-            [calls_max, streams_max].map(|places| Arc::new(Semaphore::new(places)));
-        Self(Admission { places, calls_max, stream_places, streams_max, methods })
+        let [places, stream_places, waiting_places] =
+            [calls_max, streams_max, calls_max].map(|places| Arc::new(Semaphore::new(places)));
+        let admission =
+            Admission { places, calls_max, stream_places, streams_max, waiting_places, methods };
+        Self(admission)
     }
 }
 
@@ -71,9 +77,13 @@ impl Admission {
                 Fault::new(Reason::ServerBusy, message).retry_after(RETRY_AFTER)
             })
         };
-        let call = taken(&self.places, "calls", self.calls_max)?;
-        let is_stream = self.methods.find(path).streams;
-        let stream = is_stream.then(|| taken(&self.stream_places, "streams", self.streams_max));
+        let method = self.methods.find(path);
+        let call = match method.waits {
+            true => taken(&self.waiting_places, "calls that may wait", self.calls_max)?,
+            false => taken(&self.places, "calls", self.calls_max)?,
+        };
+        let stream =
+            method.streams.then(|| taken(&self.stream_places, "streams", self.streams_max));
         Ok(Places { _call: call, _stream: stream.transpose()? })
     }
 }

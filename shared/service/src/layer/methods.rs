@@ -4,10 +4,14 @@
 use std::{collections::HashMap, sync::Arc};
 
 use prost::Message as _;
-use prost_types::{FileDescriptorSet, MethodDescriptorProto, method_options::IdempotencyLevel};
+use prost_types::{
+    FileDescriptorProto, FileDescriptorSet, MethodDescriptorProto, method_options::IdempotencyLevel,
+};
 
 /// The label of a method that is not known.
 const UNKNOWN: &str = "_OTHER";
+/// The field of a request that says how long to wait for something to be there.
+const WAIT_FIELD: &str = "wait";
 
 /// Methods by path. Clones share them.
 #[derive(Debug, Clone)]
@@ -27,6 +31,8 @@ pub struct Method {
     pub streams: bool,
     /// Whether the request is a stream: its messages may come at any time.
     pub streams_in: bool,
+    /// Whether a call may wait for something to happen: its request has a field `wait`.
+    pub waits: bool,
     /// Whether it changes nothing, as its contract says.
     pub reads: bool,
 }
@@ -36,7 +42,8 @@ impl Method {
         let (streams_in, streams_out) = (method.client_streaming(), method.server_streaming());
         let level = method.options.as_ref().map(|options| options.idempotency_level());
         let reads = level == Some(IdempotencyLevel::NoSideEffects);
-        Self { index, label: label.into(), streams: streams_in || streams_out, streams_in, reads }
+        let (label, streams) = (label.into(), streams_in || streams_out);
+        Self { index, label, streams, streams_in, waits: false, reads }
     }
 }
 
@@ -53,7 +60,9 @@ impl Methods {
                     let (package, service) = (file.package(), service.name());
                     let label = format!("{package}.{service}/{}", method.name());
                     let (path, index) = (format!("/{label}").into(), by_path.len());
-                    by_path.entry(path).or_insert(Method::new(index, &label, method));
+                    let waits = has_wait(&file, method.input_type());
+                    let method = Method { waits, ..Method::new(index, &label, method) };
+                    by_path.entry(path).or_insert(method);
                 }
             }
         }
@@ -81,6 +90,13 @@ impl Methods {
     pub(super) fn count(&self) -> usize {
         self.unknown.index + 1
     }
+}
+
+/// Whether the request of this type says how long it may wait.
+fn has_wait(file: &FileDescriptorProto, request: &str) -> bool {
+    let name = request.rsplit('.').next();
+    let message = file.message_type.iter().find(|message| Some(message.name()) == name);
+    message.is_some_and(|message| message.field.iter().any(|field| field.name() == WAIT_FIELD))
 }
 
 #[cfg(test)]
@@ -117,5 +133,8 @@ mod tests {
         assert_eq!(seen("ImportEntities"), (true, true, false));
         assert_eq!(seen("InsertEntity"), (false, false, false));
         assert_eq!(seen("Whatever"), (false, false, false));
+        let waits =
+            |name: &str| methods.of(&format!("/trestle.queue.v1.QueueService/{name}")).waits;
+        assert_eq!(["ReceiveMessages", "SendMessages"].map(waits), [true, false]);
     }
 }

@@ -6,6 +6,7 @@ use crate::layer::body_bytes::BodyBytesLayer;
 const READ: &str = "/trestle.table.v1.TableService/QueryEntities";
 const WRITE: &str = "/trestle.table.v1.TableService/InsertEntity";
 const IMPORT: &str = "/trestle.table.v1.TableService/ImportEntities";
+const RECEIVE: &str = "/trestle.queue.v1.QueueService/ReceiveMessages";
 const KIB: usize = 1024;
 
 /// A call of a method whose request is one message of so many bytes, after which nothing comes.
@@ -108,6 +109,26 @@ async fn a_request_of_one_message_must_arrive_in_time_and_a_stream_need_not() {
     assert_eq!(reason(&late), "OPERATION_TIMED_OUT");
     assert_eq!(waited, Duration::from_secs(20));
     assert!(open.is_err(), "a stream was ended");
+}
+
+#[tokio::test]
+async fn calls_that_may_wait_hold_no_place_of_others() {
+    let service =
+        before(AdmissionLayer::new(2, methods()), |_| ready(streaming(stream::pending())));
+    let wait = async || call(&service, message(RECEIVE, 10, true)).await;
+    let waiting = [wait().await, wait().await];
+
+    let third = status(wait().await).await;
+    let others = [ask(&service, &[]).await, ask(&service, &[]).await];
+    let full = status(ask(&service, &[]).await).await;
+    drop(waiting);
+    let again = wait().await;
+
+    assert_eq!(third.code(), Code::ResourceExhausted);
+    assert!(third.message().contains("may wait"), "{}", third.message());
+    assert!(others.iter().all(|other| Status::from_header_map(other.headers()).is_none()));
+    assert_eq!(full.code(), Code::ResourceExhausted);
+    assert!(Status::from_header_map(again.headers()).is_none(), "places are not given back");
 }
 
 #[tokio::test]
