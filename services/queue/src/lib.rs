@@ -10,6 +10,8 @@ mod authorize;
 mod change;
 mod error;
 mod finish;
+#[cfg(feature = "testing")]
+pub mod forms;
 mod index;
 mod keys;
 mod memory;
