@@ -14,6 +14,7 @@
 )]
 
 mod credentials;
+mod depth;
 mod drive;
 mod echo;
 mod memory;

@@ -17,7 +17,7 @@ use trestle_proto::table::v1::{
 };
 
 use crate::{
-    Plan, credentials,
+    Plan, credentials, depth,
     drive::{Connections, Done, drive},
     echo, memory, overload, peers, queue,
     raw::RawEngine,
@@ -60,6 +60,7 @@ pub(crate) fn all() -> Vec<(&'static str, Run)> {
         ("queue-send", |plan| Box::pin(queue::send(plan))),
         ("queue-cycle", |plan| Box::pin(queue::cycle(plan))),
         ("queue-wait", |plan| Box::pin(queue::wait(plan))),
+        ("queue-depth", |plan| Box::pin(depth::depth(plan))),
         ("peers", |plan| Box::pin(peers::beside(plan))),
         ("overload", |plan| Box::pin(overload::overload(plan))),
         ("filter-scan", |plan| Box::pin(memory::filter_scan(plan))),

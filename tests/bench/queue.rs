@@ -22,10 +22,10 @@ use crate::{
     server::Process,
 };
 
-const QUEUE: &str = "bench";
-const SEND: &str = "/trestle.queue.v1.QueueService/SendMessages";
-const RECEIVE: &str = "/trestle.queue.v1.QueueService/ReceiveMessages";
-const DELETE: &str = "/trestle.queue.v1.QueueService/DeleteMessages";
+pub(crate) const QUEUE: &str = "bench";
+pub(crate) const SEND: &str = "/trestle.queue.v1.QueueService/SendMessages";
+pub(crate) const RECEIVE: &str = "/trestle.queue.v1.QueueService/ReceiveMessages";
+pub(crate) const DELETE: &str = "/trestle.queue.v1.QueueService/DeleteMessages";
 /// Deliveries whose wait is measured.
 const WAITS: usize = 500;
 
