@@ -160,7 +160,8 @@ fn decimal(text: &str) -> Option<&str> {
     (!text.starts_with('+')).then_some(text)
 }
 
-fn is_guid(text: &str) -> bool {
+/// Whether a text is of the form 8-4-4-4-12.
+pub(crate) fn is_guid(text: &str) -> bool {
     text.len() == 36
         && text.bytes().enumerate().all(|(at, c)| match at {
             8 | 13 | 18 | 23 => c == b'-',

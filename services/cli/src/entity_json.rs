@@ -114,6 +114,17 @@ fn string(out: &mut Vec<u8>, text: &str) {
 /// # Errors
 /// The first member that breaks a rule, with its value and the rule.
 pub(crate) fn parse(text: &[u8]) -> Result<Entity, FieldError> {
+    parse_by(text, edm::parse_value)
+}
+
+/// Reads the value of a type from the text of a member; the rule that it breaks.
+pub(crate) type ReadValue = fn(EdmType, &str) -> Result<Kind, String>;
+
+/// As [`parse`], with another way to read values.
+///
+/// # Errors
+/// As [`parse`].
+pub(crate) fn parse_by(text: &[u8], read: ReadValue) -> Result<Entity, FieldError> {
     let members: Members<'_> =
         serde_json::from_slice(text).map_err(|error| malformed(text, &error))?;
     let mut entity = Entity::default();
@@ -142,11 +153,11 @@ pub(crate) fn parse(text: &[u8]) -> Result<Entity, FieldError> {
             .and_then(|at| annotations.get(at))
             .map(|(_, edm)| *edm);
         match name {
-            "PartitionKey" => partition = Some(key(name, raw, declared)?),
-            "RowKey" => row = Some(key(name, raw, declared)?),
+            "PartitionKey" => partition = Some(key(name, raw, declared, read)?),
+            "RowKey" => row = Some(key(name, raw, declared, read)?),
             "Timestamp" => {}
             _ => {
-                if let Some(kind) = value(name, raw, declared)? {
+                if let Some(kind) = value(name, raw, declared, read)? {
                     let value = Some(Value { kind: Some(kind) });
                     entity.properties.push(Property { name: name.to_owned(), value });
                 }
@@ -182,8 +193,13 @@ fn annotation(name: &str, raw: &RawValue) -> Result<EdmType, FieldError> {
     EdmType::parse(&text).map_err(|rule| FieldError::new(name, text, rule))
 }
 
-fn key(name: &str, raw: &RawValue, declared: Option<EdmType>) -> Result<String, FieldError> {
-    match value(name, raw, declared)? {
+fn key(
+    name: &str,
+    raw: &RawValue,
+    declared: Option<EdmType>,
+    read: ReadValue,
+) -> Result<String, FieldError> {
+    match value(name, raw, declared, read)? {
         Some(Kind::StringValue(text)) => Ok(text),
         _ => Err(FieldError::new(name, raw.get(), "must be a string")),
     }
@@ -194,6 +210,7 @@ fn value(
     name: &str,
     raw: &RawValue,
     declared: Option<EdmType>,
+    read: ReadValue,
 ) -> Result<Option<Kind>, FieldError> {
     let text = raw.get();
     let fail = |rule: String| FieldError::new(name, text, rule);
@@ -212,7 +229,7 @@ fn value(
             if wants_literal {
                 return Err(fail(format!("{}: must not be quoted", edm.name())));
             }
-            return edm::parse_value(edm, &text).map(Some).map_err(fail);
+            return read(edm, &text).map(Some).map_err(fail);
         }
         _ => Cow::Borrowed(text),
     };
@@ -227,7 +244,7 @@ fn value(
     if !fits {
         return Err(fail(format!("{}: does not fit the JSON value", edm.name())));
     }
-    edm::parse_value(edm, &quoted).map(Some).map_err(|rule| match declared {
+    read(edm, &quoted).map(Some).map_err(|rule| match declared {
         None if natural == EdmType::Int32 => {
             fail(format!("{rule}; declare larger ones with `{name}{ANNOTATION}`:`Edm.Int64`"))
         }

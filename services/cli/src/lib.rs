@@ -12,13 +12,16 @@ mod datetime;
 mod edm;
 mod entity_json;
 mod errors;
+mod files;
 mod output;
 mod queue;
 mod raw;
 mod rows;
 mod sas;
+mod scan;
 mod table;
 mod trust;
+mod upload;
 
 use std::process::ExitCode;
 

@@ -10,10 +10,8 @@ use crate::{
 mod entities;
 mod explain;
 mod export;
-mod files;
 mod import;
 mod query;
-mod scan;
 mod stats;
 mod tables;
 

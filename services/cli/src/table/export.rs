@@ -16,13 +16,15 @@ use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 use trestle_proto::table::v1::{StreamEntitiesRequest, stored::decode_entities};
 
-use super::{Context, entities::mask, files, scan::Scan};
+use super::{Context, entities::mask};
 use crate::{
     args::{ClientArgs, ExportArgs},
     entity_json::Meta,
     errors::CliError,
+    files,
     output::{bytes, thousands},
     rows::{Format, RowWriter, csv},
+    scan::Scan,
 };
 
 /// Most columns of a CSV file.

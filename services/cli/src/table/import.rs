@@ -9,27 +9,25 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use prost::Message as _;
 use serde_json::json;
 use tokio::{sync::mpsc, time::Instant};
-use trestle_proto::table::v1::{
-    GetTableRequest, ImportEntitiesRequest, WriteMode,
-    import_entities_request::{Message, Spec},
-};
+use trestle_proto::table::v1::{GetTableRequest, WriteMode};
 
-use super::{Context, files};
+use super::Context;
 use crate::{
     args::{ClientArgs, ImportArgs, ImportMode},
     datetime,
     errors::CliError,
+    files,
     output::thousands,
     rows::{Format, Position, RowReader, csv, jsonl},
+    upload::Upload,
 };
 
 mod chunk;
 mod ledger;
-mod stream;
 
+use chunk::Stop;
 use ledger::{Job, Ledger, Notes};
 
 /// Imports a file.
@@ -53,13 +51,13 @@ pub(super) async fn run(
     let producer = tokio::task::spawn_blocking(move || chunk::produce(reader, keep_going, &sender));
 
     let started = Instant::now();
-    let spec = spec(&args.table, args.mode);
     let verify = (args.mode == ImportMode::Insert).then_some(resumed);
-    let mut import = stream::Import::new(&context.session, args.table, spec, chunks);
-    import.verify = verify;
-    let result = import.run(&mut ledger).await;
-    drop(import);
+    let mut upload = Upload::new(&context.session, args.table, write_mode(args.mode), chunks);
+    upload.verify = verify;
+    let result = upload.run(&mut ledger).await;
+    drop(upload);
     producer.await.map_err(|error| CliError::Protocol(format!("reader failed: {error}")))?;
+    let result = result.and_then(|stop| stop.map_or(Ok(()), |stop| stopped(stop, &mut ledger)));
     ledger.finish_progress();
     ledger.show_failures(context.output.is_json());
     if result.is_err() {
@@ -180,14 +178,26 @@ fn begin(args: &ImportArgs, job: Job, notes_path: Option<&Path>) -> Result<Notes
     }
 }
 
-fn spec(table: &str, mode: ImportMode) -> bytes::Bytes {
-    let mode = match mode {
+fn write_mode(mode: ImportMode) -> Option<WriteMode> {
+    match mode {
         ImportMode::Insert => None,
-        ImportMode::Replace => Some(WriteMode::Replace.into()),
-        ImportMode::Merge => Some(WriteMode::Merge.into()),
-    };
-    let spec = Spec { table: table.to_owned(), mode };
-    ImportEntitiesRequest { message: Some(Message::Spec(spec)) }.encode_to_vec().into()
+        ImportMode::Replace => Some(WriteMode::Replace),
+        ImportMode::Merge => Some(WriteMode::Merge),
+    }
+}
+
+/// The file was not read to its end.
+fn stopped(stop: Stop, ledger: &mut Ledger) -> Result<(), CliError> {
+    match stop {
+        Stop::File(line, error) => {
+            let what = format!("cannot read `{}` after line {line}", ledger.file);
+            Err(CliError::file(what)(error))
+        }
+        Stop::Row(line, error) => {
+            ledger.fail(line, error.to_string());
+            Ok(())
+        }
+    }
 }
 
 fn report(

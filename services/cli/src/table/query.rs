@@ -4,8 +4,8 @@ use trestle_proto::table::v1::{
     QueryCost, QueryEntitiesRequest, StreamEntitiesRequest, stored::decode_entities,
 };
 
-use super::{Context, entities::mask, scan::Scan};
-use crate::{args::QueryArgs, errors::CliError, output};
+use super::{Context, entities::mask};
+use crate::{args::QueryArgs, errors::CliError, output, scan::Scan};
 
 /// Prints the matching entities as they come.
 pub(super) async fn run(context: &mut Context, args: QueryArgs) -> Result<(), CliError> {

@@ -8,12 +8,13 @@ use trestle_proto::table::v1::{
     stored::decode_entities,
 };
 
-use super::{Context, scan::Scan};
+use super::Context;
 use crate::{
     datetime,
     edm::EdmType,
     errors::CliError,
     output::{bytes, thousands},
+    scan::Scan,
 };
 
 /// Most property names that are counted one by one; the rest is counted together.

@@ -2,15 +2,13 @@
 
 use std::io;
 
-use bytes::Bytes;
-use prost::Message as _;
 use tokio::sync::mpsc::Sender;
-use trestle_proto::table::v1::{
-    Entity, ImportEntitiesRequest,
-    import_entities_request::{Chunk as ChunkMessage, Message},
-};
+use trestle_proto::table::v1::Entity;
 
-use crate::rows::{FieldError, Position, Row, RowReader};
+use crate::{
+    rows::{FieldError, Position, Row, RowReader},
+    upload,
+};
 
 /// Most chunks that wait to be sent.
 pub(super) const AHEAD_MAX: usize = 2;
@@ -19,30 +17,19 @@ const ROWS_MAX: usize = 500;
 /// Largest chunk, in bytes of its entities; a larger entity makes a chunk of its own.
 const BYTES_MAX: usize = 1024 * 1024;
 
-/// Entities to send together.
+/// What a chunk says of its rows.
 #[derive(Debug, Default)]
-pub(super) struct Chunk {
-    /// The encoded request.
-    pub(super) message: Bytes,
+pub(super) struct Mark {
     /// The line of each entity.
     pub(super) lines: Vec<u64>,
     /// Rows among them that are malformed, with their lines.
     pub(super) malformed: Vec<(u64, FieldError)>,
     /// Where the file goes on after the chunk.
     pub(super) end: Position,
-    /// Whether it may have been written before.
-    pub(super) replayed: bool,
 }
 
-impl Chunk {
-    /// The entities, decoded again: needed for few chunks only.
-    pub(super) fn entities(&self) -> Vec<Entity> {
-        match ImportEntitiesRequest::decode(self.message.clone()) {
-            Ok(ImportEntitiesRequest { message: Some(Message::Chunk(chunk)) }) => chunk.entities,
-            _ => Vec::new(),
-        }
-    }
-}
+/// Rows to send together.
+pub(super) type Chunk = upload::Chunk<Mark>;
 
 /// Why reading stopped before the end.
 #[derive(Debug)]
@@ -90,12 +77,12 @@ pub(super) fn produce(
 struct Building {
     entities: Vec<Entity>,
     bytes: usize,
-    chunk: Chunk,
+    mark: Mark,
 }
 
 impl Building {
     fn rows(&self) -> usize {
-        self.entities.len().saturating_add(self.chunk.malformed.len())
+        self.entities.len().saturating_add(self.mark.malformed.len())
     }
 
     fn is_full(&self, next: usize) -> bool {
@@ -106,21 +93,18 @@ impl Building {
         match entity {
             Ok(entity) => {
                 self.entities.push(entity);
-                self.chunk.lines.push(line);
+                self.mark.lines.push(line);
             }
-            Err(error) => self.chunk.malformed.push((line, error)),
+            Err(error) => self.mark.malformed.push((line, error)),
         }
         self.bytes = self.bytes.saturating_add(size);
-        self.chunk.end = end;
+        self.mark.end = end;
     }
 
     fn take(&mut self) -> Chunk {
         let entities = std::mem::take(&mut self.entities);
         self.bytes = 0;
-        let mut chunk = std::mem::take(&mut self.chunk);
-        let message = Some(Message::Chunk(ChunkMessage { entities }));
-        chunk.message = ImportEntitiesRequest { message }.encode_to_vec().into();
-        chunk
+        Chunk::new(entities, std::mem::take(&mut self.mark))
     }
 }
 
@@ -156,13 +140,13 @@ mod tests {
 
         assert_eq!(chunks.len(), 2);
         let first = chunks[0].as_ref().unwrap();
-        assert_eq!(first.lines.len(), 500);
-        assert_eq!(first.end.row, 500);
-        let rest = usize::try_from(first.end.byte).unwrap();
+        assert_eq!(first.mark.lines.len(), 500);
+        assert_eq!(first.mark.end.row, 500);
+        let rest = usize::try_from(first.mark.end.byte).unwrap();
         assert_eq!(&text[rest..], row(500, ""));
         let last = chunks[1].as_ref().unwrap();
         assert_eq!(last.entities()[0].row_key, "500");
-        assert_eq!(usize::try_from(last.end.byte).unwrap(), text.len());
+        assert_eq!(usize::try_from(last.mark.end.byte).unwrap(), text.len());
     }
 
     #[test]
@@ -170,8 +154,10 @@ mod tests {
         let value = "x".repeat(300_000);
         let text: String = (0..4).map(|key| row(key, &value)).collect();
 
-        let sizes: Vec<_> =
-            chunks_of(&text, false).into_iter().map(|chunk| chunk.unwrap().lines.len()).collect();
+        let sizes: Vec<_> = chunks_of(&text, false)
+            .into_iter()
+            .map(|chunk| chunk.unwrap().mark.lines.len())
+            .collect();
 
         assert_eq!(sizes, [3, 1]);
     }
@@ -182,7 +168,7 @@ mod tests {
 
         let chunks = chunks_of(&text, false);
 
-        assert_eq!(chunks[0].as_ref().unwrap().lines, [1]);
+        assert_eq!(chunks[0].as_ref().unwrap().mark.lines, [1]);
         assert!(matches!(chunks[1], Err(Stop::Row(2, _))));
         assert_eq!(chunks.len(), 2);
     }
@@ -194,8 +180,8 @@ mod tests {
         let chunks = chunks_of(&text, true);
 
         let only = chunks[0].as_ref().unwrap();
-        assert_eq!(only.lines, [1, 3]);
-        assert_eq!(only.malformed[0].0, 2);
-        assert_eq!(only.end.row, 3);
+        assert_eq!(only.mark.lines, [1, 3]);
+        assert_eq!(only.mark.malformed[0].0, 2);
+        assert_eq!(only.mark.end.row, 3);
     }
 }

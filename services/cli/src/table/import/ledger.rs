@@ -6,11 +6,13 @@ use indicatif::ProgressBar;
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
-use super::{super::files, chunk::Chunk};
+use super::chunk::{Chunk, Mark};
 use crate::{
     errors::CliError,
+    files,
     output::thousands,
     rows::{Format, Position},
+    upload::{Book, Outcome},
 };
 
 /// Most failures that are shown one by one.
@@ -49,14 +51,6 @@ impl Notes {
     }
 }
 
-/// What became of a row.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Outcome {
-    Written,
-    Present,
-    Failed(String),
-}
-
 /// Counts rows, keeps failures to show, and the notes.
 pub(super) struct Ledger {
     pub(super) notes: Notes,
@@ -92,38 +86,9 @@ impl Ledger {
         }
     }
 
-    /// Whether no more rows are to be sent.
-    pub(super) fn is_halted(&self) -> bool {
-        self.failed_now > 0 && !self.keep_going
-    }
-
     /// Rows that were answered in this run or before, failed ones included.
     pub(super) fn rows_seen(&self) -> u64 {
         self.last.row
-    }
-
-    /// Books an answered chunk. The notes stop before the first failure, unless failures are passed
-    /// over.
-    pub(super) fn book(&mut self, chunk: &Chunk, outcomes: Vec<Outcome>) {
-        for (line, outcome) in chunk.lines.iter().zip(outcomes) {
-            match outcome {
-                Outcome::Written => self.notes.written = self.notes.written.saturating_add(1),
-                Outcome::Present => self.notes.present = self.notes.present.saturating_add(1),
-                Outcome::Failed(why) => self.fail(*line, why),
-            }
-        }
-        for (line, error) in &chunk.malformed {
-            self.fail(*line, error.to_string());
-        }
-        self.last = chunk.end;
-        self.progress.set_position(chunk.end.byte);
-        self.progress.set_message(format!("{} rows", thousands(chunk.end.row)));
-        if !self.is_halted() {
-            self.notes.done = chunk.end;
-            if self.saved.elapsed() >= NOTES_EVERY {
-                self.save();
-            }
-        }
     }
 
     /// Books a row that was not sent.
@@ -197,6 +162,37 @@ impl Ledger {
                 thousands(failed),
                 self.notes.job.table
             ))),
+        }
+    }
+}
+
+impl Book<Mark> for Ledger {
+    fn is_halted(&self) -> bool {
+        self.failed_now > 0 && !self.keep_going
+    }
+
+    /// Books an answered chunk. The notes stop before the first failure, unless failures are passed
+    /// over.
+    fn book(&mut self, chunk: &Chunk, outcomes: Vec<Outcome>) {
+        for (line, outcome) in chunk.mark.lines.iter().zip(outcomes) {
+            match outcome {
+                Outcome::Written => self.notes.written = self.notes.written.saturating_add(1),
+                Outcome::Present => self.notes.present = self.notes.present.saturating_add(1),
+                Outcome::Failed(why) => self.fail(*line, why),
+            }
+        }
+        for (line, error) in &chunk.mark.malformed {
+            self.fail(*line, error.to_string());
+        }
+        let end = chunk.mark.end;
+        self.last = end;
+        self.progress.set_position(end.byte);
+        self.progress.set_message(format!("{} rows", thousands(end.row)));
+        if !self.is_halted() {
+            self.notes.done = end;
+            if self.saved.elapsed() >= NOTES_EVERY {
+                self.save();
+            }
         }
     }
 }

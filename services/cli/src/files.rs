@@ -12,7 +12,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use crate::errors::CliError;
 
 /// The path with a suffix after its whole name.
-pub(super) fn beside(path: &Path, suffix: &str) -> PathBuf {
+pub(crate) fn beside(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);
     PathBuf::from(name)
@@ -22,7 +22,7 @@ pub(super) fn beside(path: &Path, suffix: &str) -> PathBuf {
 ///
 /// # Errors
 /// When they cannot be read, or are damaged.
-pub(super) fn load<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, CliError> {
+pub(crate) fn load<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, CliError> {
     let text = match fs::read(path) {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -42,7 +42,7 @@ pub(super) fn load<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, CliErr
 ///
 /// # Errors
 /// When the file cannot be written.
-pub(super) fn save<T: Serialize>(path: &Path, notes: &T) -> Result<(), CliError> {
+pub(crate) fn save<T: Serialize>(path: &Path, notes: &T) -> Result<(), CliError> {
     let part = beside(path, "~");
     let write = || -> io::Result<()> {
         let mut file = File::create(&part)?;
@@ -57,7 +57,7 @@ pub(super) fn save<T: Serialize>(path: &Path, notes: &T) -> Result<(), CliError>
 ///
 /// # Errors
 /// When it is there and stays.
-pub(super) fn remove(path: &Path) -> Result<(), CliError> {
+pub(crate) fn remove(path: &Path) -> Result<(), CliError> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
             Err(CliError::file(format!("cannot remove `{}`", path.display()))(error))
@@ -70,7 +70,7 @@ pub(super) fn remove(path: &Path) -> Result<(), CliError> {
 ///
 /// # Errors
 /// When the file cannot be synced or renamed.
-pub(super) fn publish(part: &Path, file: &File, path: &Path) -> Result<(), CliError> {
+pub(crate) fn publish(part: &Path, file: &File, path: &Path) -> Result<(), CliError> {
     let publish = || -> io::Result<()> {
         file.sync_all()?;
         fs::rename(part, path)?;

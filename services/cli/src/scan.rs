@@ -9,7 +9,7 @@ use crate::{
 };
 
 /// Reads the entities of a table, in key order, message by message.
-pub(super) struct Scan {
+pub(crate) struct Scan {
     client: TableClient,
     /// What is still to be read.
     request: StreamEntitiesRequest,
@@ -20,13 +20,13 @@ pub(super) struct Scan {
 
 impl Scan {
     /// A stream that starts, or with a `resume_token` goes on, at its first message.
-    pub(super) fn new(session: &Session, request: StreamEntitiesRequest) -> Self {
+    pub(crate) fn new(session: &Session, request: StreamEntitiesRequest) -> Self {
         let retries = Retries::new(Random::from_system());
         Self { client: session.table(), request, stream: None, retries, complete: false }
     }
 
     /// The next message; `None` when the stream is complete.
-    pub(super) async fn next(&mut self) -> Result<Option<StreamEntitiesResponse>, CliError> {
+    pub(crate) async fn next(&mut self) -> Result<Option<StreamEntitiesResponse>, CliError> {
         while !self.complete {
             match self.receive().await {
                 Ok(message) => {

@@ -1,4 +1,5 @@
-//! The import stream: chunks out, answers in, and both again after a lost connection.
+//! Entities on their way into a table: chunks out, answers in, and both again after a lost
+//! connection.
 //!
 //! Chunks are kept until they are answered, and sent again over a new stream when one breaks. A row
 //! that was sent before may have been written, so an insert that finds its entity there compares
@@ -13,12 +14,12 @@ use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Code, Status};
 use tonic_types::{RpcStatusExt as _, Status as RpcStatus};
-use trestle_proto::table::v1::{Entity, GetEntityRequest, ImportEntitiesResponse, ImportResult};
-
-use super::{
-    chunk::{Chunk, Stop},
-    ledger::{Ledger, Outcome},
+use trestle_proto::table::v1::{
+    Entity, GetEntityRequest, ImportEntitiesRequest, ImportEntitiesResponse, ImportResult,
+    WriteMode,
+    import_entities_request::{Chunk as ChunkMessage, Message, Spec},
 };
+
 use crate::{
     client::{Random, Retries, Session},
     entity_json::{self, Meta},
@@ -31,28 +32,81 @@ const WINDOW: usize = 8;
 /// Most comparisons at once.
 const COMPARISONS_MAX: usize = 32;
 
-/// An import under way.
-pub(super) struct Import {
+/// Entities to send together; the mark is what the sender wants to know of them when they are
+/// answered.
+#[derive(Debug)]
+pub(crate) struct Chunk<M> {
+    /// The encoded request.
+    message: Bytes,
+    /// How many entities there are; where there is none, nothing is sent.
+    count: usize,
+    /// Whether it may have been written before.
+    replayed: bool,
+    pub(crate) mark: M,
+}
+
+impl<M> Chunk<M> {
+    /// A chunk of these entities, which keep to the limits of a chunk.
+    pub(crate) fn new(entities: Vec<Entity>, mark: M) -> Self {
+        let count = entities.len();
+        let message = Some(Message::Chunk(ChunkMessage { entities }));
+        let message = ImportEntitiesRequest { message }.encode_to_vec().into();
+        Self { message, count, replayed: false, mark }
+    }
+
+    /// The entities, decoded again: needed for few chunks only.
+    pub(crate) fn entities(&self) -> Vec<Entity> {
+        match ImportEntitiesRequest::decode(self.message.clone()) {
+            Ok(ImportEntitiesRequest { message: Some(Message::Chunk(chunk)) }) => chunk.entities,
+            _ => Vec::new(),
+        }
+    }
+}
+
+/// What became of an entity.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    Written,
+    /// It was there already, and equal.
+    Present,
+    /// Why it was not written.
+    Failed(String),
+}
+
+/// Who is told what became of chunks, in the order they were sent.
+pub(crate) trait Book<M> {
+    /// Whether no more chunks are to be sent.
+    fn is_halted(&self) -> bool;
+    /// Takes an answered chunk, with an outcome for each of its entities.
+    fn book(&mut self, chunk: &Chunk<M>, outcomes: Vec<Outcome>);
+}
+
+/// An upload under way. Who makes the chunks may end them with a reason of type `S`.
+pub(crate) struct Upload<M, S> {
     session: Session,
     table: String,
     spec: Bytes,
-    chunks: mpsc::Receiver<Result<Chunk, Stop>>,
+    chunks: mpsc::Receiver<Result<Chunk<M>, S>>,
     /// Sent, not answered; in the order they were sent.
-    waiting: VecDeque<Chunk>,
+    waiting: VecDeque<Chunk<M>>,
     drained: bool,
-    stop: Option<Stop>,
+    stop: Option<S>,
     retries: Retries,
-    /// For inserts: whether every row may have been written by a run before this one.
-    pub(super) verify: Option<bool>,
+    /// For inserts: whether every entity may have been written by a run before this one.
+    pub(crate) verify: Option<bool>,
 }
 
-impl Import {
-    pub(super) fn new(
+impl<M, S> Upload<M, S> {
+    /// Into a table that exists; without a mode, entities are inserted.
+    pub(crate) fn new(
         session: &Session,
         table: String,
-        spec: Bytes,
-        chunks: mpsc::Receiver<Result<Chunk, Stop>>,
+        mode: Option<WriteMode>,
+        chunks: mpsc::Receiver<Result<Chunk<M>, S>>,
     ) -> Self {
+        let spec = Spec { table: table.clone(), mode: mode.map(WriteMode::into) };
+        let message = Some(Message::Spec(spec));
+        let spec = ImportEntitiesRequest { message }.encode_to_vec().into();
         Self {
             session: session.clone(),
             table,
@@ -66,9 +120,9 @@ impl Import {
         }
     }
 
-    /// Sends every chunk and books every answer.
-    pub(super) async fn run(&mut self, ledger: &mut Ledger) -> Result<(), CliError> {
-        while let Err(error) = self.attempt(ledger).await {
+    /// Sends every chunk and books every answer; the reason why chunks ended, if there was one.
+    pub(crate) async fn run(&mut self, book: &mut impl Book<M>) -> Result<Option<S>, CliError> {
+        while let Err(error) = self.attempt(book).await {
             let CliError::Call(status) = &error else {
                 return Err(error);
             };
@@ -80,35 +134,25 @@ impl Import {
             }
             tokio::time::sleep(wait).await;
         }
-        match self.stop.take() {
-            Some(Stop::File(line, error)) => {
-                let what = format!("cannot read `{}` after line {line}", ledger.file);
-                Err(CliError::file(what)(error))
-            }
-            Some(Stop::Row(line, error)) => {
-                ledger.fail(line, error.to_string());
-                Ok(())
-            }
-            None => Ok(()),
-        }
+        Ok(self.stop.take())
     }
 
     /// One stream, until everything is answered or the stream breaks.
-    async fn attempt(&mut self, ledger: &mut Ledger) -> Result<(), CliError> {
+    async fn attempt(&mut self, book: &mut impl Book<M>) -> Result<(), CliError> {
         // Holds the spec and every chunk of the window, so that sending never waits.
         let (sender, requests) = mpsc::channel(WINDOW.saturating_add(1));
         send(&sender, self.spec.clone());
-        for chunk in self.waiting.iter().filter(|chunk| !chunk.lines.is_empty()) {
+        for chunk in self.waiting.iter().filter(|chunk| chunk.count > 0) {
             send(&sender, chunk.message.clone());
         }
         let mut client = RawClient::new(self.session.link());
         let requests = ReceiverStream::new(requests);
         let mut answers = client.both_stream(Method::IMPORT_ENTITIES, requests).await?;
         loop {
-            while self.waiting.front().is_some_and(|chunk| chunk.lines.is_empty()) {
-                self.waiting.pop_front().iter().for_each(|chunk| ledger.book(chunk, Vec::new()));
+            while self.waiting.front().is_some_and(|chunk| chunk.count == 0) {
+                self.waiting.pop_front().iter().for_each(|chunk| book.book(chunk, Vec::new()));
             }
-            self.drained |= ledger.is_halted();
+            self.drained |= book.is_halted();
             if self.drained && self.waiting.is_empty() {
                 return Ok(());
             }
@@ -119,16 +163,16 @@ impl Import {
                     let answer = answer?.ok_or_else(|| {
                         Status::unavailable("stream ended before its last answer")
                     })?;
-                    self.answered(answer, ledger).await?;
+                    self.answered(answer, book).await?;
                 }
             }
         }
     }
 
-    fn take(&mut self, item: Option<Result<Chunk, Stop>>, sender: &mpsc::Sender<Bytes>) {
+    fn take(&mut self, item: Option<Result<Chunk<M>, S>>, sender: &mpsc::Sender<Bytes>) {
         match item {
             Some(Ok(chunk)) => {
-                if !chunk.lines.is_empty() {
+                if chunk.count > 0 {
                     send(sender, chunk.message.clone());
                 }
                 self.waiting.push_back(chunk);
@@ -141,23 +185,23 @@ impl Import {
         }
     }
 
-    async fn answered(&mut self, answer: Bytes, ledger: &mut Ledger) -> Result<(), CliError> {
+    async fn answered(&mut self, answer: Bytes, book: &mut impl Book<M>) -> Result<(), CliError> {
         let answer = ImportEntitiesResponse::decode(answer)
             .map_err(|error| CliError::Protocol(error.to_string()))?;
         let Some(chunk) = self.waiting.pop_front() else {
             return Err(CliError::Protocol("an answer to no chunk".to_owned()));
         };
-        if answer.results.len() != chunk.lines.len() {
+        if answer.results.len() != chunk.count {
             return Err(CliError::Protocol(format!(
                 "a chunk of {} entities was answered with {} results",
-                chunk.lines.len(),
+                chunk.count,
                 answer.results.len()
             )));
         }
         match self.judge(&chunk, answer.results).await {
             Ok(outcomes) => {
                 self.retries.progress();
-                ledger.book(&chunk, outcomes);
+                book.book(&chunk, outcomes);
                 Ok(())
             }
             Err(status) => {
@@ -170,7 +214,7 @@ impl Import {
     /// What became of each entity of a chunk; a status when the chunk has to be sent again.
     async fn judge(
         &self,
-        chunk: &Chunk,
+        chunk: &Chunk<M>,
         results: Vec<ImportResult>,
     ) -> Result<Vec<Outcome>, Status> {
         let passing = results
