@@ -13,6 +13,7 @@ mod edm;
 mod entity_json;
 mod errors;
 mod files;
+mod migrate;
 mod output;
 mod queue;
 mod raw;
@@ -33,6 +34,7 @@ pub use args::{
 };
 pub use bench::{BenchCommand, BenchOp, TableBenchArgs};
 pub use credentials::{CredentialArgs, Secret};
+pub use migrate::{AzuriteArgs, CopyArgs, ImportCommand};
 pub use queue::{DrainArgs, LoadArgs, MessageArgs, QueueCommand};
 pub use rows::Format;
 pub use sas::{ExplainArgs, GrantArgs, RangeArgs, SasArgs, SasCommand, ServiceGrantArgs};
@@ -54,6 +56,15 @@ pub async fn run_table(command: TableCommand, client: ClientArgs) -> ExitCode {
 pub async fn run_queue(command: QueueCommand, client: ClientArgs) -> ExitCode {
     let json = client.json;
     finish(Box::pin(queue::run(command, &client)).await, json)
+}
+
+/// Copies tables and queues from elsewhere and prints how the two sides compare; errors go to
+/// standard error.
+///
+/// Must be called on a Tokio runtime. The exit codes are those in the command's help.
+pub async fn run_import(command: ImportCommand, client: ClientArgs) -> ExitCode {
+    let json = client.json;
+    finish(Box::pin(migrate::run(command, &client)).await, json)
 }
 
 /// Makes or explains a shared access signature; errors go to standard error. Nothing is sent.

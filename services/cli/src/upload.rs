@@ -297,7 +297,7 @@ fn status_of(error: &RpcStatus) -> Status {
 }
 
 /// One line on why an entity was not written.
-fn describe(error: &RpcStatus) -> String {
+pub(crate) fn describe(error: &RpcStatus) -> String {
     let details = error.get_error_details();
     let reason = match details.error_info() {
         Some(info) => info.reason.clone(),

@@ -3,7 +3,9 @@
 use std::{net::SocketAddr, path::PathBuf};
 
 use clap::{Args, Parser, Subcommand};
-use trestle_cli::{BenchCommand, ClientArgs, QueueCommand, SasArgs, TableCommand, TlsArgs};
+use trestle_cli::{
+    BenchCommand, ClientArgs, ImportCommand, QueueCommand, SasArgs, TableCommand, TlsArgs,
+};
 
 use crate::{roles::Roles, settings::Listen};
 
@@ -47,6 +49,15 @@ pub enum Command {
         #[command(subcommand)]
         command: QueueCommand,
         /// Where
+        #[command(flatten)]
+        client: ClientArgs,
+    },
+    /// Copy tables and queues from elsewhere, resumably, and compare both sides
+    Import {
+        /// From where
+        #[command(subcommand)]
+        command: ImportCommand,
+        /// Where to
         #[command(flatten)]
         client: ClientArgs,
     },

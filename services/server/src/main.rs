@@ -42,6 +42,9 @@ fn main() -> ExitCode {
         Command::Queue { command, client } => {
             run(None, Box::pin(trestle_cli::run_queue(command, client)))
         }
+        Command::Import { command, client } => {
+            run(None, Box::pin(trestle_cli::run_import(command, client)))
+        }
         Command::Sas(args) => Ok(trestle_cli::run_sas(args)),
         Command::Bench { command, client } => {
             run(None, Box::pin(trestle_cli::run_bench(command, client)))
