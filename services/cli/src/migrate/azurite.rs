@@ -45,7 +45,8 @@ impl Azurite {
         let workspace = Workspace::find(&args.directory)?;
         let (found, account) = (workspace.clone(), args.from_account.clone());
         let survey = move || survey::survey(&found, account.as_deref(), Box::new(|_| {}));
-        let (account, plan) = tokio::task::spawn_blocking(survey).await.map_err(ended)??;
+        let (account, plan) =
+            tokio::task::spawn_blocking(survey).await.map_err(|error| ended(&error))??;
         Ok((Self { workspace, account, parallel: args.copy.parallel.into() }, plan))
     }
 }
@@ -117,18 +118,18 @@ impl Azurite {
                         tables::fill(&session, &ledger, name, chunks).await
                     });
                 }
-                Some(filled) = filling.join_next() => filled.map_err(ended)??,
+                Some(filled) = filling.join_next() => filled.map_err(|error| ended(&error))??,
             }
         }
         while let Some(filled) = filling.join_next().await {
-            filled.map_err(ended)??;
+            filled.map_err(|error| ended(&error))??;
         }
-        reading.await.map_err(ended)?
+        reading.await.map_err(|error| ended(&error))?
     }
 }
 
 /// A part of the import that came to no end.
-fn ended(error: JoinError) -> CliError {
+fn ended(error: &JoinError) -> CliError {
     CliError::Protocol(format!("a part of the import ended: {error}"))
 }
 

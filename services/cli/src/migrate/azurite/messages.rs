@@ -60,7 +60,7 @@ pub(super) async fn copy(
         let permit = tokio::select! {
             permit = Arc::clone(&room).acquire_many_owned(size) => permit.map_err(|_| nobody())?,
             // A lane ends before its last message only where it fails.
-            Some(sent) = sending.join_next() => return sent.map_err(ended)?.and(Err(nobody())),
+            Some(sent) = sending.join_next() => return sent.map_err(|error| ended(&error))?.and(Err(nobody())),
         };
         let lane = lanes.entry(queue.clone()).or_insert_with(|| {
             let (sender, items) = mpsc::unbounded_channel();
@@ -74,9 +74,9 @@ pub(super) async fn copy(
     drop(lanes);
     drop(messages);
     while let Some(sent) = sending.join_next().await {
-        sent.map_err(ended)??;
+        sent.map_err(|error| ended(&error))??;
     }
-    reading.await.map_err(ended)?
+    reading.await.map_err(|error| ended(&error))?
 }
 
 /// A message, with the room that it takes.

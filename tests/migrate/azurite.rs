@@ -1,0 +1,189 @@
+//! `import azurite`: what is copied, what is refused, and how that is told.
+
+use std::fs;
+
+use tempfile::{TempDir, tempdir};
+
+use crate::{
+    command::{run, start, succeeds},
+    workspace::Workspace,
+};
+
+const DEV: &str = "devstoreaccount1";
+
+fn small() -> Workspace {
+    let mut workspace = Workspace::default();
+    let entities = [("p", "1", r#""n":1"#), ("p", "2", r#""d":2,"d@odata.type":"Edm.Double""#)];
+    workspace.table(DEV, "Orders", &entities);
+    workspace.queue(DEV, "jobs", r#""Owner":"me""#);
+    workspace.message(DEV, "jobs", "m1", "one");
+    workspace.message(DEV, "jobs", "m2", "zwei\n€");
+    workspace
+}
+
+fn written(workspace: &Workspace) -> TempDir {
+    let directory = tempdir().unwrap();
+    fs::create_dir(directory.path().join("ws")).unwrap();
+    workspace.write(&directory.path().join("ws"));
+    directory
+}
+
+fn path(directory: &TempDir) -> String {
+    directory.path().join("ws").to_str().unwrap().to_owned()
+}
+
+#[test]
+fn a_workspace_is_copied_and_compared() {
+    let (data, directory) = (tempdir().unwrap(), written(&small()));
+    let server = start(&data);
+
+    let told = succeeds(&server, &["import", "azurite", &path(&directory), "--json"]);
+
+    assert!(
+        told.ends_with("{\"tables\":1,\"queues\":1,\"not_copied\":0,\"equal\":true}\n"),
+        "{told}"
+    );
+    assert!(
+        told.contains(r#""table":"Orders","read":2,"written":2,"refused":0,"here":2"#),
+        "{told}"
+    );
+    let rows = succeeds(&server, &["table", "query", "orders", "--json"]);
+    assert!(rows.contains(r#""n":1}"#) && rows.contains(r#""d":2.0}"#), "{rows}");
+    let messages = succeeds(&server, &["queue", "peek", "jobs", "--max", "32", "--json"]);
+    assert!(messages.contains(r#""text":"one""#) && messages.contains(r#""text":"zwei\n€""#));
+    assert!(messages.contains(r#""expiration_time":null"#), "{messages}");
+    let queues = succeeds(&server, &["queue", "list", "--json"]);
+    assert!(queues.contains(r#""metadata":{"Owner":"me"}"#), "{queues}");
+    assert!(!directory.path().join("ws.trestle-import").exists(), "the notes are gone");
+}
+
+#[test]
+fn what_is_there_already_is_not_touched_unless_asked_for() {
+    let (data, directory) = (tempdir().unwrap(), written(&small()));
+    let server = start(&data);
+    succeeds(&server, &["table", "create", "ORDERS"]);
+    succeeds(&server, &["table", "insert", "orders", "-p", "p", "-r", "1", "-s", "mine=1"]);
+
+    let import = ["import", "azurite", &path(&directory)];
+    let refused = run(&server, &import);
+
+    assert_eq!(refused.code, Some(2), "{refused:?}");
+    assert!(refused.errors.contains("table `Orders`; nothing was copied"), "{refused:?}");
+    let rows = succeeds(&server, &["table", "query", "orders", "--json"]);
+    assert!(rows.contains("mine") && rows.lines().count() == 1, "{rows}");
+    assert_eq!(succeeds(&server, &["queue", "list", "--json"]), "", "nothing was copied");
+
+    succeeds(&server, &[&import[..], &["--into-existing"]].concat());
+    let rows = succeeds(&server, &["table", "query", "orders", "--json"]);
+    assert!(!rows.contains("mine") && rows.lines().count() == 2, "{rows}");
+}
+
+#[test]
+fn a_difference_at_the_end_is_told_and_fails_the_command() {
+    let (data, directory) = (tempdir().unwrap(), written(&small()));
+    let server = start(&data);
+    succeeds(&server, &["table", "create", "orders"]);
+    succeeds(&server, &["table", "insert", "orders", "-p", "other", "-r", "1"]);
+
+    let ended = run(&server, &["import", "azurite", &path(&directory), "--into-existing"]);
+
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    assert!(ended.output.contains("NO"), "{ended:?}");
+    assert!(ended.errors.contains("1 tables and queues differ"), "{ended:?}");
+}
+
+#[test]
+fn what_cannot_be_copied_is_named_with_the_reason_and_the_rest_is_copied() {
+    let mut workspace = small();
+    workspace.raw_entity(r#"{"PartitionKey":1,"RowKey":"r","properties":{}}"#);
+    workspace.raw_entity(
+        r#"{"PartitionKey":"p","RowKey":"bad","properties":{"PartitionKey":"p","RowKey":"bad","a-b":1}}"#,
+    );
+    workspace.raw_message(r#"{"queueName":7}"#);
+    workspace.message_at(DEV, "jobs", "m3", r#"{"id":"gone","offset":0,"count":4}"#);
+    workspace.message_at(DEV, "jobs", "m4", r#"{"id":"../x","offset":0,"count":4}"#);
+    workspace.table(DEV, "ORDERS", &[("p", "9", "")]);
+    workspace.queue(DEV, "Bad--Name", "");
+    let (data, directory) = (tempdir().unwrap(), written(&workspace));
+    let server = start(&data);
+
+    let ended = run(&server, &["import", "azurite", &path(&directory)]);
+
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    for told in [
+        "table `Orders`, document 3: is no entity",
+        "table `Orders`, PartitionKey=`p` RowKey=`bad`: PROPERTY_NAME_INVALID",
+        "table `ORDERS`: another table has this name in another case",
+        "queue `Bad--Name`: ",
+        "messages, document 3: is no message",
+        "queue `jobs`, message `m3`: its text is not there: file=`gone` is missing",
+        "queue `jobs`, message `m4`: its text is in a file with a name that Azurite does not give",
+    ] {
+        assert!(ended.output.contains(&format!("not copied: {told}")), "{told}: {ended:?}");
+    }
+    let rows = succeeds(&server, &["table", "query", "orders", "--json"]);
+    assert_eq!(rows.lines().count(), 2, "{rows}");
+    let messages = succeeds(&server, &["queue", "peek", "jobs", "--max", "32", "--json"]);
+    assert_eq!(messages.lines().count(), 2, "{messages}");
+}
+
+#[test]
+fn a_damaged_workspace_is_refused_before_anything_is_written() {
+    let data = tempdir().unwrap();
+    let server = start(&data);
+    let damages: [(&str, fn(String) -> String); 4] = [
+        ("__azurite_db_table__.json", |text| text[..text.len() * 2 / 3].to_owned()),
+        ("__azurite_db_queue__.json", |text| text[..text.len() - 1].to_owned()),
+        ("__azurite_db_table__.json", |_| "[1]".to_owned()),
+        ("__azurite_db_queue__.json", |text| text.replace(r#""name":"jobs""#, r#""name":5"#)),
+    ];
+    for (file, damage) in damages {
+        let directory = written(&small());
+        let database = directory.path().join("ws").join(file);
+        let text = fs::read_to_string(&database).unwrap();
+        fs::write(&database, damage(text)).unwrap();
+
+        let ended = run(&server, &["import", "azurite", &path(&directory)]);
+
+        assert_eq!(ended.code, Some(2), "{ended:?}");
+        let named = ended.errors.contains(file) || ended.errors.contains("$QUEUES_COLLECTION$");
+        assert!(named, "{ended:?}");
+        assert_eq!(succeeds(&server, &["table", "list", "--json"]), "", "nothing was written");
+        assert_eq!(succeeds(&server, &["queue", "list", "--json"]), "", "nothing was written");
+    }
+}
+
+#[test]
+fn what_is_no_workspace_is_a_usage_error() {
+    let (data, empty) = (tempdir().unwrap(), tempdir().unwrap());
+    let server = start(&data);
+    let empty = empty.path().to_str().unwrap();
+    for (directory, code, told) in [
+        ("/nowhere/at/all", 1, "cannot read the workspace"),
+        (empty, 2, "is no workspace of Azurite"),
+        ("mysql://root:hunter2@127.0.0.1:3306/azurite", 2, "only blobs in an SQL database"),
+    ] {
+        let ended = run(&server, &["import", "azurite", directory]);
+        assert_eq!(ended.code, Some(code), "{ended:?}");
+        assert!(ended.errors.contains(told) && !ended.errors.contains("hunter2"), "{ended:?}");
+    }
+}
+
+#[test]
+fn one_account_of_several_has_to_be_named() {
+    let mut workspace = small();
+    workspace.table("other", "Others", &[("p", "1", "")]);
+    let (data, directory) = (tempdir().unwrap(), written(&workspace));
+    let server = start(&data);
+    let path = path(&directory);
+
+    let ended = run(&server, &["import", "azurite", &path]);
+    assert_eq!(ended.code, Some(2), "{ended:?}");
+    assert!(ended.errors.contains("--from-account: `devstoreaccount1`, `other`"), "{ended:?}");
+    let ended = run(&server, &["import", "azurite", &path, "--from-account", "nobody"]);
+    assert!(ended.code == Some(2) && ended.errors.contains("`nobody`"), "{ended:?}");
+
+    succeeds(&server, &["import", "azurite", &path, "--from-account", "other"]);
+    let tables = succeeds(&server, &["table", "list", "--json"]);
+    assert!(tables.contains("Others") && !tables.contains("Orders"), "{tables}");
+}

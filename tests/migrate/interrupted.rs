@@ -1,0 +1,138 @@
+//! Imports that are killed on the way go on where they were, and lose and double nothing.
+
+use std::{
+    fs,
+    path::Path,
+    process::Stdio,
+    time::{Duration, Instant},
+};
+
+use tempfile::tempdir;
+use trestle_tests::Server;
+
+use crate::{
+    command::{run, start, succeeds, trestle},
+    workspace::Workspace,
+};
+
+const DEV: &str = "devstoreaccount1";
+/// Enough for many chunks, so that a kill falls between two of them.
+const ENTITIES: usize = 30_000;
+const MESSAGES: usize = 4_000;
+/// How long an import may take to write down its first progress.
+const PROGRESS_WITHIN: Duration = Duration::from_secs(60);
+
+fn large() -> Workspace {
+    let mut workspace = Workspace::default();
+    for table in ["First", "Second"] {
+        let keys: Vec<_> = (0..ENTITIES).map(|row| format!("{row:06}")).collect();
+        let entities: Vec<_> = keys.iter().map(|key| ("p", key.as_str(), r#""n":7"#)).collect();
+        workspace.table(DEV, table, &entities);
+    }
+    for queue in ["one", "two"] {
+        workspace.queue(DEV, queue, "");
+    }
+    for message in 0..MESSAGES {
+        let queue = if message % 3 == 0 { "one" } else { "two" };
+        workspace.message(DEV, queue, &format!("id-{message}"), &format!("text {message}"));
+    }
+    workspace
+}
+
+/// Kills the import once its notes say that something was copied; false when it was over before.
+fn kill_on_the_way(server: &Server, args: &[&str], notes: &Path) -> bool {
+    let mut import = trestle(server, args);
+    let mut import =
+        import.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("the client runs");
+    let started = Instant::now();
+    let has_progress = || {
+        let text = fs::read_to_string(notes).unwrap_or_default();
+        text.contains("Documents") || text.contains("\"End\"")
+    };
+    while !has_progress() && started.elapsed() < PROGRESS_WITHIN {
+        if import.try_wait().expect("the client is ours").is_some() {
+            return false;
+        }
+        std::thread::yield_now();
+    }
+    import.kill().expect("the client is killed");
+    import.wait().expect("the client is ours").code().is_none()
+}
+
+#[test]
+fn an_import_killed_on_the_way_goes_on_and_doubles_nothing() {
+    let (data, directory) = (tempdir().unwrap(), tempdir().unwrap());
+    let (ws, notes) = (directory.path().join("ws"), directory.path().join("ws.trestle-import"));
+    fs::create_dir(&ws).unwrap();
+    large().write(&ws);
+    let server = start(&data);
+    let import = ["import", "azurite", ws.to_str().unwrap()];
+
+    assert!(kill_on_the_way(&server, &import, &notes), "the import was killed on the way");
+
+    let again = run(&server, &import);
+    assert_eq!(again.code, Some(2), "{again:?}");
+    assert!(again.errors.contains("go on with --resume"), "{again:?}");
+    let told = succeeds(&server, &[&import[..], &["--resume", "--json"]].concat());
+
+    assert!(told.ends_with("\"not_copied\":0,\"equal\":true}\n"), "{told}");
+    for table in ["First", "Second"] {
+        let read = format!("\"table\":\"{table}\",\"read\":{ENTITIES},\"written\":{ENTITIES}");
+        assert!(told.contains(&read), "{told}");
+    }
+    let sent = |queue: &str| {
+        let stats = succeeds(&server, &["queue", "stats", queue, "--json"]);
+        stats.split("\"messages\":").nth(1).and_then(|rest| rest.split(',').next()?.parse().ok())
+    };
+    let total = Some(MESSAGES);
+    assert_eq!(sent("one").zip(sent("two")).map(|(one, two): (usize, usize)| one + two), total);
+    assert!(!notes.exists(), "the notes are gone once the import is complete");
+}
+
+#[test]
+fn an_import_that_changed_meanwhile_does_not_go_on() {
+    let (data, directory) = (tempdir().unwrap(), tempdir().unwrap());
+    let (ws, notes) = (directory.path().join("ws"), directory.path().join("ws.trestle-import"));
+    fs::create_dir(&ws).unwrap();
+    large().write(&ws);
+    let server = start(&data);
+    let import = ["import", "azurite", ws.to_str().unwrap()];
+    assert!(kill_on_the_way(&server, &import, &notes), "the import was killed on the way");
+
+    let database = ws.join("__azurite_db_queue__.json");
+    fs::write(&database, format!("{} ", fs::read_to_string(&database).unwrap())).unwrap();
+    let ended = run(&server, &[&import[..], &["--resume"]].concat());
+
+    assert_eq!(ended.code, Some(2), "{ended:?}");
+    assert!(ended.errors.contains("was another one"), "{ended:?}");
+    fs::write(&notes, "{").unwrap();
+    let ended = run(&server, &[&import[..], &["--resume"]].concat());
+    assert!(ended.code == Some(2) && ended.errors.contains("damaged"), "{ended:?}");
+}
+
+#[test]
+fn a_server_that_restarts_on_the_way_fails_no_import() {
+    let (data, directory) = (tempdir().unwrap(), tempdir().unwrap());
+    let ws = directory.path().join("ws");
+    fs::create_dir(&ws).unwrap();
+    large().write(&ws);
+    let server = start(&data);
+    let address = server.address("grpc");
+    let mut import = trestle(&server, &["import", "azurite", ws.to_str().unwrap(), "--json"]);
+    let import = import.stdout(Stdio::piped()).spawn().expect("the client runs");
+    let notes = directory.path().join("ws.trestle-import");
+    let started = Instant::now();
+    while !notes.exists() && started.elapsed() < PROGRESS_WITHIN {
+        std::thread::yield_now();
+    }
+
+    server.kill();
+    let path = data.path().to_str().unwrap();
+    let server = Server::start_at(&address, &["--data-dir", path], &[]);
+    let ended = import.wait_with_output().expect("the client is ours");
+
+    let told = String::from_utf8(ended.stdout).unwrap();
+    assert!(ended.status.success(), "{told}");
+    assert!(told.ends_with("\"not_copied\":0,\"equal\":true}\n"), "{told}");
+    drop(server);
+}

@@ -1,0 +1,15 @@
+//! Tables and queues copied from elsewhere by the real binary into a real server: whole, damaged,
+//! interrupted, and refused.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "tests"
+)]
+
+mod azurite;
+mod command;
+mod interrupted;
+mod workspace;
