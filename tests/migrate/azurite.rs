@@ -21,6 +21,9 @@ fn small() -> Workspace {
     workspace
 }
 
+/// What becomes of the text of a file.
+type Damage = fn(String) -> String;
+
 fn written(workspace: &Workspace) -> TempDir {
     let directory = tempdir().unwrap();
     fs::create_dir(directory.path().join("ws")).unwrap();
@@ -131,7 +134,7 @@ fn what_cannot_be_copied_is_named_with_the_reason_and_the_rest_is_copied() {
 fn a_damaged_workspace_is_refused_before_anything_is_written() {
     let data = tempdir().unwrap();
     let server = start(&data);
-    let damages: [(&str, fn(String) -> String); 4] = [
+    let damages: [(&str, Damage); 4] = [
         ("__azurite_db_table__.json", |text| text[..text.len() * 2 / 3].to_owned()),
         ("__azurite_db_queue__.json", |text| text[..text.len() - 1].to_owned()),
         ("__azurite_db_table__.json", |_| "[1]".to_owned()),

@@ -48,6 +48,14 @@ pub(crate) enum CliError {
     /// Rows of an import were not written; details were shown before.
     #[error("{0}")]
     Rows(String),
+    /// What is copied from cannot be read.
+    #[error("{text}")]
+    Source {
+        /// What failed, without secrets.
+        text: String,
+        /// Whether it may go better the next time.
+        busy: bool,
+    },
     /// A signature that was explained is refused.
     #[error("the signature is refused")]
     Refused,
@@ -89,9 +97,13 @@ impl CliError {
                 _ if is_transport(status) => 5,
                 _ => 1,
             },
-            Self::Connect { .. } => 5,
+            Self::Connect { .. } | Self::Source { busy: true, .. } => 5,
             Self::Usage(_) => 2,
-            Self::File { .. } | Self::Rows(_) | Self::Refused | Self::Protocol(_) => 1,
+            Self::File { .. }
+            | Self::Rows(_)
+            | Self::Source { .. }
+            | Self::Refused
+            | Self::Protocol(_) => 1,
         }
     }
 

@@ -34,7 +34,7 @@ pub use args::{
 };
 pub use bench::{BenchCommand, BenchOp, TableBenchArgs};
 pub use credentials::{CredentialArgs, Secret};
-pub use migrate::{AzuriteArgs, CopyArgs, ImportCommand};
+pub use migrate::{AzureArgs, AzuriteArgs, CopyArgs, ImportCommand, Messages};
 pub use queue::{DrainArgs, LoadArgs, MessageArgs, QueueCommand};
 pub use rows::Format;
 pub use sas::{ExplainArgs, GrantArgs, RangeArgs, SasArgs, SasCommand, ServiceGrantArgs};

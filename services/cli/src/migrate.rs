@@ -6,6 +6,7 @@
 //! the ids they had, so doing something twice changes nothing.
 
 mod args;
+mod azure;
 mod azurite;
 mod compare;
 mod digest;
@@ -15,10 +16,11 @@ mod prepare;
 mod queues;
 mod tables;
 
-pub use args::{AzuriteArgs, CopyArgs, ImportCommand};
+pub use args::{AzureArgs, AzuriteArgs, CopyArgs, ImportCommand, Messages};
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
+use azure::Azure;
 use azurite::Azurite;
 use notes::{Job, Ledger};
 use plan::Plan;
@@ -51,6 +53,10 @@ pub(crate) async fn run(command: ImportCommand, client: &ClientArgs) -> Result<(
     match command {
         ImportCommand::Azurite(args) => {
             let (source, plan) = Azurite::open(&args).await?;
+            import(&source, plan, &args.copy, client).await
+        }
+        ImportCommand::Azure(args) => {
+            let (source, plan) = Azure::open(&args).await?;
             import(&source, plan, &args.copy, client).await
         }
     }

@@ -2,9 +2,9 @@
 
 use std::{num::NonZeroUsize, path::PathBuf};
 
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 
-use crate::errors::EXIT_CODES;
+use crate::{credentials::Secret, errors::EXIT_CODES};
 
 /// Where tables and queues are copied from.
 #[derive(Debug, Subcommand)]
@@ -13,6 +13,9 @@ pub enum ImportCommand {
     /// Copy the tables and queues of an Azurite workspace, which must not be in use
     #[command(after_help = EXIT_CODES, after_long_help = format!("{AZURITE_HELP}\n\n{EXIT_CODES}"))]
     Azurite(AzuriteArgs),
+    /// Copy the tables and queues of an Azure storage account, or of an emulator
+    #[command(after_help = EXIT_CODES, after_long_help = format!("{AZURE_HELP}\n\n{EXIT_CODES}"))]
+    Azure(AzureArgs),
 }
 
 /// Arguments of `import azurite`.
@@ -27,6 +30,42 @@ pub struct AzuriteArgs {
     /// How to copy
     #[command(flatten)]
     pub(crate) copy: CopyArgs,
+}
+
+/// Arguments of `import azure`.
+#[derive(Debug, Args)]
+pub struct AzureArgs {
+    /// The connection string of the account; for the variable, since others can see a command line
+    #[arg(
+        value_name = "CONNECTION_STRING",
+        env = "AZURE_STORAGE_CONNECTION_STRING",
+        hide_env_values = true
+    )]
+    pub(crate) source: Option<Secret>,
+    /// File with the connection string of the account
+    #[arg(long, value_name = "FILE", conflicts_with = "source")]
+    pub(crate) source_file: Option<PathBuf>,
+    /// Authorities that vouch for the account, in PEM; by default those of the system
+    #[arg(long, value_name = "FILE")]
+    pub(crate) source_ca_file: Option<PathBuf>,
+    /// What becomes of queues
+    #[arg(long, value_enum, default_value_t = Messages::Peek)]
+    pub(crate) queues: Messages,
+    /// How to copy
+    #[command(flatten)]
+    pub(crate) copy: CopyArgs,
+}
+
+/// How queues of an account are copied: its protocol shows only the first messages of a queue to
+/// who does not receive them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Messages {
+    /// Copy queues and up to 32 messages of each, and change nothing in the account
+    Peek,
+    /// Move every message that can be received: it is deleted in the account once it is here
+    Receive,
+    /// Copy no queues
+    Skip,
 }
 
 /// How to copy; for every source.
@@ -57,3 +96,17 @@ The whole workspace is read once before anything is written, so that a damaged o
 Progress is kept in DIR.trestle-import until the import ends; --resume goes on from there, and
 nothing is doubled. At the end both sides are compared: exit code 1 says that something was not
 copied, or differs.";
+
+const AZURE_HELP: &str = "\
+The connection string is the one that Azure gives out, with AccountKey or SharedAccessSignature;
+UseDevelopmentStorage=true means an emulator on this machine.
+
+Copied: tables with the types of their properties, queues with their metadata, and stored access
+policies, which only a key may read. The protocol has no way to read all messages of a queue and
+leave them: --queues peek (the default) changes nothing in the account and copies the first 32
+messages of each queue; --queues receive moves all that can be received. Messages that stay make the
+exit code 1. A moved message is hidden in the account for 5 minutes until it is deleted there.
+
+The account should not be written to meanwhile. Progress is kept in ACCOUNT.trestle-import in the
+current directory until the import ends; --resume goes on from there, and nothing is doubled. At the
+end both sides are compared: exit code 1 says that something was not copied, or differs.";

@@ -191,7 +191,7 @@ impl loki::Reader for TableReader {
     }
 
     fn end(&mut self, _: &str) -> Result<(), CliError> {
-        let last = self.batch.finish();
+        let last = self.batch.finish(Some(Place::End));
         self.hand(Some(last))?;
         self.chunks = None;
         Ok(())

@@ -78,6 +78,8 @@ pub(super) struct QueueNotes {
     pub(super) first: Vec<Hash>,
     /// Messages that stay in the source because they cannot be copied without being received.
     pub(super) stayed: u64,
+    /// Messages that are counted and may still come again from the source.
+    pub(super) counted: Vec<String>,
     pub(super) complete: bool,
 }
 

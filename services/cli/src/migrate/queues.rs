@@ -73,6 +73,13 @@ fn bytes_of(body: &Body) -> &[u8] {
     }
 }
 
+/// Whether the source may give a message once more after it was sent and noted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Again {
+    Never,
+    Possible,
+}
+
 /// The queue of a name, for people.
 pub(super) fn whose(name: &str) -> String {
     format!("queue `{name}`")
@@ -188,13 +195,18 @@ impl Queues {
         }))
     }
 
-    /// Sends messages of one queue, again if that may help, and notes what became of them.
+    /// Sends messages of one queue, again if that may help, and notes what became of them; the ids
+    /// of those that are here now.
     pub(super) async fn send(
         &mut self,
         ledger: &Arc<Ledger>,
         queue: &str,
         batch: Vec<Carried>,
-    ) -> Result<(), CliError> {
+        again: Again,
+    ) -> Result<HashSet<String>, CliError> {
+        let counted = ledger.read(|notes| {
+            notes.queues.get(queue).map(|queue| queue.counted.clone()).unwrap_or_default()
+        });
         let now = SystemClock.now();
         let (mut sent, mut messages) = (Vec::new(), Vec::new());
         let mut delta = Delta::default();
@@ -224,20 +236,27 @@ impl Queues {
                 deduplication_id: carried.id,
             });
         }
+        let mut taken = HashSet::new();
         if !messages.is_empty() {
             let outcomes = self.deliver(queue, messages).await?;
-            for (carried, outcome) in sent.iter().zip(outcomes) {
-                delta.book(carried, outcome);
+            for (sent, outcome) in sent.iter().zip(outcomes) {
+                if delta.book(sent, outcome, &counted) {
+                    taken.insert(sent.id.clone());
+                }
             }
         }
         ledger.change(|notes| {
             let left = delta.refused.clone();
-            delta.add_to(notes.queues.entry(queue.to_owned()).or_default());
+            let queue_notes = notes.queues.entry(queue.to_owned()).or_default();
+            delta.add_to(queue_notes);
+            if again == Again::Possible {
+                queue_notes.counted = taken.iter().cloned().collect();
+            }
             for (which, why) in left {
                 notes.leave(Left { whose: whose(queue), which, why });
             }
         });
-        Ok(())
+        Ok(taken)
     }
 
     async fn deliver(
@@ -338,20 +357,27 @@ impl Delta {
         self.place = self.place.max(carried.place);
     }
 
-    fn book(&mut self, sent: &Sent, outcome: Outcome) {
+    /// Whether the message is here now.
+    fn book(&mut self, sent: &Sent, outcome: Outcome, counted: &[String]) -> bool {
         let taken = match outcome {
             Outcome::Sent(taken) => taken,
             Outcome::Error(error) => {
                 self.refused.push((which(&sent.id), describe(&error)));
-                return;
+                return false;
             }
         };
+        if taken.duplicate && counted.contains(&sent.id) {
+            // Counted by a run that was killed before the source knew.
+            self.read = self.read.saturating_sub(1);
+            return true;
+        }
         self.sent.push(sent.hash);
         if sent.at_once {
             self.first.push(sent.hash);
         }
         self.repeated = self.repeated.saturating_add(u64::from(taken.duplicate));
         self.received_before = self.received_before.saturating_add(u64::from(sent.received));
+        true
     }
 
     fn add_to(self, notes: &mut QueueNotes) {

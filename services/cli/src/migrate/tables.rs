@@ -95,10 +95,10 @@ impl Batch {
         any.then(|| Chunk::new(batch.entities, mark))
     }
 
-    /// The last chunk of a table, with nothing in it where nothing is left.
-    pub(super) fn finish(&mut self) -> Chunk {
+    /// The last chunk before a place, also where there is nothing in it.
+    pub(super) fn finish(&mut self, place: Option<Place>) -> Chunk {
         let batch = std::mem::take(self);
-        let mark = Mark { hashes: batch.hashes, refused: batch.refused, place: Some(Place::End) };
+        let mark = Mark { hashes: batch.hashes, refused: batch.refused, place };
         Chunk::new(batch.entities, mark)
     }
 }

@@ -19,7 +19,7 @@ use crate::{
     errors::CliError,
     migrate::{
         notes::{Ledger, Left},
-        queues::{BATCH_BYTES_MAX, BATCH_MAX, Carried, Queues},
+        queues::{Again, BATCH_BYTES_MAX, BATCH_MAX, Carried, Queues},
     },
 };
 
@@ -101,7 +101,7 @@ async fn send(
             batch.push(next.carried);
             held.push(next.room);
         }
-        queues.send(&ledger, &queue, batch).await?;
+        queues.send(&ledger, &queue, batch, Again::Never).await?;
     }
     Ok(())
 }

@@ -1,0 +1,110 @@
+//! `import azure`: a live account, or an emulator, over its REST protocol.
+
+use std::{fs, path::PathBuf, sync::Arc};
+
+use futures::{StreamExt as _, TryStreamExt as _};
+
+use super::{
+    Source,
+    args::{AzureArgs, Messages},
+    notes::Ledger,
+    plan::Plan,
+    queues::Queues,
+};
+use crate::{client::Session, errors::CliError};
+
+mod connection;
+mod http;
+mod policies;
+mod queues;
+mod tables;
+mod xml;
+
+use connection::Connection;
+use http::Http;
+
+/// An account.
+pub(super) struct Azure {
+    http: Http,
+    messages: Messages,
+    parallel: usize,
+}
+
+impl Azure {
+    /// Finds what an account holds.
+    ///
+    /// # Errors
+    /// A connection string that is none, and an account that cannot be read.
+    pub(super) async fn open(args: &AzureArgs) -> Result<(Self, Plan), CliError> {
+        let usage = |rule: String| CliError::Usage(format!("connection string: {rule}"));
+        let text = match (&args.source, &args.source_file) {
+            (Some(text), None) => text.reveal().to_owned(),
+            (None, Some(file)) => {
+                let what = format!("cannot read `{}`", file.display());
+                fs::read_to_string(file).map_err(CliError::file(what))?
+            }
+            _ => {
+                let rule = "give it as an argument, in AZURE_STORAGE_CONNECTION_STRING, or in a \
+                            file with --source-file";
+                return Err(usage(rule.to_owned()));
+            }
+        };
+        let connection = Connection::parse(text.trim()).map_err(usage)?;
+        let http = Http::new(connection, args.source_ca_file.as_deref())?;
+        let mut plan = Plan::default();
+        if http.connection().tables.is_some() {
+            tables::list(&http, &mut plan).await?;
+        }
+        if http.connection().queues.is_some() && args.queues != Messages::Skip {
+            queues::list(&http, &mut plan).await?;
+        }
+        let parallel = args.copy.parallel.into();
+        Ok((Self { http, messages: args.queues, parallel }, plan))
+    }
+}
+
+impl Source for Azure {
+    fn name(&self) -> String {
+        let connection = self.http.connection();
+        let bases: Vec<&str> = [&connection.tables, &connection.queues]
+            .into_iter()
+            .flatten()
+            .map(String::as_str)
+            .collect();
+        bases.join(" ")
+    }
+
+    fn account(&self) -> &str {
+        &self.http.connection().account
+    }
+
+    fn terms(&self) -> Result<Vec<String>, CliError> {
+        Ok(vec![format!("{:?}", self.messages)])
+    }
+
+    fn notes(&self) -> PathBuf {
+        PathBuf::from(format!("{}.trestle-import", self.account()))
+    }
+
+    fn bytes(&self) -> Option<u64> {
+        None
+    }
+
+    async fn copy(
+        &self,
+        session: &Session,
+        ledger: &Arc<Ledger>,
+        plan: &Plan,
+    ) -> Result<(), CliError> {
+        let (http, messages) = (&self.http, self.messages);
+        let copies =
+            plan.tables.iter().map(|table| tables::copy(http, session, ledger, table.name.clone()));
+        let copies = futures::stream::iter(copies).buffer_unordered(self.parallel);
+        let moves = plan.queues.iter().map(|queue| {
+            queues::copy(http, Queues::new(session), ledger, queue.name.clone(), messages)
+        });
+        let moves = futures::stream::iter(moves).buffer_unordered(self.parallel);
+        tokio::try_join!(copies.try_collect::<()>(), moves.try_collect::<()>())?;
+        Ok(())
+    }
+}
