@@ -9,6 +9,7 @@
     reason = "tests"
 )]
 
+mod azure;
 mod azurite;
 mod command;
 mod interrupted;

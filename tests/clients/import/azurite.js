@@ -1,0 +1,53 @@
+'use strict';
+// The real Azurite on free ports, with clients of the real libraries.
+
+const { spawn } = require('node:child_process');
+const { once } = require('node:events');
+const path = require('node:path');
+const readline = require('node:readline');
+
+const { AzureNamedKeyCredential, TableClient } = require('@azure/data-tables');
+const { QueueServiceClient, StorageSharedKeyCredential } = require('@azure/storage-queue');
+
+const READY_MS = 60_000;
+const ACCOUNT = 'devstoreaccount1';
+// The key of every emulator.
+const KEY =
+  'Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==';
+const PROGRAM = path.join(__dirname, 'node_modules', 'azurite', 'dist', 'src', 'azurite.js');
+
+/** Starts Azurite on a directory and waits until its tables and queues listen. */
+async function start(directory) {
+  const ports = ['--blobPort', '0', '--queuePort', '0', '--tablePort', '0'];
+  const args = [PROGRAM, '--location', directory, '--skipApiVersionCheck', ...ports];
+  const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'] });
+  const found = {};
+  const lines = readline.createInterface({ input: child.stdout });
+  const deadline = AbortSignal.timeout(READY_MS);
+  while (!found.Table || !found.Queue) {
+    const [line] = await once(lines, 'line', { signal: deadline });
+    const match = /Azurite (\w+) service is successfully listening at (\S+)/.exec(line);
+    if (match) found[match[1]] = `${match[2]}/${ACCOUNT}`;
+  }
+  lines.on('line', () => {});
+  const stop = async () => {
+    const exit = once(child, 'exit');
+    child.kill('SIGTERM');
+    await exit;
+  };
+  const key = new AzureNamedKeyCredential(ACCOUNT, KEY);
+  const options = { allowInsecureConnection: true };
+  const queues = new QueueServiceClient(found.Queue, new StorageSharedKeyCredential(ACCOUNT, KEY));
+  return {
+    tables: found.Table,
+    queues: found.Queue,
+    connection:
+      `DefaultEndpointsProtocol=http;AccountName=${ACCOUNT};AccountKey=${KEY};` +
+      `TableEndpoint=${found.Table};QueueEndpoint=${found.Queue};`,
+    table: (name) => new TableClient(found.Table, name, key, options),
+    queue: (name) => queues.getQueueClient(name),
+    stop,
+  };
+}
+
+module.exports = { start, ACCOUNT, KEY };

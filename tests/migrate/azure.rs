@@ -1,0 +1,49 @@
+//! `import azure`: what is refused before anything is asked. Real accounts are in the client suites.
+
+use std::fs;
+
+use tempfile::tempdir;
+
+use crate::command::{run, start, trestle};
+
+const KEY: &str = "aHVudGVyMmh1bnRlcjJodW50ZXIyaHVudGVyMmh1bnRlcjI=";
+
+#[test]
+fn bad_connection_strings_are_usage_errors_without_the_secret() {
+    let data = tempdir().unwrap();
+    let server = start(&data);
+    for (text, rule) in [
+        (KEY.to_owned(), "part 1 is not known"),
+        (format!("AccountKey={KEY}"), "`AccountName` is required"),
+        (format!("AccountName=acme;AccountKey={}", &KEY[..20]), "`AccountKey` must be base64"),
+        (format!("AccountName=acme;Key={KEY}"), "part 2 is not known"),
+        (format!("AccountName=acme;SharedAccessSignature={KEY}"), "must be a query"),
+        ("AccountName=acme".to_owned(), "needs `AccountKey` or `SharedAccessSignature`"),
+    ] {
+        let ended = run(&server, &["import", "azure", &text]);
+
+        assert_eq!(ended.code, Some(2), "{ended:?}");
+        assert!(ended.errors.contains(rule), "{rule}: {ended:?}");
+        assert!(!ended.errors.contains(&KEY[..20]), "{ended:?}");
+    }
+    let ended = run(&server, &["import", "azure"]);
+    assert!(ended.code == Some(2) && ended.errors.contains("--source-file"), "{ended:?}");
+}
+
+#[test]
+fn an_account_that_cannot_be_reached_is_unavailable() {
+    let (data, directory) = (tempdir().unwrap(), tempdir().unwrap());
+    let server = start(&data);
+    let file = directory.path().join("source");
+    // Nothing listens there.
+    let endpoint = "TableEndpoint=http://127.0.0.1:1/acme";
+    fs::write(&file, format!("AccountName=acme;AccountKey={KEY};{endpoint}\n")).unwrap();
+
+    let mut import = trestle(&server, &["import", "azure", "--source-file"]);
+    let ended = import.arg(&file).output().unwrap();
+
+    let errors = String::from_utf8(ended.stderr).unwrap();
+    assert_eq!(ended.status.code(), Some(5), "{errors}");
+    assert!(errors.contains("cannot be reached for the list of tables"), "{errors}");
+    assert!(!errors.contains(&KEY[..20]), "{errors}");
+}
