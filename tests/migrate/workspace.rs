@@ -23,9 +23,10 @@ impl Workspace {
         let entity = |(partition, row, members): &(&str, &str, &str)| {
             let keys = format!(r#""PartitionKey":"{partition}","RowKey":"{row}""#);
             let comma = if members.is_empty() { "" } else { "," };
-            format!(
-                r#"{{{keys},"properties":{{{keys}{comma}{members},"Timestamp":"2026-11-21T15:32:34.8778626Z","Timestamp@odata.type":"Edm.DateTime"}},"lastModifiedTime":"2026-11-21T15:32:34.8778626Z","eTag":"x","$loki":1}}"#
-            )
+            let time = "2026-11-21T15:32:34.8778626Z";
+            let stamp = format!(r#""Timestamp":"{time}","Timestamp@odata.type":"Edm.DateTime""#);
+            let properties = format!(r#""properties":{{{keys}{comma}{members},{stamp}}}"#);
+            format!(r#"{{{keys},{properties},"lastModifiedTime":"{time}","eTag":"x","$loki":1}}"#)
         };
         let documents = entities.iter().map(entity).collect();
         self.collections.push((format!("{account}${name}"), documents));
@@ -48,8 +49,13 @@ impl Workspace {
 
     /// Adds a message whose text is in a certain stretch.
     pub(crate) fn message_at(&mut self, account: &str, queue: &str, id: &str, stretch: &str) {
+        let names =
+            format!(r#""accountName":"{account}","queueName":"{queue}","messageId":"{id}""#);
+        let visible = r#""popReceipt":"x","timeNextVisible":1795275196447"#;
+        let times =
+            format!(r#""insertionTime":"2026-11-21T15:33:16.447Z","expirationTime":"{NEVER}""#);
         self.messages.push(format!(
-            r#"{{"accountName":"{account}","queueName":"{queue}","messageId":"{id}","popReceipt":"x","timeNextVisible":1795275196447,"persistency":{stretch},"insertionTime":"2026-11-21T15:33:16.447Z","expirationTime":"{NEVER}","dequeueCount":0,"$loki":2}}"#
+            r#"{{{names},{visible},"persistency":{stretch},{times},"dequeueCount":0,"$loki":2}}"#
         ));
     }
 
