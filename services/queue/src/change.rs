@@ -10,6 +10,7 @@ use crate::{
     authorize::Access,
     error::QueueError,
     finish::finish,
+    groups::{self, Promoted},
     keys::{self, Place, QueueId},
     messages::{Messages, Miss, live},
     queues::Queue,
@@ -27,6 +28,9 @@ pub(crate) struct Update {
     /// What it carries from now on, if that changes.
     pub(crate) payload: Option<Payload>,
 }
+
+/// Which messages were deleted, and which came to be first of their groups.
+type Deleted = (Vec<bool>, Vec<Promoted>);
 
 impl Messages {
     /// Deletes messages; for each whether it was there and the receipt its last one.
@@ -53,17 +57,23 @@ impl Messages {
     ) -> Result<Vec<bool>, Miss> {
         let id = queue.record.id;
         let shelf = self.shelves.open(id).await?;
-        let now = self.clock.now();
+        let places = claimed.iter().map(|claimed| claimed.receipt.place);
+        let in_group: Vec<_> =
+            claimed.iter().map(|c| c.receipt).filter(|receipt| receipt.is_in_group).collect();
+        // What lies behind them becomes visible, which is a write that the cursor must not pass.
+        let writing = (!in_group.is_empty()).then(|| shelf.write(|| (0, ())));
+        let now = writing.as_ref().map_or_else(|| self.clock.now(), |(_, now, ())| *now);
         let mut reads = vec![keys::count(id)];
-        reads.extend(claimed.iter().map(|claimed| keys::state(id, claimed.receipt.place)));
+        reads.extend(places.map(|place| keys::state(id, place)));
+        reads.extend(in_group.iter().map(|receipt| keys::follower(id, receipt.place.sequence)));
         let decided = Arc::clone(&claimed);
-        let deleted = transact(&*self.engine, reads, move |current| {
+        let (deleted, promoted) = transact(&*self.engine, reads, move |current| {
             decide_delete(id, now, &decided, current)
         })
         .await??;
         let gone = claimed.iter().zip(&deleted).filter(|(_, deleted)| **deleted);
         let places: Vec<_> = gone.map(|(claimed, _)| claimed.receipt.place).collect();
-        shelf.change(&places, &[]);
+        shelf.replace(&places, &promoted);
         Ok(deleted)
     }
 
@@ -102,32 +112,41 @@ fn held(
     now: Ticks,
 ) -> Result<Option<MessageState>, QueueError> {
     let is_held = |state: &MessageState| {
-        state.generation == claimed.receipt.generation && claimed.is_of(state.id)
+        Receipt::of(claimed.receipt.place, state) == claimed.receipt && claimed.is_of(state.id)
     };
     Ok(live(stored, now)?.filter(is_held))
 }
 
-/// What to write, and which messages are deleted. `current` is the count, then the state of each.
+/// What to write, which messages are deleted, and which came to be first of their groups. `current` is the count, the
+/// state of each, then what waits behind each that is of a group.
 fn decide_delete(
     id: QueueId,
     now: Ticks,
     claimed: &[Claimed],
     current: &[Option<Bytes>],
-) -> Result<(Vec<Write>, Vec<bool>), Miss> {
-    let Some((Some(count), states)) = current.split_first() else {
+) -> Result<(Vec<Write>, Deleted), Miss> {
+    let Some((Some(count), rows)) = current.split_first() else {
         return Err(Miss::Gone);
     };
+    let (states, followers) = rows.split_at_checked(claimed.len()).unwrap_or((rows, &[]));
+    let (mut followers, mut promoted) = (followers.iter(), Vec::new());
     let count = keys::decode_number(count, "count of a queue")?;
     let mut writes = Vec::with_capacity(claimed.len() * 2 + 1);
     let (mut seen, mut deleted) = (HashSet::new(), Vec::with_capacity(claimed.len()));
     for (claimed, stored) in claimed.iter().zip(states) {
         let place = claimed.receipt.place;
         // The second of two equal receipts finds nothing, as it would in a call of its own.
-        let is_held = held(claimed, stored.as_ref(), now)?.is_some() && seen.insert(place);
-        deleted.push(is_held);
-        if is_held {
+        let held = held(claimed, stored.as_ref(), now)?.filter(|_| seen.insert(place));
+        let follower = if claimed.receipt.is_in_group { followers.next() } else { None };
+        deleted.push(held.is_some());
+        if let Some(state) = held {
             writes.push(Write::Delete { key: keys::state(id, place) });
             writes.push(Write::Delete { key: keys::body(id, place.sequence) });
+            if let Some(group) = state.group {
+                let follower = follower.and_then(Option::as_ref);
+                let (gone, writes) = ((place.sequence, group), &mut writes);
+                promoted.extend(groups::succeed(id, gone, follower, now, writes)?);
+            }
         }
     }
     if !seen.is_empty() {
@@ -135,7 +154,7 @@ fn decide_delete(
         let value = keys::encode_number(count.saturating_sub(gone));
         writes.push(Write::Put { key: keys::count(id), value });
     }
-    Ok((writes, deleted))
+    Ok((writes, (deleted, promoted)))
 }
 
 /// What to write, and the new receipt. `current` is the count, the state and the body.
@@ -165,7 +184,7 @@ fn decide_update(
         let body = Body { payload: payload.clone(), ..Body::decode(body)? };
         writes.push(Write::Put { key: keys::body(id, old.sequence), value: body.encode() });
     }
-    Ok((writes, Receipt { place, generation: state.generation }))
+    Ok((writes, Receipt::of(place, &state)))
 }
 
 #[cfg(test)]
@@ -187,19 +206,20 @@ mod tests {
             expires_at: Some(at(100)),
             generation: 7,
             dequeue_count: 2,
+            group: None,
         }
     }
 
     fn claimed(id: u128, generation: u32) -> Claimed {
         let place = Place { visible_at: at(30), sequence: 5 };
         let message_id = Uuid::from_u128(id).to_string();
-        Claimed { message_id, receipt: Receipt { place, generation } }
+        Claimed { message_id, receipt: Receipt { place, generation, is_in_group: false } }
     }
 
     fn deleted(claimed: &[Claimed], now: u64) -> (usize, Vec<bool>) {
         let mut current = vec![Some(keys::encode_number(9))];
         current.extend(claimed.iter().map(|_| Some(state().encode())));
-        let (writes, deleted) =
+        let (writes, (deleted, _)) =
             decide_delete(ID, at(now), claimed, &current).expect("the queue is there");
         (writes.len(), deleted)
     }
@@ -225,7 +245,7 @@ mod tests {
         let (writes, receipt) = decide_update(ID, at(30), &update, &current).expect("held");
 
         let place = Place { visible_at: at(30), sequence: 5 };
-        assert_eq!(receipt, Receipt { place, generation: 8 });
+        assert_eq!(receipt, Receipt { place, generation: 8, is_in_group: false });
         let new = MessageState { generation: 8, ..state() };
         let put = Write::Put { key: keys::state(ID, place), value: new.encode() };
         assert_eq!(writes.last(), Some(&put), "after the delete of the very same key");

@@ -13,8 +13,11 @@
 //! | 0x36 memory | queue id u64, what u8, id text | see `memory` |
 //! | 0x37 forget | ticks u64, queue id u64, what u8, id text | version 1 |
 //! | 0x38 service properties | account | see `service_properties` of the shared crate |
+//! | 0x39 time | nothing | version 1, ticks u64: the service was there at that time |
 //! | 0x40 body | queue id u64, sequence u64 | see `stored` |
 //! | 0x48 state | queue id u64, visible ticks u64, sequence u64 | see `stored` |
+//! | 0x49 follower | queue id u64, sequence u64 of the message before it | see `groups` |
+//! | 0x4A group | queue id u64, group u64 | version 1, sequence u64 of its last message |
 //!
 //! A queue id is never used twice: a deleted or cleared queue and its successor share nothing. A sequence is never used
 //! twice in the whole store. The state of a message is deleted and written anew whenever it becomes visible at another
@@ -41,8 +44,11 @@ const CURSOR: u8 = 0x35;
 const MEMORY: u8 = 0x36;
 const FORGET: u8 = 0x37;
 const SERVICE_PROPERTIES: u8 = 0x38;
+const TIME: u8 = 0x39;
 const BODY: u8 = 0x40;
 const STATE: u8 = 0x48;
+const FOLLOWER: u8 = 0x49;
+const GROUP: u8 = 0x4A;
 
 /// Version byte of every value in this file.
 const VERSION: u8 = 1;
@@ -58,6 +64,10 @@ pub const KEYSPACES: &[Keyspace] = &[
 /// The number that stands for a queue in every key of its messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct QueueId(pub(crate) u64);
+
+/// The number that stands for an ordering group in a queue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct GroupId(pub(crate) u64);
 
 /// Where a message stands in its queue: the order of delivery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -84,6 +94,15 @@ pub(crate) enum Remains {
     States = 0,
     /// Their bodies.
     Bodies = 1,
+    /// The messages that wait behind others of their groups.
+    Followers = 2,
+    /// The groups.
+    Groups = 3,
+}
+
+impl Remains {
+    /// Every part.
+    pub(crate) const ALL: [Self; 4] = [Self::States, Self::Bodies, Self::Followers, Self::Groups];
 }
 
 /// How far a queue has come. Nothing lies before it.
@@ -186,7 +205,7 @@ pub(crate) fn dead_range_of(key: &[u8]) -> Result<(QueueId, Remains), QueueError
     let fields = || {
         let mut fields = Fields::of_key(key, DEAD)?;
         let (id, part) = (fields.u64()?, fields.u8()?);
-        let part = [Remains::States, Remains::Bodies].into_iter().find(|p| *p as u8 == part)?;
+        let part = Remains::ALL.into_iter().find(|p| *p as u8 == part)?;
         fields.end((QueueId(id), part))
     };
     fields().ok_or_else(|| QueueError::corrupt("key of a dead queue"))
@@ -200,6 +219,11 @@ pub(crate) fn next_queue_id() -> Bytes {
 /// Key of the number of the latest start.
 pub(crate) fn epoch() -> Bytes {
     Bytes::from_static(&[EPOCH])
+}
+
+/// Key of the time that was noted last.
+pub(crate) fn time() -> Bytes {
+    Bytes::from_static(&[TIME])
 }
 
 /// Key of the number of messages in a queue. It is there exactly as long as the queue is.
@@ -285,11 +309,23 @@ pub(crate) fn place_of(key: &[u8]) -> Result<Place, QueueError> {
     fields().ok_or_else(|| QueueError::corrupt("key of a state"))
 }
 
+/// Key of the message that waits behind the one with this sequence, in the same group.
+pub(crate) fn follower(id: QueueId, sequence: u64) -> Bytes {
+    numbered(FOLLOWER, &[id.0, sequence]).into()
+}
+
+/// Key of the last message of a group. It is there exactly as long as the group has a message.
+pub(crate) fn group(id: QueueId, group: GroupId) -> Bytes {
+    numbered(GROUP, &[id.0, group.0]).into()
+}
+
 /// Every key of a part of a queue.
 pub(crate) fn remains(id: QueueId, part: Remains) -> Span {
     match part {
         Remains::States => states_from(id, Place::FIRST),
         Remains::Bodies => bodies_from(id, 0),
+        Remains::Followers => Span::prefix(&numbered(FOLLOWER, &[id.0])),
+        Remains::Groups => Span::prefix(&numbered(GROUP, &[id.0])),
     }
 }
 
@@ -367,100 +403,4 @@ impl DeadRange {
 }
 
 #[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-
-    fn place() -> impl Strategy<Value = Place> {
-        (0..4_u64, 0..4_u64).prop_map(|(ticks, sequence)| Place {
-            visible_at: Ticks::new(ticks).expect("in range"),
-            sequence,
-        })
-    }
-
-    proptest! {
-        #[test]
-        fn states_sort_by_queue_then_by_time_then_by_sequence(
-            a in (0_u64..3, place()), b in (0_u64..3, place()),
-        ) {
-            let key = |(id, place): &(u64, Place)| state(QueueId(*id), *place);
-
-            prop_assert_eq!(key(&a).cmp(&key(&b)), a.cmp(&b));
-            prop_assert_eq!(place_of(&key(&a)).ok(), Some(a.1));
-        }
-
-        #[test]
-        fn a_range_holds_its_own_queue_from_its_start_on(
-            id in 0_u64..3, from in place(), other in (0_u64..3, place()),
-        ) {
-            let span = states_from(QueueId(id), from);
-            let key = state(QueueId(other.0), other.1);
-
-            let inside = key >= span.start && key < span.end;
-
-            prop_assert_eq!(inside, other.0 == id && other.1 >= from);
-        }
-
-        #[test]
-        fn what_is_to_be_forgotten_names_what_is_remembered(
-            id: u64, at in 0..=Ticks::MAX.get(), text in ".{1,20}", later in 0_u64..2,
-        ) {
-            let at = Ticks::new(at).expect("in range");
-            let memory = memory(QueueId(id), Remembered::Deduplication, &text);
-            let mark = forget(at, &memory);
-            let now = Ticks::new(at.get().saturating_sub(1 - later)).expect("in range");
-
-            prop_assert_eq!(memory_of(&mark).ok(), Some(memory));
-            let due = due_to_forget(&Bytes::new(), now);
-            prop_assert_eq!(mark >= due.start && mark < due.end, now >= at);
-        }
-
-        #[test]
-        fn marks_survive_and_noise_is_refused(
-            id: u64, place in place(), resume in proptest::collection::vec(any::<u8>(), 0..40),
-            noise in proptest::collection::vec(any::<u8>(), 0..40),
-        ) {
-            let cursor = Cursor { place, sequence: id };
-            let range = DeadRange { died_at: place.visible_at, resume: resume.into() };
-
-            prop_assert_eq!(Cursor::decode(&cursor.encode()).ok(), Some(cursor));
-            prop_assert_eq!(DeadRange::decode(&range.encode()).ok(), Some(range));
-            prop_assert_eq!(decode_number(&encode_number(id), "number").ok(), Some(id));
-            if noise.first() != Some(&VERSION) {
-                prop_assert!(Cursor::decode(&noise).is_err());
-                prop_assert!(DeadRange::decode(&noise).is_err());
-                prop_assert!(decode_number(&noise, "number").is_err());
-            }
-        }
-    }
-
-    #[test]
-    fn queues_are_listed_by_account_and_prefix() {
-        let account = AccountName::development();
-        let other = AccountName::parse("devstoreaccount").expect("a name");
-        let name = |text: &str| {
-            let mut violations = trestle_service::fault::Violations::default();
-            QueueName::parse(text.to_owned(), "queue", &mut violations).expect("a name")
-        };
-        let span = queues(&account, "ab");
-        let inside = |key: Bytes| key >= span.start && key < span.end;
-
-        assert!(inside(queue(&account, &name("abc"))));
-        assert!(inside(queue(&account, &name("ab-c"))));
-        assert!(!inside(queue(&account, &name("acb"))));
-        assert!(!inside(queue(&other, &name("abc"))));
-        assert!(queue(&account, &name("a-b")) < queue(&account, &name("a0b")));
-        assert_eq!(queue_name(&queue(&account, &name("abc"))).ok().as_deref(), Some("abc"));
-    }
-
-    #[test]
-    fn no_kind_lives_outside_the_keyspaces_and_none_is_used_twice() {
-        let kinds = [QUEUE, DEAD, NEXT_QUEUE_ID, EPOCH, COUNT, CURSOR, MEMORY, FORGET, BODY, STATE];
-        for (index, kind) in kinds.iter().enumerate() {
-            let homes = KEYSPACES.iter().filter(|keyspace| keyspace.kinds.contains(kind)).count();
-            assert_eq!(homes, 1, "kind {kind:#x}");
-            assert!(!kinds.iter().skip(index + 1).any(|other| other == kind), "kind {kind:#x}");
-        }
-    }
-}
+mod tests;

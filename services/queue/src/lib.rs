@@ -12,6 +12,7 @@ mod error;
 mod finish;
 #[cfg(feature = "testing")]
 pub mod forms;
+mod groups;
 mod index;
 mod keys;
 mod memory;

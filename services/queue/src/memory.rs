@@ -1,9 +1,12 @@
 //! What a queue remembers of a send, so that the same send again does no more than answer the same.
 //!
 //! ```text
-//! version (1) = 1 | remembered until ticks u64 | each message: state as stored behind its length, visible ticks u64,
-//! sequence u64
+//! version (1) = 2 | remembered until ticks u64 | each message: outcome u8, and unless it is 0 the state as stored
+//! behind its length, visible ticks u64, sequence u64
 //! ```
+//!
+//! Outcome 0: refused; 1: sent; 2: sent behind another message of its group. Version 1 is the same without outcomes,
+//! which are all 1.
 
 use bytes::Bytes;
 use trestle_service::clock::Ticks;
@@ -15,7 +18,11 @@ use crate::{
     wire::{self, Fields},
 };
 
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
+const VERSION_WITHOUT_OUTCOMES: u8 = 1;
+const REFUSED: u8 = 0;
+const SENT: u8 = 1;
+const WAITS: u8 = 2;
 
 /// A message as it was when it was sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,6 +31,8 @@ pub(crate) struct SentState {
     pub(crate) place: Place,
     /// How it stood.
     pub(crate) state: MessageState,
+    /// Whether it waited behind another message of its group; then it had no receipt.
+    pub(crate) waits: bool,
 }
 
 /// The messages of a send, by what names it.
@@ -31,8 +40,8 @@ pub(crate) struct SentState {
 pub(crate) struct Memory {
     /// When it is forgotten.
     pub(crate) until: Ticks,
-    /// The messages.
-    pub(crate) sent: Vec<SentState>,
+    /// The messages; none where one was refused.
+    pub(crate) sent: Vec<Option<SentState>>,
 }
 
 impl Memory {
@@ -40,7 +49,12 @@ impl Memory {
     pub(crate) fn encode(&self) -> Bytes {
         let mut value = vec![VERSION];
         value.extend_from_slice(&self.until.get().to_be_bytes());
-        for SentState { place, state } in &self.sent {
+        for sent in &self.sent {
+            let Some(SentState { place, state, waits }) = sent else {
+                value.push(REFUSED);
+                continue;
+            };
+            value.push(if *waits { WAITS } else { SENT });
             wire::push_bytes(&mut value, &state.encode());
             value.extend_from_slice(&place.visible_at.get().to_be_bytes());
             value.extend_from_slice(&place.sequence.to_be_bytes());
@@ -55,13 +69,20 @@ impl Memory {
     pub(crate) fn decode(value: &[u8]) -> Result<Self, QueueError> {
         let what = "memory of a send";
         let fields = || {
-            let mut fields = Fields::of(value, VERSION)?;
+            let is_old = value.first() == Some(&VERSION_WITHOUT_OUTCOMES);
+            let version = if is_old { VERSION_WITHOUT_OUTCOMES } else { VERSION };
+            let mut fields = Fields::of(value, version)?;
             let until = fields.ticks()?;
             let mut sent = Vec::new();
             while !fields.is_empty() {
+                let outcome = if is_old { SENT } else { fields.u8()? };
+                if outcome == REFUSED {
+                    sent.push(None);
+                    continue;
+                }
                 let state = MessageState::decode(fields.bytes()?).ok()?;
                 let place = Place { visible_at: fields.ticks()?, sequence: fields.u64()? };
-                sent.push(SentState { place, state });
+                sent.push(Some(SentState { place, state, waits: outcome == WAITS }));
             }
             Some(Self { until, sent })
         };
@@ -93,9 +114,12 @@ mod tests {
             expires_at: None,
             generation: 0,
             dequeue_count: 0,
+            group: None,
         };
-        let sent = SentState { place: Place { visible_at: at(6), sequence: 9 }, state };
-        let memory = Memory { until: at(100), sent: vec![sent, sent] };
+        let place = Place { visible_at: at(6), sequence: 9 };
+        let sent = Some(SentState { place, state, waits: false });
+        let waiting = Some(SentState { place, state, waits: true });
+        let memory = Memory { until: at(100), sent: vec![sent, None, waiting] };
 
         let value = memory.encode();
 
@@ -104,5 +128,8 @@ mod tests {
         assert_eq!(Memory::of(None, at(0)).ok(), Some(None));
         assert!(Memory::decode(&value[..value.len() - 1]).is_err());
         assert!(Memory::decode(b"").is_err());
+        let old = [&[1][..], &value[1..9], &value[10..72]].concat();
+        let old = Memory::decode(&old).expect("written by an earlier server");
+        assert_eq!(old.sent, [sent]);
     }
 }

@@ -125,7 +125,7 @@ impl Messages {
 impl Delivered {
     /// What deletes or extends this delivery.
     pub(crate) fn receipt(&self) -> Receipt {
-        Receipt { place: self.place, generation: self.state.generation }
+        Receipt::of(self.place, &self.state)
     }
 }
 

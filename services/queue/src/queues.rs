@@ -276,5 +276,5 @@ fn decide_death(id: QueueId, died_at: Ticks) -> Vec<Write> {
         Write::Put { key: keys::dead(id, part), value }
     };
     let gone = [keys::count(id), keys::cursor(id)].map(|key| Write::Delete { key });
-    [Remains::States, Remains::Bodies].map(remains).into_iter().chain(gone).collect()
+    Remains::ALL.map(remains).into_iter().chain(gone).collect()
 }

@@ -8,10 +8,12 @@ use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use trestle_service::fault::{Fault, Reason, quoted};
 use uuid::Uuid;
 
-use crate::{keys::Place, wire::Fields};
+use crate::{keys::Place, stored::MessageState, wire::Fields};
 
 /// First byte of every receipt; a new layout gets a new one.
 const VERSION: u8 = 1;
+/// The same of a message of an ordering group, so that whoever deletes it knows what else to read.
+const VERSION_IN_GROUP: u8 = 2;
 
 /// The text of a receipt, in bytes: long ones are not looked at.
 const TEXT_BYTES: usize = 28;
@@ -23,6 +25,8 @@ pub(crate) struct Receipt {
     pub(crate) place: Place,
     /// How often its state had been changed.
     pub(crate) generation: u32,
+    /// Whether the message is of an ordering group.
+    pub(crate) is_in_group: bool,
 }
 
 /// A receipt with the id of the message that it is said to be of.
@@ -42,11 +46,17 @@ impl Claimed {
 }
 
 impl Receipt {
+    /// The receipt of a message that stands there so.
+    pub(crate) fn of(place: Place, state: &MessageState) -> Self {
+        let MessageState { generation, group, .. } = *state;
+        Self { place, generation, is_in_group: group.is_some() }
+    }
+
     /// As URL-safe text.
     pub(crate) fn to_text(self) -> String {
         let mut bytes = [0; 21];
         let (version, rest) = bytes.split_at_mut(1);
-        version.copy_from_slice(&[VERSION]);
+        version.copy_from_slice(&[if self.is_in_group { VERSION_IN_GROUP } else { VERSION }]);
         let (sequence, rest) = rest.split_at_mut(8);
         sequence.copy_from_slice(&self.place.sequence.to_be_bytes());
         let (generation, visible_at) = rest.split_at_mut(4);
@@ -61,10 +71,12 @@ impl Receipt {
             return None;
         }
         let bytes = URL_SAFE_NO_PAD.decode(text).ok()?;
-        let mut fields = Fields::of(&bytes, VERSION)?;
+        let is_in_group = bytes.first() == Some(&VERSION_IN_GROUP);
+        let version = if is_in_group { VERSION_IN_GROUP } else { VERSION };
+        let mut fields = Fields::of(&bytes, version)?;
         let (sequence, generation) = (fields.u64()?, fields.u32()?);
         let place = Place { visible_at: fields.ticks()?, sequence };
-        fields.end(Self { place, generation })
+        fields.end(Self { place, generation, is_in_group })
     }
 }
 
@@ -88,10 +100,12 @@ mod tests {
     proptest! {
         #[test]
         fn receipts_survive_as_text_that_needs_no_escapes(
-            ticks in 0..=Ticks::MAX.get(), sequence: u64, generation: u32, cut in 0..TEXT_BYTES,
+            ticks in 0..=Ticks::MAX.get(), sequence: u64, generation: u32, is_in_group: bool,
+            cut in 0..TEXT_BYTES,
         ) {
             let visible_at = Ticks::new(ticks).expect("in range");
-            let receipt = Receipt { place: Place { visible_at, sequence }, generation };
+            let place = Place { visible_at, sequence };
+            let receipt = Receipt { place, generation, is_in_group };
 
             let text = receipt.to_text();
 
@@ -103,7 +117,7 @@ mod tests {
 
         #[test]
         fn arbitrary_text_is_no_receipt(text in "[^A]{0,40}") {
-            prop_assert_eq!(Receipt::parse(&text), None, "every receipt starts with AQ");
+            prop_assert_eq!(Receipt::parse(&text), None, "every receipt starts with AQ or Ag");
         }
     }
 
@@ -111,7 +125,7 @@ mod tests {
     fn an_id_is_compared_as_an_id() {
         let id = Uuid::from_u128(7);
         let place = Place { visible_at: Ticks::MAX, sequence: 0 };
-        let receipt = Receipt { place, generation: 0 };
+        let receipt = Receipt { place, generation: 0, is_in_group: false };
         let claimed = |message_id: String| Claimed { message_id, receipt };
 
         assert!(claimed(id.to_string()).is_of(id));

@@ -11,6 +11,7 @@ use crate::{
     authorize::Access,
     error::QueueError,
     finish::finish,
+    groups::{self, Promoted},
     keys::{self, Place, QueueId},
     messages::{Delivered, Messages, find},
     queues::Queue,
@@ -52,6 +53,9 @@ enum Found {
     /// A record that cannot be read; nobody can be given it.
     Unreadable,
 }
+
+/// Which places are empty, and which messages came to be first of their groups.
+type Removed = (Vec<Place>, Vec<Promoted>);
 
 /// A receive, ready to be decided.
 struct Plan {
@@ -162,10 +166,7 @@ impl Messages {
         let behind = shelf.look(expired.last().copied(), EXPIRED_MAX).await.unwrap_or_default();
         let places = expired.into_iter().chain(behind).collect();
         match self.remove_expired(id, places).await {
-            Ok(removed) => {
-                claim.settle(&removed, &[]);
-                shelf.change(&removed, &[]);
-            }
+            Ok(removed) => claim.settle(&removed, &[]),
             Err(error) => tracing::warn!(%error, "expired messages cannot be removed"),
         }
     }
@@ -224,11 +225,22 @@ impl Messages {
         id: QueueId,
         places: Vec<Place>,
     ) -> Result<Vec<Place>, QueueError> {
-        let now = self.clock.now();
+        finish(self.clone().carry_away(id, places)).await
+    }
+
+    async fn carry_away(self, id: QueueId, places: Vec<Place>) -> Result<Vec<Place>, QueueError> {
+        let shelf = self.shelves.open(id).await?;
+        // What lies behind them in their groups becomes visible.
+        let (_writing, now, ()) = shelf.write(|| (0, ()));
         let mut reads = vec![keys::count(id)];
-        reads.extend(places.iter().map(|place| keys::state(id, *place)));
-        transact(&*self.engine, reads, move |current| decide_removal(id, now, &places, current))
-            .await?
+        let keys = |place: &Place| [keys::state(id, *place), keys::follower(id, place.sequence)];
+        reads.extend(places.iter().flat_map(keys));
+        let removed = transact(&*self.engine, reads, move |current| {
+            decide_removal(id, now, &places, current)
+        });
+        let (empty, promoted) = removed.await??;
+        shelf.replace(&empty, &promoted);
+        Ok(empty)
     }
 }
 
@@ -268,28 +280,34 @@ impl Plan {
     }
 }
 
-/// The writes that remove those of the places that hold something expired or nothing, and these places. `current` is
-/// the count, then each state.
+/// The writes that remove those of the places that hold something expired or nothing, these places, and what came to be
+/// first of its group. `current` is the count, then each state and what waits behind it.
 fn decide_removal(
     id: QueueId,
     now: Ticks,
     places: &[Place],
     current: &[Option<Bytes>],
-) -> Result<(Vec<Write>, Vec<Place>), QueueError> {
-    let Some((Some(count), states)) = current.split_first() else {
+) -> Result<(Vec<Write>, Removed), QueueError> {
+    let mut promoted = Vec::new();
+    let Some((Some(count), rows)) = current.split_first() else {
         // The queue is no more; its sweeper removes everything.
-        return Ok((Vec::new(), places.to_vec()));
+        return Ok((Vec::new(), (places.to_vec(), promoted)));
     };
     let count = keys::decode_number(count, "count of a queue")?;
     let (mut writes, mut removed, mut empty) = (Vec::new(), 0, Vec::new());
-    for (place, state) in places.iter().zip(states) {
-        let Some(state) = state else {
+    for (place, row) in places.iter().zip(rows.chunks(2)) {
+        let [Some(state), follower] = row else {
             empty.push(*place);
             continue;
         };
-        if MessageState::decode(state)?.is_expired(now) {
+        let state = MessageState::decode(state)?;
+        if state.is_expired(now) {
             writes.push(Write::Delete { key: keys::state(id, *place) });
             writes.push(Write::Delete { key: keys::body(id, place.sequence) });
+            if let Some(group) = state.group {
+                let (gone, follower) = ((place.sequence, group), follower.as_ref());
+                promoted.extend(groups::succeed(id, gone, follower, now, &mut writes)?);
+            }
             empty.push(*place);
             removed += 1;
         }
@@ -298,7 +316,7 @@ fn decide_removal(
         let value = keys::encode_number(count.saturating_sub(removed));
         writes.push(Write::Put { key: keys::count(id), value });
     }
-    Ok((writes, empty))
+    Ok((writes, (empty, promoted)))
 }
 
 #[cfg(test)]
@@ -322,12 +340,13 @@ mod tests {
             expires_at: Some(at(expires_at)),
             generation: 7,
             dequeue_count,
+            group: None,
         }
     }
 
     fn body() -> Body {
         let payload = Payload::Text(Bytes::from_static(b"work"));
-        Body { inserted_at: at(1), origin: None, payload }
+        Body { inserted_at: at(1), origin: None, group: None, payload }
     }
 
     fn found(state: Option<MessageState>, body: Option<Body>) -> (Vec<Write>, Found) {
@@ -377,12 +396,15 @@ mod tests {
         let current = [
             Some(keys::encode_number(5)),
             Some(state(20, 0).encode()),
+            None,
             Some(state(21, 0).encode()),
+            None,
+            None,
             None,
         ];
 
         let places = [place(1), place(2), place(3)];
-        let (writes, empty) = decide_removal(ID, at(20), &places, &current).expect("readable");
+        let (writes, (empty, _)) = decide_removal(ID, at(20), &places, &current).expect("readable");
 
         assert_eq!(empty, [place(1), place(3)]);
         assert_eq!(
@@ -398,9 +420,10 @@ mod tests {
     #[test]
     fn nothing_is_removed_from_a_queue_that_is_no_more() {
         let place = Place { visible_at: at(10), sequence: 1 };
-        let current = [None, Some(state(20, 0).encode())];
+        let current = [None, Some(state(20, 0).encode()), None];
 
-        let (writes, empty) = decide_removal(ID, at(20), &[place], &current).expect("readable");
+        let (writes, (empty, _)) =
+            decide_removal(ID, at(20), &[place], &current).expect("readable");
 
         assert_eq!((writes, empty), (Vec::new(), vec![place]));
     }

@@ -15,7 +15,8 @@ use crate::{
     authorize::Access,
     error::QueueError,
     finish::finish,
-    keys::{self, Place, QueueId, Remembered},
+    groups::Follower,
+    keys::{self, GroupId, Place, QueueId, Remembered},
     memory::{Memory, SentState},
     messages::{Messages, Miss},
     queues::Queue,
@@ -34,7 +35,12 @@ pub(crate) struct Outgoing {
     pub(crate) life: Option<Duration>,
     /// Its deduplication id.
     pub(crate) deduplication_id: Option<String>,
+    /// Its ordering group.
+    pub(crate) group: Option<String>,
 }
+
+/// What a client sends as one message: the message, or why it is refused.
+pub(crate) type Attempt = Result<Outgoing, Fault>;
 
 /// A message that was sent, or the earlier one that stands for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,8 +51,8 @@ pub(crate) struct Sent {
     pub(crate) is_duplicate: bool,
 }
 
-/// What was sent, and the places that were filled.
-type Decided = (Vec<Sent>, Vec<Place>);
+/// What was sent, none where it was refused, and the places that were filled.
+type Decided = (Vec<Option<Sent>>, Vec<Place>);
 
 /// A message ready to be written.
 struct Prepared {
@@ -54,6 +60,8 @@ struct Prepared {
     body: Bytes,
     /// What its deduplication id is remembered by, and where that is among what was read.
     deduplication: Option<(Bytes, usize)>,
+    /// Its group, and where its last message is among what was read.
+    group: Option<(GroupId, usize)>,
 }
 
 /// A send ready to be decided.
@@ -64,11 +72,12 @@ struct Plan {
     request: Option<Bytes>,
     /// How long deduplication ids are remembered.
     window: Duration,
-    messages: Vec<Prepared>,
+    /// None where a message is refused.
+    messages: Vec<Option<Prepared>>,
 }
 
 impl Messages {
-    /// Sends messages. With a `request_id`, a repeated send answers what the first one did.
+    /// Sends messages; the outcome of each. With a `request_id`, a repeated send answers what the first one did.
     ///
     /// # Errors
     /// [`QueueError::QueueNotFound`], or a failed commit.
@@ -76,23 +85,31 @@ impl Messages {
         &self,
         access: &Access,
         name: &QueueName,
-        messages: Vec<Outgoing>,
+        messages: Vec<Attempt>,
         request_id: Option<String>,
-    ) -> Result<Vec<Sent>, QueueError> {
+    ) -> Result<Vec<Result<Sent, Fault>>, QueueError> {
         let messages = Arc::new(messages);
-        self.with_queue(access, name, |queue| {
-            let (messages, request_id) = (Arc::clone(&messages), request_id.clone());
-            finish(self.clone().send_to(queue, messages, request_id))
-        })
-        .await
+        let sent = self
+            .with_queue(access, name, |queue| {
+                let (messages, request_id) = (Arc::clone(&messages), request_id.clone());
+                finish(self.clone().send_to(queue, messages, request_id))
+            })
+            .await?;
+        let outcome = |(index, sent): (usize, Option<Sent>)| {
+            sent.ok_or_else(|| match messages.get(index) {
+                Some(Err(fault)) => fault.clone(),
+                _ => refused_before(index),
+            })
+        };
+        Ok(sent.into_iter().enumerate().map(outcome).collect())
     }
 
     async fn send_to(
         self,
         queue: Queue,
-        messages: Arc<Vec<Outgoing>>,
+        messages: Arc<Vec<Attempt>>,
         request_id: Option<String>,
-    ) -> Result<Vec<Sent>, Miss> {
+    ) -> Result<Vec<Option<Sent>>, Miss> {
         let id = queue.record.id;
         check_deduplication(&queue, &messages)?;
         let shelf = self.shelves.open(id).await?;
@@ -107,13 +124,24 @@ impl Messages {
         reads.extend(request.clone());
         let mut prepared = Vec::with_capacity(messages.len());
         for (message, sequence) in messages.iter().zip(first..) {
+            let Ok(message) = message else {
+                prepared.push(None);
+                continue;
+            };
             let deduplication = message.deduplication_id.as_ref().map(|text| {
                 reads.push(keys::memory(id, Remembered::Deduplication, text));
                 (reads.last().cloned().unwrap_or_default(), reads.len() - 1)
             });
-            prepared.push(message.prepare(self.new_id(), sequence, now, deduplication));
+            let group = message.group.as_deref().map(|name| {
+                let group = GroupId::of(name);
+                reads.push(keys::group(id, group));
+                (group, reads.len() - 1)
+            });
+            let (sent, body) = message.prepare(self.new_id(), sequence, now);
+            prepared.push(Some(Prepared { sent, body, deduplication, group }));
         }
-        let expires_at = prepared.iter().filter_map(|p| p.sent.state.expires_at).min();
+        let living = prepared.iter().flatten();
+        let expires_at = living.filter_map(|p| p.sent.state.expires_at).min();
         if let Some(expires_at) = expires_at {
             shelf.note_expiry(expires_at);
         }
@@ -126,8 +154,11 @@ impl Messages {
 }
 
 /// Whether the queue takes the deduplication ids of the messages.
-fn check_deduplication(queue: &Queue, messages: &[Outgoing]) -> Result<(), QueueError> {
-    let with_id = messages.iter().position(|message| message.deduplication_id.is_some());
+fn check_deduplication(queue: &Queue, messages: &[Attempt]) -> Result<(), QueueError> {
+    let has_id = |message: &Attempt| {
+        message.as_ref().is_ok_and(|message| message.deduplication_id.is_some())
+    };
+    let with_id = messages.iter().position(has_id);
     match (with_id, queue.record.settings.deduplication_window) {
         (Some(index), None) => {
             let rule = "must be empty: the queue has no deduplication window";
@@ -138,26 +169,30 @@ fn check_deduplication(queue: &Queue, messages: &[Outgoing]) -> Result<(), Queue
     }
 }
 
+/// The failure of a message that was refused when its request was made first, and would be taken now.
+fn refused_before(index: usize) -> Fault {
+    let rule = "was refused when the request was first made; a request that is made again answers what the first one \
+                did: send it under another request_id";
+    Fault::violation(Reason::InvalidInput, format!("messages[{index}]"), rule)
+}
+
 impl Outgoing {
-    fn prepare(
-        &self,
-        id: uuid::Uuid,
-        sequence: u64,
-        now: Ticks,
-        deduplication: Option<(Bytes, usize)>,
-    ) -> Prepared {
+    fn prepare(&self, id: uuid::Uuid, sequence: u64, now: Ticks) -> (SentState, Bytes) {
         let place = Place { visible_at: now.after(self.delay), sequence };
         let expires_at = self.life.map(|life| now.after(life));
+        let group = self.group.as_deref().map(GroupId::of);
+        let (generation, dequeue_count) = (0, 0);
         let state =
-            MessageState { id, inserted_at: now, expires_at, generation: 0, dequeue_count: 0 };
-        let body = Body { inserted_at: now, origin: None, payload: self.payload.clone() };
-        Prepared { sent: SentState { place, state }, body: body.encode(), deduplication }
+            MessageState { id, inserted_at: now, expires_at, generation, dequeue_count, group };
+        let payload = self.payload.clone();
+        let body = Body { inserted_at: now, origin: None, group: self.group.clone(), payload };
+        (SentState { place, state, waits: false }, body.encode())
     }
 }
 
 impl Plan {
     /// What to write, what was sent, and the places that were filled. `current` is the count, then what is remembered
-    /// of the request, then of each deduplication id.
+    /// of the request, then of each message what is remembered of its deduplication id, and the last of its group.
     fn decide(&self, current: &[Option<Bytes>]) -> Result<(Vec<Write>, Decided), Miss> {
         let Some(Some(count)) = current.first() else {
             return Err(Miss::Gone);
@@ -166,43 +201,83 @@ impl Plan {
         if self.request.is_some() {
             let value = current.get(1).and_then(Option::as_ref);
             if let Some(memory) = Memory::of(value, self.now)? {
-                let sent = |sent| Sent { sent, is_duplicate: false };
-                return Ok((Vec::new(), (memory.sent.into_iter().map(sent).collect(), Vec::new())));
+                let sent = |sent: SentState| Sent { sent, is_duplicate: false };
+                let sent = memory.sent.into_iter().map(|outcome| outcome.map(sent));
+                return Ok((Vec::new(), (sent.collect(), Vec::new())));
             }
         }
         let (mut writes, mut sent, mut places) = (Vec::new(), Vec::new(), Vec::new());
+        let mut added = 0;
         let mut earlier: HashMap<&Bytes, SentState> = HashMap::new();
+        let mut lasts: HashMap<GroupId, u64> = HashMap::new();
         for message in &self.messages {
+            let Some(message) = message else {
+                sent.push(None);
+                continue;
+            };
             if let Some((key, at)) = &message.deduplication {
                 let value = current.get(*at).and_then(Option::as_ref);
-                let stored = Memory::of(value, self.now)?.and_then(|m| m.sent.first().copied());
+                let stored = Memory::of(value, self.now)?;
+                let stored = stored.and_then(|m| m.sent.first().copied().flatten());
                 if let Some(first) = earlier.get(key).copied().or(stored) {
-                    sent.push(Sent { sent: first, is_duplicate: true });
+                    sent.push(Some(Sent { sent: first, is_duplicate: true }));
                     continue;
                 }
-                earlier.insert(key, message.sent);
-                writes.extend(self.remember(key, self.window, vec![message.sent]));
             }
-            let SentState { place, state } = message.sent;
-            writes.push(Write::Put { key: keys::state(self.id, place), value: state.encode() });
-            let key = keys::body(self.id, place.sequence);
-            writes.push(Write::Put { key, value: message.body.clone() });
-            sent.push(Sent { sent: message.sent, is_duplicate: false });
-            places.push(place);
+            let before = match message.group {
+                None => None,
+                Some((group, at)) => match lasts.get(&group) {
+                    Some(last) => Some(*last),
+                    None => last_of(current.get(at))?,
+                },
+            };
+            let stated = SentState { waits: before.is_some(), ..message.sent };
+            if let Some((key, _)) = &message.deduplication {
+                earlier.insert(key, stated);
+                writes.extend(self.remember(key, self.window, vec![Some(stated)]));
+            }
+            self.put(message, stated, before, &mut writes);
+            if let Some((group, _)) = message.group {
+                lasts.insert(group, stated.place.sequence);
+            }
+            places.extend(before.is_none().then_some(stated.place));
+            sent.push(Some(Sent { sent: stated, is_duplicate: false }));
+            added += 1;
         }
-        if !places.is_empty() {
-            let added = u64::try_from(places.len()).unwrap_or(u64::MAX);
+        if added > 0 {
             let value = keys::encode_number(count.saturating_add(added));
             writes.push(Write::Put { key: keys::count(self.id), value });
         }
         if let Some(key) = &self.request {
-            let states = sent.iter().map(|sent| sent.sent).collect();
+            let states = sent.iter().map(|sent: &Option<Sent>| sent.map(|sent| sent.sent));
+            let states = states.collect();
             writes.extend(self.remember(key, SEND_REQUEST_REMEMBERED, states));
         }
         Ok((writes, (sent, places)))
     }
 
-    fn remember(&self, key: &Bytes, window: Duration, sent: Vec<SentState>) -> [Write; 2] {
+    /// Writes a message, behind the one with the sequence `before` if that is given.
+    fn put(
+        &self,
+        message: &Prepared,
+        SentState { place, state, .. }: SentState,
+        before: Option<u64>,
+        writes: &mut Vec<Write>,
+    ) {
+        let mut put = |key, value| writes.push(Write::Put { key, value });
+        match before {
+            None => put(keys::state(self.id, place), state.encode()),
+            Some(before) => {
+                put(keys::follower(self.id, before), Follower { place, state }.encode());
+            }
+        }
+        if let Some((group, _)) = message.group {
+            put(keys::group(self.id, group), keys::encode_number(place.sequence));
+        }
+        put(keys::body(self.id, place.sequence), message.body.clone());
+    }
+
+    fn remember(&self, key: &Bytes, window: Duration, sent: Vec<Option<SentState>>) -> [Write; 2] {
         let until = self.now.after(window);
         [
             Write::Put { key: key.clone(), value: Memory { until, sent }.encode() },
@@ -211,9 +286,17 @@ impl Plan {
     }
 }
 
+/// The sequence of the last message of a group, if it has any.
+fn last_of(stored: Option<&Option<Bytes>>) -> Result<Option<u64>, QueueError> {
+    let stored = stored.and_then(Option::as_ref);
+    stored.map(|value| keys::decode_number(value, "last message of a group")).transpose()
+}
+
 impl Sent {
-    /// What deletes or updates it as long as nobody received it.
-    pub(crate) fn receipt(&self) -> Receipt {
-        Receipt { place: self.sent.place, generation: self.sent.state.generation }
+    /// What deletes or updates it as long as nobody received it; none where it waits behind another message of its
+    /// group, as it will come to stand elsewhere.
+    pub(crate) fn receipt(&self) -> Option<Receipt> {
+        let SentState { place, state, waits } = &self.sent;
+        (!waits).then(|| Receipt::of(*place, state))
     }
 }

@@ -18,6 +18,7 @@ use trestle_service::clock::Ticks;
 
 use crate::{
     error::QueueError,
+    groups::Promoted,
     index::Index,
     keys::{self, Cursor, Place, QueueId},
     steady::SteadyClock,
@@ -297,6 +298,15 @@ impl Shelf {
         }
         self.dispatch(&mut inner, now);
         self.set_timer(&mut inner, now);
+    }
+
+    /// The same, where what is left came to be first of its groups.
+    pub(crate) fn replace(self: &Arc<Self>, removed: &[Place], promoted: &[Promoted]) {
+        if let Some(expires_at) = promoted.iter().filter_map(|p| p.expires_at).min() {
+            self.note_expiry(expires_at);
+        }
+        let places: Vec<_> = promoted.iter().map(|promoted| promoted.place).collect();
+        self.change(removed, &places);
     }
 
     /// Notes when something that was written expires.

@@ -7,6 +7,7 @@ use std::{
 };
 
 use trestle_kv::Engine;
+use trestle_service::clock::Ticks;
 
 use crate::{
     error::QueueError,
@@ -49,6 +50,11 @@ impl Shelves {
         let cursor = cursor.unwrap_or(Cursor::START);
         // Before anything is written into the queue: nothing may come to lie before the cursor.
         self.clock.raise(cursor.place.visible_at);
+        // What was visible before a restart stays visible, also where the clock of the machine went back meanwhile.
+        if let Some(noted) = snapshot.get(&keys::time()).await? {
+            let noted = keys::decode_number(&noted, "the time that was noted")?;
+            self.clock.raise(Ticks::new(noted).unwrap_or(Ticks::MAX));
+        }
         let (engine, clock) = (Arc::clone(&self.engine), Arc::clone(&self.clock));
         let mut shelves = self.lock();
         let new = || Arc::new(Shelf::new(id, engine, clock, cursor));

@@ -2,7 +2,8 @@
 //!
 //! The order of delivery, and the mark behind which nothing can lie, rest on times that do not fall. When the clock
 //! steps back, this one goes on from where it was and runs a sixteenth slower until the two agree again. A queue that
-//! is opened raises it to where the queue had come before a restart.
+//! is opened raises it to where the queue had come before a restart, and to the time that was noted last, every few
+//! seconds while a queue is in use: so what was visible then is visible again.
 
 use std::sync::{Arc, Mutex, PoisonError};
 

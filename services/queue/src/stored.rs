@@ -3,11 +3,14 @@
 //! ```text
 //! state: version (1) = 1 | generation u32 | dequeue count u32 | id u128 | inserted ticks u64
 //!        | 1 if it never expires u8 | expires ticks u64
-//! body:  version (1) = 1 | flags u8 | inserted ticks u64 | [origin: queue, dequeue count u32] | what it carries
+//! the same of a message of a group: version (1) = 2 | … | group u64
+//! body:  version (1) = 1 | flags u8 | inserted ticks u64 | [origin: queue, dequeue count u32] | [group]
+//!        | what it carries
 //! ```
 //!
 //! The state is small and written anew by every receive; the body is written once, and again only by an update that
-//! replaces it. Flag 1 of a body says that it is text, flag 2 that it has an origin.
+//! replaces it. Flag 1 of a body says that it is text, flag 2 that it has an origin, flag 4
+//! that it was sent in a group.
 
 use bytes::Bytes;
 use trestle_service::clock::Ticks;
@@ -15,12 +18,15 @@ use uuid::Uuid;
 
 use crate::{
     error::QueueError,
+    keys::GroupId,
     wire::{self, Fields},
 };
 
 const VERSION: u8 = 1;
+const VERSION_IN_GROUP: u8 = 2;
 const IS_TEXT: u8 = 1;
 const HAS_ORIGIN: u8 = 2;
+const HAS_GROUP: u8 = 4;
 
 /// How a message stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,6 +41,8 @@ pub(crate) struct MessageState {
     pub(crate) generation: u32,
     /// How often it was received.
     pub(crate) dequeue_count: u32,
+    /// The ordering group whose first message it is.
+    pub(crate) group: Option<GroupId>,
 }
 
 /// What a message carries.
@@ -62,6 +70,8 @@ pub(crate) struct Body {
     pub(crate) inserted_at: Ticks,
     /// Where it comes from, if it was moved.
     pub(crate) origin: Option<Origin>,
+    /// The name of the ordering group that it was sent in.
+    pub(crate) group: Option<String>,
     /// What it carries.
     pub(crate) payload: Payload,
 }
@@ -83,14 +93,17 @@ impl MessageState {
 
     /// The stored form.
     pub(crate) fn encode(&self) -> Bytes {
-        let mut value = Vec::with_capacity(42);
-        value.push(VERSION);
+        let mut value = Vec::with_capacity(50);
+        value.push(self.group.map_or(VERSION, |_| VERSION_IN_GROUP));
         value.extend_from_slice(&self.generation.to_be_bytes());
         value.extend_from_slice(&self.dequeue_count.to_be_bytes());
         value.extend_from_slice(&self.id.as_u128().to_be_bytes());
         value.extend_from_slice(&self.inserted_at.get().to_be_bytes());
         value.push(u8::from(self.expires_at.is_none()));
         value.extend_from_slice(&self.expires_at.map_or(0, Ticks::get).to_be_bytes());
+        if let Some(group) = self.group {
+            value.extend_from_slice(&group.0.to_be_bytes());
+        }
         value.into()
     }
 
@@ -100,13 +113,16 @@ impl MessageState {
     /// [`QueueError::Corrupt`].
     pub(crate) fn decode(value: &[u8]) -> Result<Self, QueueError> {
         let fields = || {
-            let mut fields = Fields::of(value, VERSION)?;
+            let is_in_group = value.first() == Some(&VERSION_IN_GROUP);
+            let version = if is_in_group { VERSION_IN_GROUP } else { VERSION };
+            let mut fields = Fields::of(value, version)?;
             let (generation, dequeue_count) = (fields.u32()?, fields.u32()?);
             let id = Uuid::from_u128(fields.u128()?);
             let inserted_at = fields.ticks()?;
             let never = fields.u8()? != 0;
             let expires_at = Some(fields.ticks()?).filter(|_| !never);
-            fields.end(Self { id, inserted_at, expires_at, generation, dequeue_count })
+            let group = if is_in_group { Some(GroupId(fields.u64()?)) } else { None };
+            fields.end(Self { id, inserted_at, expires_at, generation, dequeue_count, group })
         };
         fields().ok_or_else(|| QueueError::corrupt("state of a message"))
     }
@@ -121,11 +137,15 @@ impl Body {
         };
         let has_origin = if self.origin.is_some() { HAS_ORIGIN } else { 0 };
         let mut value = Vec::with_capacity(10 + payload.len());
-        value.extend_from_slice(&[VERSION, is_text | has_origin]);
+        let has_group = if self.group.is_some() { HAS_GROUP } else { 0 };
+        value.extend_from_slice(&[VERSION, is_text | has_origin | has_group]);
         value.extend_from_slice(&self.inserted_at.get().to_be_bytes());
         if let Some(origin) = &self.origin {
             wire::push_bytes(&mut value, origin.queue.as_bytes());
             value.extend_from_slice(&origin.dequeue_count.to_be_bytes());
+        }
+        if let Some(group) = &self.group {
+            wire::push_bytes(&mut value, group.as_bytes());
         }
         value.extend_from_slice(payload);
         value.into()
@@ -145,12 +165,13 @@ impl Body {
             } else {
                 Some(Origin { queue: fields.text()?, dequeue_count: fields.u32()? })
             };
+            let group = if flags & HAS_GROUP == 0 { None } else { Some(fields.text()?) };
             let payload = value.slice_ref(fields.rest());
             let payload = match flags & IS_TEXT {
                 0 => Payload::Data(payload),
                 _ => Payload::Text(payload),
             };
-            Some(Self { inserted_at, origin, payload })
+            Some(Self { inserted_at, origin, group, payload })
         };
         fields().ok_or_else(|| QueueError::corrupt("body of a message"))
     }
@@ -172,14 +193,18 @@ mod tests {
             id: u128, inserted_at in ticks(), expires_at in proptest::option::of(ticks()),
             generation: u32, dequeue_count: u32, is_text: bool,
             origin in proptest::option::of(("[a-z]{3,63}", any::<u32>())),
+            group in proptest::option::of(".{1,9}"),
             payload in ".{0,40}", noise in proptest::collection::vec(any::<u8>(), 0..60),
         ) {
             let id = Uuid::from_u128(id);
-            let state = MessageState { id, inserted_at, expires_at, generation, dequeue_count };
+            let in_group = group.as_deref().map(GroupId::of);
+            let state = MessageState {
+                id, inserted_at, expires_at, generation, dequeue_count, group: in_group,
+            };
             let payload = Bytes::from(payload.into_bytes());
             let payload = if is_text { Payload::Text(payload) } else { Payload::Data(payload) };
             let origin = origin.map(|(queue, dequeue_count)| Origin { queue, dequeue_count });
-            let body = Body { inserted_at, origin, payload };
+            let body = Body { inserted_at, origin, group, payload };
 
             prop_assert_eq!(MessageState::decode(&state.encode()).ok(), Some(state));
             prop_assert_eq!(Body::decode(&body.encode()).ok(), Some(body));
@@ -197,6 +222,7 @@ mod tests {
             expires_at,
             generation: 0,
             dequeue_count: 0,
+            group: None,
         };
 
         assert!(!state(Some(at(10))).is_expired(at(9)));

@@ -158,10 +158,15 @@ impl Sweeper {
         Ok(scan.more)
     }
 
-    /// Notes how far the queues in use have come, and lets go of those that are not used any more.
+    /// Notes how far the queues in use have come, and the time, and lets go of those that are not used any more.
     async fn note_cursors(&self) -> Result<bool, QueueError> {
         let messages = &self.messages;
-        for (id, shelf) in messages.shelves.all() {
+        let shelves = messages.shelves.all();
+        if !shelves.is_empty() {
+            let value = keys::encode_number(messages.clock.now().get());
+            self.write(vec![Write::Put { key: keys::time(), value }]).await?;
+        }
+        for (id, shelf) in shelves {
             messages.find_oldest(&shelf).await?;
             if let Some(cursor) = shelf.take_progress() {
                 self.note_cursor(id, cursor).await?;
@@ -229,10 +234,7 @@ impl Sweeper {
             let (expired, next) = sort_out(&scan, now)?;
             earliest = earliest.into_iter().chain(next).min();
             for part in expired.chunks(STEP.rows) {
-                let removed = messages.remove_expired(id, part.to_vec()).await?;
-                if let Some(shelf) = messages.shelves.find(id) {
-                    shelf.change(&removed, &[]);
-                }
+                messages.remove_expired(id, part.to_vec()).await?;
             }
             examined += scan.entries.len();
             let (Some(last), true) = (scan.entries.last(), scan.more) else {

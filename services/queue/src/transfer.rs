@@ -10,6 +10,7 @@ use crate::{
     authorize::Access,
     error::QueueError,
     finish::finish,
+    groups::{self, Promoted},
     keys::{self, Place, QueueId},
     messages::{Messages, Miss, find, live},
     queues::Queue,
@@ -44,12 +45,14 @@ struct Plan {
 }
 
 /// What a transfer did.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Default, PartialEq, Eq)]
 struct Moved {
     emptied: Vec<Place>,
     filled: Vec<Place>,
     /// When the first of them expires.
     expires_at: Option<Ticks>,
+    /// What came to be first of its group where they were.
+    promoted: Vec<Promoted>,
 }
 
 impl Messages {
@@ -66,6 +69,8 @@ impl Messages {
         let source = self.shelves.open(from.record.id).await?;
         let target = self.shelves.open(to.record.id).await?;
         let counter = self.sequences.counter().await?;
+        // What lies behind them in their groups becomes visible.
+        let _writing_there = source.write(|| (0, ()));
         let (_writing, now, first) = target.write(|| {
             let first = counter.take(places.len());
             (first, first)
@@ -76,10 +81,11 @@ impl Messages {
         for place in &places {
             reads.push(keys::state(from_id, *place));
             reads.push(keys::body(from_id, place.sequence));
+            reads.push(keys::follower(from_id, place.sequence));
         }
         let plan = Plan { from: from_id, to: to_id, now, origin, first, places };
         let moved = transact(&*self.engine, reads, move |current| plan.decide(current)).await??;
-        source.change(&moved.emptied, &[]);
+        source.replace(&moved.emptied, &moved.promoted);
         target.change(&[], &moved.filled);
         if let Some(expires_at) = moved.expires_at {
             target.note_expiry(expires_at);
@@ -153,7 +159,8 @@ impl Messages {
 }
 
 impl Plan {
-    /// What to write and what moved. `current` is both counts, then the state and the body of each place.
+    /// What to write and what moved. `current` is both counts, then of each place the state, the body and what
+    /// waits behind it. What is moved leaves its group: it may come back at any time, or never.
     fn decide(&self, current: &[Option<Bytes>]) -> Result<(Vec<Write>, Moved), Miss> {
         let [Some(left), Some(held), messages @ ..] = current else {
             return Err(Miss::Gone);
@@ -161,10 +168,10 @@ impl Plan {
         let left = keys::decode_number(left, "count of a queue")?;
         let held = keys::decode_number(held, "count of a queue")?;
         let mut writes = Vec::with_capacity(messages.len() * 2 + 2);
-        let mut moved = Moved { emptied: Vec::new(), filled: Vec::new(), expires_at: None };
-        let rows = self.places.iter().zip(messages.chunks(2)).zip(self.first..);
+        let mut moved = Moved::default();
+        let rows = self.places.iter().zip(messages.chunks(3)).zip(self.first..);
         for ((place, values), sequence) in rows {
-            let [state, Some(body)] = values else { continue };
+            let [state, Some(body), follower] = values else { continue };
             let Some(state) = live(state.as_ref(), self.now)? else { continue };
             let body = Body::decode(body)?;
             let origin = self
@@ -172,11 +179,16 @@ impl Plan {
                 .as_ref()
                 .map(|queue| Origin { queue: queue.clone(), dequeue_count: state.dequeue_count });
             let new_place = Place { visible_at: self.now, sequence };
-            let new_state = MessageState { generation: 0, dequeue_count: 0, ..state };
+            let new_state = MessageState { generation: 0, dequeue_count: 0, group: None, ..state };
             let new_body = Body { origin, ..body };
             let put = |key, value| Write::Put { key, value };
             writes.push(Write::Delete { key: keys::state(self.from, *place) });
             writes.push(Write::Delete { key: keys::body(self.from, place.sequence) });
+            if let Some(group) = state.group {
+                let (gone, follower) = ((place.sequence, group), follower.as_ref());
+                let next = groups::succeed(self.from, gone, follower, self.now, &mut writes)?;
+                moved.promoted.extend(next);
+            }
             writes.push(put(keys::state(self.to, new_place), new_state.encode()));
             writes.push(put(keys::body(self.to, sequence), new_body.encode()));
             moved.expires_at = moved.expires_at.into_iter().chain(state.expires_at).min();

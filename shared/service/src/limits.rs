@@ -91,6 +91,8 @@ pub const REDRIVE_MESSAGES_MAX: usize = 1000;
 pub const DEQUEUE_COUNT_MAX: u32 = 1000;
 /// Longest deduplication id, in bytes.
 pub const DEDUPLICATION_ID_BYTES_MAX: usize = 128;
+/// Longest name of an ordering group, in bytes.
+pub const ORDERING_GROUP_BYTES_MAX: usize = 128;
 /// Shortest deduplication window.
 pub const DEDUPLICATION_WINDOW_MIN: Duration = Duration::from_secs(1);
 /// Longest deduplication window.

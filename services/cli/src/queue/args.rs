@@ -154,6 +154,9 @@ pub struct MessageArgs {
     /// They live until they are deleted
     #[arg(long)]
     pub(crate) never_expires: bool,
+    /// Ordering group: its messages are delivered one at a time, in the order in which they were sent
+    #[arg(long, value_name = "NAME", default_value = "", hide_default_value = true)]
+    pub(crate) group: String,
     /// Deduplication id, for one message
     #[arg(long, value_name = "ID", default_value = "", hide_default_value = true)]
     pub(crate) id: String,

@@ -47,6 +47,7 @@ pub(super) async fn send(context: &mut Context, args: MessageArgs) -> Result<(),
             visibility_delay: args.delay.map(duration),
             life,
             deduplication_id: args.id.clone(),
+            ordering_group: args.group.clone(),
         });
     }
     for batch in messages.chunks(BATCH_MAX) {

@@ -160,19 +160,9 @@ impl QueueService for Api {
     ) -> Result<Response<proto::SendMessagesResponse>, Status> {
         let (access, message) = enter(request, Need::Add).map_err(refused)?;
         let send = parse::send(message).map_err(refused)?;
-        let sent = match send.messages.is_empty() {
-            true => {
-                let found = self.messages.queues.open(&access, &send.queue).await;
-                found.map_err(refused)?;
-                Vec::new()
-            }
-            false => {
-                let sent =
-                    self.messages.send(&access, &send.queue, send.messages, send.request_id).await;
-                sent.map_err(refused)?
-            }
-        };
-        answer(Ok(render::sent(sent, send.refused)))
+        let parse::Send { queue, request_id, messages } = send;
+        let sent = self.messages.send(&access, &queue, messages, request_id).await;
+        answer(sent.map(render::sent).map_err(Fault::from))
     }
 
     async fn receive_messages(

@@ -12,7 +12,7 @@ use trestle_service::{
 };
 
 pub(super) use self::{
-    messages::{delete, peek, receive, redrive, send, update},
+    messages::{Send, delete, peek, receive, redrive, send, update},
     settings::{list, new_queue, queue_update},
 };
 

@@ -10,6 +10,7 @@ use trestle_service::{clock::Ticks, fault::Fault};
 use super::item_error;
 use crate::{
     messages::Delivered,
+    receipt::Receipt,
     record::QueueRecord,
     send::Sent,
     stats::Stats,
@@ -66,6 +67,7 @@ pub(super) fn message(state: &MessageState, body: Body) -> proto::Message {
         expiration_time: state.expires_at.map(timestamp),
         dequeue_count: state.dequeue_count,
         dead_letter_origin: origin,
+        ordering_group: body.group.unwrap_or_default(),
         body: Some(payload(body.payload)),
     }
 }
@@ -91,18 +93,14 @@ pub(super) fn delivery(delivered: Delivered) -> proto::Delivery {
     }
 }
 
-/// The outcomes of a send: those of the messages that were sent, in order, between those that were refused, by
-/// position.
-pub(super) fn sent(sent: Vec<Sent>, refused: Vec<(usize, Fault)>) -> proto::SendMessagesResponse {
-    let mut results: Vec<_> = sent
-        .into_iter()
-        .map(|sent| proto::SendResult { outcome: Some(Outcome::Sent(sent_message(&sent))) })
-        .collect();
-    for (index, fault) in refused {
-        let outcome = Some(Outcome::Error(item_error(fault)));
-        results.insert(index.min(results.len()), proto::SendResult { outcome });
-    }
-    proto::SendMessagesResponse { results }
+/// The outcomes of a send.
+pub(super) fn sent(sent: Vec<Result<Sent, Fault>>) -> proto::SendMessagesResponse {
+    let outcome = |sent| match sent {
+        Ok(sent) => Outcome::Sent(sent_message(&sent)),
+        Err(fault) => Outcome::Error(item_error(fault)),
+    };
+    let results = sent.into_iter().map(|sent| proto::SendResult { outcome: Some(outcome(sent)) });
+    proto::SendMessagesResponse { results: results.collect() }
 }
 
 fn sent_message(sent: &Sent) -> proto::SentMessage {
@@ -111,8 +109,8 @@ fn sent_message(sent: &Sent) -> proto::SentMessage {
         message_id: state.id.to_string(),
         insertion_time: Some(timestamp(state.inserted_at)),
         expiration_time: state.expires_at.map(timestamp),
-        pop_receipt: sent.receipt().to_text(),
-        next_visible_time: Some(timestamp(sent.sent.place.visible_at)),
+        pop_receipt: sent.receipt().map(Receipt::to_text).unwrap_or_default(),
+        next_visible_time: (!sent.sent.waits).then(|| timestamp(sent.sent.place.visible_at)),
         duplicate: sent.is_duplicate,
     }
 }

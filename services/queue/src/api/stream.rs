@@ -5,10 +5,10 @@
 
 use std::time::Duration;
 
-use futures::{StreamExt as _, stream};
+use futures::{Stream, StreamExt as _, TryStreamExt as _, stream};
 use tokio::{sync::mpsc, task::JoinHandle};
 use tokio_stream::wrappers::ReceiverStream;
-use tonic::{Status, Streaming};
+use tonic::Status;
 use trestle_proto::queue::v1::{
     StreamMessagesRequest, StreamMessagesResponse,
     stream_messages_request::{Message, Open},
@@ -36,7 +36,7 @@ struct Opened {
 pub(super) fn deliveries(
     messages: Messages,
     access: Access,
-    requests: Streaming<StreamMessagesRequest>,
+    requests: impl Stream<Item = Result<StreamMessagesRequest, Status>> + Send + Unpin + 'static,
 ) -> Responses<StreamMessagesResponse> {
     let (answers, receiver) = mpsc::channel(WAITING_MAX);
     let work = run(messages, access, requests, answers);
@@ -56,10 +56,10 @@ async fn failure(task: JoinHandle<Result<(), Status>>) -> Option<Status> {
 async fn run(
     messages: Messages,
     access: Access,
-    mut requests: Streaming<StreamMessagesRequest>,
+    mut requests: impl Stream<Item = Result<StreamMessagesRequest, Status>> + Unpin,
     answers: mpsc::Sender<StreamMessagesResponse>,
 ) -> Result<(), Status> {
-    let first = requests.message().await?.and_then(|request| request.message);
+    let first = requests.try_next().await?.and_then(|request| request.message);
     let Opened { queue, hidden_for, mut credit } = open(first).map_err(refused)?;
     // A queue that is not there is told at once, also without credit.
     messages.queues.open(&access, &queue).await.map_err(refused)?;
@@ -82,7 +82,7 @@ async fn run(
             // Grants first: they are what a client may say, and bounded by its credit. The receive under way goes on,
             // as what it has hidden already would be lost to everybody for a time.
             biased;
-            request = requests.message(), if is_open => {
+            request = requests.try_next(), if is_open => {
                 match request? {
                     Some(request) => credit = grant(&request, credit).map_err(refused)?,
                     None => is_open = false,
@@ -151,3 +151,6 @@ fn check_credit(more: u32, credit: u32, field: &str, violations: &mut Violations
         violations.push(Reason::OutOfRangeQueryParameterValue, field, rule);
     }
 }
+
+#[cfg(test)]
+mod tests;

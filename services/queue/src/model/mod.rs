@@ -32,7 +32,7 @@ use crate::{
 
 #[derive(Debug, Clone)]
 enum Command {
-    Send { delay: u64, life: Option<u64>, id: Option<u8> },
+    Send { delay: u64, life: Option<u64>, id: Option<u8>, group: Option<u8> },
     Receive { max: usize, hidden: u64 },
     Delete(usize),
     Update { receipt: usize, hidden: u64, replace: bool },
@@ -47,9 +47,10 @@ enum Command {
 fn command() -> impl Strategy<Value = Command> {
     let life = proptest::option::of(10..60_u64);
     let id = proptest::option::weighted(0.3, 0..3_u8);
+    let group = proptest::option::weighted(0.6, 0..3_u8);
     prop_oneof![
-        6 => (0..9_u64, life, id)
-            .prop_map(|(delay, life, id)| Command::Send { delay, life, id }),
+        6 => (0..9_u64, life, id, group)
+            .prop_map(|(delay, life, id, group)| Command::Send { delay, life, id, group }),
         6 => (1..4_usize, 1..9_u64).prop_map(|(max, hidden)| Command::Receive { max, hidden }),
         4 => (0..1000_usize).prop_map(Command::Delete),
         2 => (0..1000_usize, 0..9_u64, any::<bool>())
@@ -162,14 +163,15 @@ impl Real {
         delay: Duration,
         life: Option<Duration>,
         deduplication_id: Option<String>,
+        group: Option<String>,
     ) -> bool {
         let payload = Payload::Text(Bytes::from(text.to_owned()));
-        let message = Outgoing { payload, delay, life, deduplication_id };
-        let sent = self.messages.send(&self.access, &self.work, vec![message], None).await;
-        let sent = sent.expect("sent").remove(0);
-        if !sent.is_duplicate {
+        let message = Outgoing { payload, delay, life, deduplication_id, group };
+        let sent = self.messages.send(&self.access, &self.work, vec![Ok(message)], None).await;
+        let sent = sent.expect("decided").remove(0).expect("sent");
+        if let Some(receipt) = sent.receipt().filter(|_| !sent.is_duplicate) {
             let message_id = sent.sent.state.id.to_string();
-            self.receipts.push(Claimed { message_id, receipt: sent.receipt() });
+            self.receipts.push(Claimed { message_id, receipt });
         }
         !sent.is_duplicate
     }
@@ -226,11 +228,12 @@ async fn run(
 ) -> Result<(), TestCaseError> {
     let now = real.now();
     match command {
-        Command::Send { delay, life, id } => {
+        Command::Send { delay, life, id, group } => {
             let (delay, life) = (seconds(*delay), life.map(seconds));
             let (text, id) = (format!("m{number}"), id.map(|id| format!("id{id}")));
-            let expected = plain.send(text.clone(), (delay, life), id.as_deref(), now);
-            prop_assert_eq!(real.send(&text, delay, life, id).await, expected);
+            let expected = plain.send(text.clone(), (delay, life), (id.as_deref(), *group), now);
+            let group = group.map(|group| format!("group {group}"));
+            prop_assert_eq!(real.send(&text, delay, life, id, group).await, expected);
         }
         Command::Receive { max, hidden } => {
             let expected = plain.receive(*max, seconds(*hidden), now).into_iter();

@@ -21,6 +21,10 @@ pub(super) struct Message {
     pub(super) dequeue_count: u32,
     /// Its last receipt, by number.
     pub(super) receipt: Option<usize>,
+    /// Its group, as long as it has a place there.
+    pub(super) group: Option<u8>,
+    /// Whether another one of its group is before it.
+    pub(super) waits: bool,
 }
 
 /// The queues: one of work, and one of dead letters.
@@ -50,9 +54,32 @@ impl Message {
 
 /// The places of what is visible, in the order of delivery.
 fn due(messages: &[Message], now: Ticks) -> Vec<usize> {
-    let mut due: Vec<_> = (0..messages.len()).filter(|i| messages[*i].visible_at <= now).collect();
+    let is_due = |message: &Message| !message.waits && message.visible_at <= now;
+    let mut due: Vec<_> = (0..messages.len()).filter(|i| is_due(&messages[*i])).collect();
     due.sort_by_key(|i| (messages[*i].visible_at, messages[*i].order));
     due
+}
+
+/// Removes a message; the next one of its group takes its place.
+fn remove(messages: &mut Vec<Message>, index: usize, now: Ticks) -> Message {
+    let removed = messages.remove(index);
+    let is_next = |message: &&mut Message| message.waits && message.group == removed.group;
+    if removed.group.is_some()
+        && !removed.waits
+        && let Some(next) = messages.iter_mut().find(is_next)
+    {
+        next.waits = false;
+        next.visible_at = next.visible_at.max(now);
+    }
+    removed
+}
+
+/// Removes every message that `is_gone`, and those only: what takes their places stays for now.
+fn remove_all(messages: &mut Vec<Message>, now: Ticks, is_gone: impl Fn(&Message) -> bool) {
+    let gone: Vec<_> = (0..messages.len()).filter(|index| is_gone(&messages[*index])).collect();
+    for index in gone.into_iter().rev() {
+        remove(messages, index, now);
+    }
 }
 
 impl Plain {
@@ -71,7 +98,7 @@ impl Plain {
         &mut self,
         text: String,
         (delay, life): (Duration, Option<Duration>),
-        id: Option<&str>,
+        (id, group): (Option<&str>, Option<u8>),
         now: Ticks,
     ) -> bool {
         let order = self.next_order();
@@ -83,10 +110,14 @@ impl Plain {
             self.remembered.retain(|(known, _)| known != id);
             self.remembered.push((id.to_owned(), now.after(WINDOW)));
         }
-        let receipt = Some(self.next_receipt());
+        let waits = group.is_some() && self.work.iter().any(|message| message.group == group);
+        let receipt = if waits { None } else { Some(self.next_receipt()) };
         let expires_at = life.map(|life| now.after(life));
         let visible_at = now.after(delay);
-        self.work.push(Message { text, visible_at, order, expires_at, dequeue_count: 0, receipt });
+        let dequeue_count = 0;
+        let message =
+            Message { text, visible_at, order, expires_at, dequeue_count, receipt, group, waits };
+        self.work.push(message);
         true
     }
 
@@ -116,16 +147,26 @@ impl Plain {
             for index in &gone {
                 let order = self.next_order();
                 let moved = self.work[*index].clone();
-                let moved =
-                    Message { order, visible_at: now, dequeue_count: 0, receipt: None, ..moved };
-                self.dead.push(moved);
+                let (dequeue_count, receipt, group) = (0, None, None);
+                let visible_at = now;
+                self.dead.push(Message {
+                    order,
+                    visible_at,
+                    dequeue_count,
+                    receipt,
+                    group,
+                    ..moved
+                });
             }
             gone.sort_unstable();
             for index in gone.into_iter().rev() {
-                self.work.remove(index);
+                remove(&mut self.work, index, now);
             }
             if found_expired {
-                self.work.retain(|message| !(message.is_over(now) && message.visible_at <= now));
+                let is_gone = |message: &Message| {
+                    !message.waits && message.is_over(now) && message.visible_at <= now
+                };
+                remove_all(&mut self.work, now, is_gone);
             }
             if !delivered.is_empty() {
                 return delivered;
@@ -146,7 +187,8 @@ impl Plain {
 
     /// Deletes by receipt; whether it did.
     pub(super) fn delete(&mut self, receipt: usize, now: Ticks) -> bool {
-        self.held(receipt, now).map(|index| self.work.remove(index)).is_some()
+        let held = self.held(receipt, now);
+        held.map(|index| remove(&mut self.work, index, now)).is_some()
     }
 
     /// Updates by receipt; whether it did.
@@ -192,7 +234,7 @@ impl Plain {
     /// Removes what is over.
     pub(super) fn sweep(&mut self, now: Ticks) {
         for messages in [&mut self.work, &mut self.dead] {
-            messages.retain(|message| !message.is_over(now));
+            remove_all(messages, now, |message| !message.waits && message.is_over(now));
         }
         self.remembered.retain(|(_, until)| *until > now.before(GRACE));
     }

@@ -32,8 +32,8 @@ fn access() -> Access {
 
 async fn send(messages: &Messages, text: &str, delay: Duration) {
     let payload = Payload::Text(Bytes::from(text.to_owned()));
-    let outgoing = Outgoing { payload, delay, life: None, deduplication_id: None };
-    let sent = messages.send(&access(), &queue_name("work"), vec![outgoing], None).await;
+    let outgoing = Outgoing { payload, delay, life: None, deduplication_id: None, group: None };
+    let sent = messages.send(&access(), &queue_name("work"), vec![Ok(outgoing)], None).await;
     sent.expect("sent");
 }
 

@@ -21,6 +21,7 @@ fn entry(place: Place, expires_at: Option<Ticks>) -> Entry {
         expires_at,
         generation: 0,
         dequeue_count: 0,
+        group: None,
     };
     Entry { key: keys::state(ID, place), value: state.encode() }
 }

@@ -12,8 +12,8 @@ use trestle_service::{
     fault::{Fault, Reason, Violations},
     limits::{
         DEDUPLICATION_ID_BYTES_MAX, MESSAGE_BODY_BYTES_MAX, MESSAGE_LIFE_DEFAULT, MESSAGE_LIFE_MIN,
-        QUEUE_BATCH_BYTES_MAX, QUEUE_BATCH_MESSAGES_MAX, RECEIVE_MESSAGES_MAX, RECEIVE_WAIT_MAX,
-        SEND_REQUEST_ID_BYTES_MAX, VISIBILITY_MAX,
+        ORDERING_GROUP_BYTES_MAX, QUEUE_BATCH_BYTES_MAX, QUEUE_BATCH_MESSAGES_MAX,
+        RECEIVE_MESSAGES_MAX, RECEIVE_WAIT_MAX, SEND_REQUEST_ID_BYTES_MAX, VISIBILITY_MAX,
     },
     name::QueueName,
 };
@@ -23,21 +23,19 @@ use crate::{
     change::Update,
     receipt::{Claimed, Receipt, malformed},
     receive::Receive,
-    send::Outgoing,
+    send::{Attempt, Outgoing},
     stored::Payload,
 };
 
-/// A send, with what is to be sent apart from what is refused.
+/// A send.
 #[derive(Debug)]
 pub(in crate::api) struct Send {
     /// Where to.
     pub(in crate::api) queue: QueueName,
     /// What makes a repeated send harmless.
     pub(in crate::api) request_id: Option<String>,
-    /// The messages that break no rule, in their order.
-    pub(in crate::api) messages: Vec<Outgoing>,
-    /// The others, by position.
-    pub(in crate::api) refused: Vec<(usize, Fault)>,
+    /// Each message, or why it is refused.
+    pub(in crate::api) messages: Vec<Attempt>,
 }
 
 /// A send.
@@ -59,14 +57,10 @@ pub(in crate::api) fn send(request: proto::SendMessagesRequest) -> Result<Send, 
         violations.push(Reason::RequestBodyTooLarge, "messages", rule);
     }
     let queue = finish(violations, queue)?;
-    let (mut messages, mut refused) = (Vec::new(), Vec::new());
-    for (index, message) in request.messages.into_iter().enumerate() {
-        match outgoing(message, &format!("messages[{index}].")) {
-            Ok(message) => messages.push(message),
-            Err(fault) => refused.push((index, fault)),
-        }
-    }
-    Ok(Send { queue, request_id, messages, refused })
+    let messages = request.messages.into_iter().enumerate();
+    let messages =
+        messages.map(|(index, message)| outgoing(message, &format!("messages[{index}].")));
+    Ok(Send { queue, request_id, messages: messages.collect() })
 }
 
 fn check_batch(count: usize, field: &str, violations: &mut Violations) {
@@ -113,7 +107,9 @@ fn outgoing(message: proto::OutgoingMessage, prefix: &str) -> Result<Outgoing, F
     let max = DEDUPLICATION_ID_BYTES_MAX;
     let (id, id_field) = (message.deduplication_id, field("deduplication_id"));
     let deduplication_id = short_text(id, max, &id_field, &mut violations);
-    let parsed = payload.map(|payload| Outgoing { payload, delay, life, deduplication_id });
+    let (max, group_field) = (ORDERING_GROUP_BYTES_MAX, field("ordering_group"));
+    let group = short_text(message.ordering_group, max, &group_field, &mut violations);
+    let parsed = payload.map(|payload| Outgoing { payload, delay, life, deduplication_id, group });
     finish(violations, parsed)
 }
 

@@ -1,0 +1,112 @@
+//! Tests of the keys.
+
+use proptest::prelude::*;
+
+use super::*;
+
+fn place() -> impl Strategy<Value = Place> {
+    (0..4_u64, 0..4_u64).prop_map(|(ticks, sequence)| Place {
+        visible_at: Ticks::new(ticks).expect("in range"),
+        sequence,
+    })
+}
+
+proptest! {
+    #[test]
+    fn states_sort_by_queue_then_by_time_then_by_sequence(
+        a in (0_u64..3, place()), b in (0_u64..3, place()),
+    ) {
+        let key = |(id, place): &(u64, Place)| state(QueueId(*id), *place);
+
+        prop_assert_eq!(key(&a).cmp(&key(&b)), a.cmp(&b));
+        prop_assert_eq!(place_of(&key(&a)).ok(), Some(a.1));
+    }
+
+    #[test]
+    fn a_range_holds_its_own_queue_from_its_start_on(
+        id in 0_u64..3, from in place(), other in (0_u64..3, place()),
+    ) {
+        let span = states_from(QueueId(id), from);
+        let key = state(QueueId(other.0), other.1);
+
+        let inside = key >= span.start && key < span.end;
+
+        prop_assert_eq!(inside, other.0 == id && other.1 >= from);
+    }
+
+    #[test]
+    fn what_is_to_be_forgotten_names_what_is_remembered(
+        id: u64, at in 0..=Ticks::MAX.get(), text in ".{1,20}", later in 0_u64..2,
+    ) {
+        let at = Ticks::new(at).expect("in range");
+        let memory = memory(QueueId(id), Remembered::Deduplication, &text);
+        let mark = forget(at, &memory);
+        let now = Ticks::new(at.get().saturating_sub(1 - later)).expect("in range");
+
+        prop_assert_eq!(memory_of(&mark).ok(), Some(memory));
+        let due = due_to_forget(&Bytes::new(), now);
+        prop_assert_eq!(mark >= due.start && mark < due.end, now >= at);
+    }
+
+    #[test]
+    fn marks_survive_and_noise_is_refused(
+        id: u64, place in place(), resume in proptest::collection::vec(any::<u8>(), 0..40),
+        noise in proptest::collection::vec(any::<u8>(), 0..40),
+    ) {
+        let cursor = Cursor { place, sequence: id };
+        let range = DeadRange { died_at: place.visible_at, resume: resume.into() };
+
+        prop_assert_eq!(Cursor::decode(&cursor.encode()).ok(), Some(cursor));
+        prop_assert_eq!(DeadRange::decode(&range.encode()).ok(), Some(range));
+        prop_assert_eq!(decode_number(&encode_number(id), "number").ok(), Some(id));
+        if noise.first() != Some(&VERSION) {
+            prop_assert!(Cursor::decode(&noise).is_err());
+            prop_assert!(DeadRange::decode(&noise).is_err());
+            prop_assert!(decode_number(&noise, "number").is_err());
+        }
+    }
+}
+
+#[test]
+fn queues_are_listed_by_account_and_prefix() {
+    let account = AccountName::development();
+    let other = AccountName::parse("devstoreaccount").expect("a name");
+    let name = |text: &str| {
+        let mut violations = trestle_service::fault::Violations::default();
+        QueueName::parse(text.to_owned(), "queue", &mut violations).expect("a name")
+    };
+    let span = queues(&account, "ab");
+    let inside = |key: Bytes| key >= span.start && key < span.end;
+
+    assert!(inside(queue(&account, &name("abc"))));
+    assert!(inside(queue(&account, &name("ab-c"))));
+    assert!(!inside(queue(&account, &name("acb"))));
+    assert!(!inside(queue(&other, &name("abc"))));
+    assert!(queue(&account, &name("a-b")) < queue(&account, &name("a0b")));
+    assert_eq!(queue_name(&queue(&account, &name("abc"))).ok().as_deref(), Some("abc"));
+}
+
+#[test]
+fn no_kind_lives_outside_the_keyspaces_and_none_is_used_twice() {
+    let kinds = [
+        QUEUE,
+        DEAD,
+        NEXT_QUEUE_ID,
+        EPOCH,
+        COUNT,
+        CURSOR,
+        MEMORY,
+        FORGET,
+        BODY,
+        STATE,
+        FOLLOWER,
+        GROUP,
+        TIME,
+        SERVICE_PROPERTIES,
+    ];
+    for (index, kind) in kinds.iter().enumerate() {
+        let homes = KEYSPACES.iter().filter(|keyspace| keyspace.kinds.contains(kind)).count();
+        assert_eq!(homes, 1, "kind {kind:#x}");
+        assert!(!kinds.iter().skip(index + 1).any(|other| other == kind), "kind {kind:#x}");
+    }
+}
