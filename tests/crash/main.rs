@@ -12,6 +12,7 @@
 )]
 
 mod certified;
+mod clock;
 mod drain;
 mod faults;
 mod gateway;

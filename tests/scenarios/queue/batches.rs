@@ -10,6 +10,7 @@ queue_scenario!(
     each_message_of_a_send_has_an_outcome_of_its_own,
     each_message_of_a_delete_has_an_outcome_of_its_own,
     a_repeated_send_with_the_same_request_id_sends_nothing,
+    a_repeated_send_answers_what_was_refused_too,
     request_ids_belong_to_a_queue_and_are_forgotten_with_its_messages,
     a_duplicate_within_the_window_stands_for_the_first,
     deduplication_ids_need_a_window,
@@ -79,6 +80,30 @@ async fn a_repeated_send_with_the_same_request_id_sends_nothing(world: &World) {
     assert_eq!(first, again, "the answer is the same too, receipts included");
     assert_ne!(ids(&first)[0], ids(&other)[0]);
     assert_eq!(texts(&queue.receive(32, seconds(30)).await.unwrap()), ["a", "b", "c"]);
+}
+
+async fn a_repeated_send_answers_what_was_refused_too(world: &World) {
+    let queue = world.queue("jobs").await;
+    let large = || text(&"x".repeat(65_537));
+    let first = queue.send_as("r1", vec![text("a"), large(), text("b")]).await.unwrap();
+    let too_large = (Code::InvalidArgument, "REQUEST_BODY_TOO_LARGE");
+    assert_eq!(first[1].as_ref().unwrap_err().kind(), too_large);
+
+    let again = queue.send_as("r1", vec![text("a"), large(), text("b")]).await.unwrap();
+    let mended = queue.send_as("r1", vec![text("a"), text("small"), text("b")]).await.unwrap();
+    let fewer = queue.send_as("r1", vec![text("other")]).await.unwrap();
+
+    assert_eq!(again, first);
+    for other in [mended, fewer] {
+        assert_eq!(other.len(), 3);
+        assert_eq!((&other[0], &other[2]), (&first[0], &first[2]));
+        let refusal = other[1].as_ref().unwrap_err();
+        assert_eq!(refusal.kind(), (Code::InvalidArgument, "INVALID_INPUT"));
+        assert_eq!(refusal.fields, ["messages[1]"]);
+    }
+    queue.send_as("r2", vec![large()]).await.unwrap()[0].as_ref().unwrap_err();
+    queue.send_as("r2", vec![text("c")]).await.unwrap()[0].as_ref().unwrap_err();
+    assert_eq!(texts(&queue.receive(32, seconds(30)).await.unwrap()), ["a", "b"]);
 }
 
 async fn request_ids_belong_to_a_queue_and_are_forgotten_with_its_messages(world: &World) {

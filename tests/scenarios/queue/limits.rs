@@ -242,6 +242,11 @@ async fn batches_have_their_bounds(world: &World) {
         let refusal = queue.send_all(messages).await.unwrap_err();
         assert_eq!((refusal.kind(), &refusal.fields[..]), (INVALID, &["messages".to_owned()][..]));
     }
+    let refusal = queue.send_all(vec![Default::default(); 1_000_000]).await.unwrap_err();
+    assert_eq!(refusal.kind(), INVALID);
+    assert!(refusal.message.contains("at most 300000 elements"), "{}", refusal.message);
+    let refusal = queue.delete_all(vec![Default::default(); 1_000_000]).await.unwrap_err();
+    assert_eq!(refusal.kind(), INVALID);
     let big = |count: usize| (0..count).map(|_| data(vec![7; 65_536])).collect::<Vec<_>>();
     queue.send_all(big(64)).await.unwrap();
     let mut past = big(64);

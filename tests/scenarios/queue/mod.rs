@@ -3,6 +3,7 @@
 mod batches;
 mod commands;
 mod dead_letters;
+mod groups;
 mod limits;
 mod messages;
 mod properties;

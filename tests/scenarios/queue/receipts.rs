@@ -19,6 +19,7 @@ queue_scenario!(
     deleting_twice_finds_nothing_the_second_time,
     receipts_of_other_messages_and_queues_are_not_found,
     texts_that_are_no_receipts_are_refused_as_such,
+    a_receipt_with_one_letter_changed_deletes_nothing,
 );
 
 async fn the_receipt_of_a_send_deletes_and_updates_at_once(world: &World) {
@@ -153,4 +154,30 @@ async fn texts_that_are_no_receipts_are_refused_as_such(world: &World) {
     let missing = ReceiptRef { pop_receipt: String::new(), ..sent };
     let refusal = queue.delete(missing).await.unwrap_err();
     assert_eq!(refusal.kind(), (Code::InvalidArgument, "MISSING_REQUIRED_QUERY_PARAMETER"));
+}
+
+async fn a_receipt_with_one_letter_changed_deletes_nothing(world: &World) {
+    let queue = world.queue("jobs").await;
+    queue.send(text("a")).await.unwrap();
+    let held = receipt_of(&queue.receive(1, seconds(600)).await.unwrap()[0]);
+
+    let mut forged = Vec::new();
+    for (place, letter) in held.pop_receipt.char_indices() {
+        for other in ['A', 'B', 'g', '_'].into_iter().filter(|other| *other != letter) {
+            let mut pop_receipt = held.pop_receipt.clone();
+            pop_receipt.replace_range(place..=place, &other.to_string());
+            forged.push(ReceiptRef { pop_receipt, ..held.clone() });
+        }
+    }
+    for batch in forged.chunks(100) {
+        for outcome in queue.delete_all(batch.to_vec()).await.unwrap() {
+            let refusal = outcome.unwrap_err();
+            assert!([NOT_FOUND, MALFORMED].contains(&refusal.kind()), "{refusal:?}");
+        }
+    }
+    for receipt in forged.into_iter().step_by(7) {
+        let refusal = queue.update(receipt, seconds(0), None).await.unwrap_err();
+        assert!([NOT_FOUND, MALFORMED].contains(&refusal.kind()), "{refusal:?}");
+    }
+    queue.delete(held).await.unwrap();
 }

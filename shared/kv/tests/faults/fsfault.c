@@ -3,7 +3,8 @@
  * KVFAULT_DIR names a directory. While a file `sync-fails` is in it, fsync and fdatasync fail with
  * EIO; while `disk-full` is in it, write and writev fail with ENOSPC, except on the standard
  * streams. KVFAULT_SYNC_AFTER=n makes every sync after the first n fail. KVFAULT_SYNC_DELAY_US
- * makes each sync that much slower.
+ * makes each sync that much slower. KVFAULT_CLOCK_STEP_S moves the clock of the machine by so many
+ * seconds, as the process sees it.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -11,7 +12,9 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
+#include <time.h>
 #include <unistd.h>
 
 static atomic_long syncs;
@@ -27,6 +30,12 @@ static int armed(const char *name) {
 static long number(const char *name, long otherwise) {
     const char *value = getenv(name);
     return value ? atol(value) : otherwise;
+}
+
+int clock_gettime(clockid_t clock, struct timespec *time) {
+    int outcome = (int)syscall(SYS_clock_gettime, clock, time);
+    if (clock == CLOCK_REALTIME && outcome == 0) time->tv_sec += number("KVFAULT_CLOCK_STEP_S", 0);
+    return outcome;
 }
 
 static int sync_fails(void) {
