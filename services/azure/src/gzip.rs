@@ -17,7 +17,7 @@ use trestle_service::{
 };
 
 /// Answers from this size on are compressed; smaller ones would win little.
-const ANSWER_BYTES_MIN: u16 = 1024;
+const ANSWER_BYTES_MIN: u64 = 1024;
 
 /// How the body of a request travels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

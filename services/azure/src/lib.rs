@@ -42,52 +42,45 @@ use trestle_service::{
 
 use self::{front::Front, inner::Inner, protocol::Protocol};
 
-/// What an operator chooses for a front.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Options {
+/// What a front stands before, and how.
+#[derive(Clone)]
+pub struct Deps {
+    /// The service that is called.
+    pub upstream: Upstream,
+    /// What credentials are checked with.
+    pub identity: Identity,
     /// Whether answers are compressed for clients that ask for it. Bodies of requests may always
     /// be.
     pub compresses: bool,
 }
 
-/// The front of tables: translates requests to calls of `upstream`. `layers` puts those of the
-/// gateway before the service that it is given.
+/// The front of tables: translates requests to calls. `layers` puts those of the gateway before
+/// the service that it is given.
 #[must_use]
-pub fn tables(
-    upstream: Upstream,
-    identity: Identity,
-    options: Options,
-    layers: impl FnOnce(CallService) -> CallService,
-) -> CallService {
-    let rules = Lookup::of_table(upstream.clone());
-    let table = table::Table::new(Arc::clone(&identity.clock));
-    front(table, upstream, identity, options, layers, rules)
+pub fn tables(deps: Deps, layers: impl FnOnce(CallService) -> CallService) -> CallService {
+    let rules = Lookup::of_table(deps.upstream.clone());
+    let table = table::Table::new(Arc::clone(&deps.identity.clock));
+    front(table, deps, layers, rules)
 }
 
 /// The front of queues; see [`tables`].
 #[must_use]
-pub fn queues(
-    upstream: Upstream,
-    identity: Identity,
-    options: Options,
-    layers: impl FnOnce(CallService) -> CallService,
-) -> CallService {
-    let rules = Lookup::of_queue(upstream.clone());
-    let protocol = queue::Queue::new(Arc::clone(&identity.clock));
-    front(protocol, upstream, identity, options, layers, rules)
+pub fn queues(deps: Deps, layers: impl FnOnce(CallService) -> CallService) -> CallService {
+    let rules = Lookup::of_queue(deps.upstream.clone());
+    let queue = queue::Queue::new(Arc::clone(&deps.identity.clock));
+    front(queue, deps, layers, rules)
 }
 
 fn front<P: Protocol>(
     protocol: P,
-    upstream: Upstream,
-    identity: Identity,
-    options: Options,
+    deps: Deps,
     layers: impl FnOnce(CallService) -> CallService,
     rules: Lookup,
 ) -> CallService {
+    let Deps { upstream, identity, compresses } = deps;
     let clock: Arc<dyn Clock> = Arc::clone(&identity.clock);
     let inner = Inner::new(protocol.clone(), upstream, identity);
     let calls = layers(CallService::new(inner));
     let front = CallService::new(Front::new(protocol, calls, clock, rules));
-    if options.compresses { gzip::compressing(front) } else { front }
+    if compresses { gzip::compressing(front) } else { front }
 }

@@ -147,10 +147,11 @@ pub async fn compose(settings: &Settings, deps: Deps) -> Result<Node, Failure> {
         let keepers = tables.into_iter().chain(queues).collect();
         let calls = browsers(calls, keepers, &names_of(accounts.clone()));
         let before = |calls| door.before(calls);
-        let options = trestle_azure::Options { compresses: settings.server.azure_gzip };
-        let table =
-            table.map(|table| trestle_azure::tables(table, identity.clone(), options, before));
-        let queue = queue.map(|queue| trestle_azure::queues(queue, identity, options, before));
+        let compresses = settings.server.azure_gzip;
+        let deps =
+            |upstream| trestle_azure::Deps { upstream, identity: identity.clone(), compresses };
+        let table = table.map(|table| trestle_azure::tables(deps(table), before));
+        let queue = queue.map(|queue| trestle_azure::queues(deps(queue), before));
         (calls, table, queue)
     } else {
         let calls = direct(routes, limits, observe, settings.server.trust_callers);

@@ -234,6 +234,7 @@ impl Queues {
                 visibility_delay: delay,
                 life: Some(life),
                 deduplication_id: carried.id,
+                ordering_group: String::new(),
             });
         }
         let mut taken = HashSet::new();
