@@ -45,7 +45,7 @@ impl Bench {
     /// Calls `times` times, by some callers at a time.
     async fn calls(&self, times: u64, call: impl AsyncFn(Connections, u64) + Copy) {
         let callers = (0..CALLERS).map(|caller| async move {
-            for number in (caller..times).step_by(CALLERS as usize) {
+            for number in (caller..times).step_by(size(CALLERS)) {
                 call(self.connections.clone(), number).await;
             }
         });
@@ -55,7 +55,7 @@ impl Bench {
     async fn send(&self, messages: u64) {
         let body = Some(Body::Text("x".repeat(100)));
         let message = OutgoingMessage { body, ..Default::default() };
-        let messages_each = vec![message; BATCH as usize];
+        let messages_each = vec![message; size(BATCH)];
         let request = proto::SendMessagesRequest {
             queue: QUEUE.to_owned(),
             messages: messages_each,
@@ -70,7 +70,7 @@ impl Bench {
 
     /// Receives and deletes.
     async fn consume(&self, messages: u64) {
-        let receive = &receive_message(BATCH as u32, 60);
+        let receive = &receive_message(u32::try_from(BATCH).unwrap(), 60);
         self.calls(messages.div_ceil(BATCH), async |connections, number| {
             let received = connections.unary(number, RECEIVE, receive.clone()).await.unwrap();
             let received = proto::ReceiveMessagesResponse::decode(received).unwrap();
@@ -164,4 +164,8 @@ pub(crate) async fn depth(_: Plan) {
     report::figure("first receive after it", took, 50.0, true, "ms");
     let cost = bench.receive_us().await;
     report::figure("server CPU a receive after it", cost, 2.0 * first, true, "us");
+}
+
+fn size(number: u64) -> usize {
+    usize::try_from(number).unwrap()
 }

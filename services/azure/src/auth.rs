@@ -152,7 +152,7 @@ mod tests {
     use tonic::body::Body;
     use trestle_service::{
         account::{Account, AccountKey, Accounts},
-        clock::{Clock, MockClock},
+        clock::{Clock, ManualClock},
         layer::Request,
     };
 
@@ -163,7 +163,7 @@ mod tests {
 
     fn identity(account: Account) -> Identity {
         let now = Ticks::from_unix(1_795_262_400, 0).expect("in range");
-        let clock: Arc<dyn Clock> = Arc::new(MockClock::new(now));
+        let clock: Arc<dyn Clock> = Arc::new(ManualClock::new(now));
         Identity { accounts: Accounts::new([account]), clock, is_open: true }
     }
 

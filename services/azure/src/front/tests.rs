@@ -2,7 +2,7 @@ use http::Uri;
 use http_body_util::{BodyExt as _, Full, StreamBody};
 use tower::{ServiceExt as _, service_fn};
 use trestle_service::{
-    clock::{MockClock, Ticks},
+    clock::{ManualClock, Ticks},
     upstream::Upstream,
 };
 
@@ -10,16 +10,16 @@ use super::*;
 use crate::table::Table;
 
 /// What the layers of a test answer.
-type Answers = fn(Request) -> Response;
+type Answers = fn(&Request) -> Response;
 
 /// A front whose layers answer so; nobody keeps rules for pages.
 fn front(answers: Answers) -> Front<Table> {
     let now = Ticks::from_unix(1_795_262_400, 0).expect("in range");
-    let calls = CallService::new(service_fn(move |request| async move { Ok(answers(request)) }));
+    let calls = CallService::new(service_fn(move |request| async move { Ok(answers(&request)) }));
     let nobody = Upstream::local(service_fn(|_: Request| async {
         Ok(Status::unavailable("nobody").into_http::<Body>())
     }));
-    let clock: Arc<dyn Clock> = Arc::new(MockClock::new(now));
+    let clock: Arc<dyn Clock> = Arc::new(ManualClock::new(now));
     Front::new(Table::new(Arc::clone(&clock)), calls, clock, Lookup::of_table(nobody))
 }
 
@@ -41,7 +41,7 @@ async fn ask(answers: Answers, request: Request) -> (http::response::Parts, Resu
 }
 
 /// Refuses as a layer does.
-fn busy(_: Request) -> Response {
+fn busy(_: &Request) -> Response {
     let fault = Fault::new(Reason::ServerBusy, "full").retry_after(Duration::from_millis(20));
     let mut answer: Response = Status::from(fault).into_http();
     answer.headers_mut().insert(REQUEST_ID_HEADER, HeaderValue::from_static("id-1"));
@@ -49,7 +49,7 @@ fn busy(_: Request) -> Response {
 }
 
 /// Says what the other half was asked.
-fn echo(request: Request) -> Response {
+fn echo(request: &Request) -> Response {
     let asked = request.extensions().get::<Asked<Table>>().expect("asked");
     let refused = asked.operation.as_ref().err().map(|refusal| refusal.status.message().to_owned());
     let timeout = request.headers().get("grpc-timeout").cloned();
@@ -134,7 +134,7 @@ async fn a_body_of_unknown_length_is_refused_where_a_body_may_be() {
 
 #[tokio::test]
 async fn an_answer_that_fails_on_its_way_breaks_off() {
-    fn half(_: Request) -> Response {
+    fn half(_: &Request) -> Response {
         let mut trailers = HeaderMap::new();
         let _ = Status::deadline_exceeded("late").add_header(&mut trailers);
         let frames = [Frame::data(Bytes::from("{\"value\":[")), Frame::trailers(trailers)];

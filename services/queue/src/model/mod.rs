@@ -157,16 +157,8 @@ impl Real {
         self.messages.peek(&self.access, name, 1000).await.expect("readable")
     }
 
-    async fn send(
-        &mut self,
-        text: &str,
-        delay: Duration,
-        life: Option<Duration>,
-        deduplication_id: Option<String>,
-        group: Option<String>,
-    ) -> bool {
-        let payload = Payload::Text(Bytes::from(text.to_owned()));
-        let message = Outgoing { payload, delay, life, deduplication_id, group };
+    /// Sends a message; whether it was none that was there already.
+    async fn send(&mut self, message: Outgoing) -> bool {
         let sent = self.messages.send(&self.access, &self.work, vec![Ok(message)], None).await;
         let sent = sent.expect("decided").remove(0).expect("sent");
         if let Some(receipt) = sent.receipt().filter(|_| !sent.is_duplicate) {
@@ -233,7 +225,9 @@ async fn run(
             let (text, id) = (format!("m{number}"), id.map(|id| format!("id{id}")));
             let expected = plain.send(text.clone(), (delay, life), (id.as_deref(), *group), now);
             let group = group.map(|group| format!("group {group}"));
-            prop_assert_eq!(real.send(&text, delay, life, id, group).await, expected);
+            let payload = Payload::Text(Bytes::from(text));
+            let message = Outgoing { payload, delay, life, deduplication_id: id, group };
+            prop_assert_eq!(real.send(message).await, expected);
         }
         Command::Receive { max, hidden } => {
             let expected = plain.receive(*max, seconds(*hidden), now).into_iter();
