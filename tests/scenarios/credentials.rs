@@ -5,12 +5,16 @@ use std::{fs, path::Path, process::Command, time::Duration};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use http::header::AUTHORIZATION;
 use tonic::Code;
+use trestle_proto::table::v1::StreamEntitiesRequest;
 use trestle_service::{
     account::AccountKey,
     caller::KeyRange,
+    clock::{Clock as _, SystemClock, Ticks},
     sas::{AddressRange, Protocol, Scope, Terms, Time, mint},
 };
-use trestle_tests::{Refusal, Server, World, entity, int, scenario_with, server_binary, terms};
+use trestle_tests::{
+    Refusal, Server, World, entity, int, scenario_with, server_binary, string, terms,
+};
 
 /// Base64 of 64 bytes, each the number of the key.
 const KEY_1: &str =
@@ -306,6 +310,37 @@ async fn a_signature_for_encrypted_connections_is_refused_on_a_plain_one() {
 
     assert_eq!(plain.kind(), WRONG_PROTOCOL);
     assert!(within.is_ok(), "nobody listens in within a process");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_stream_ends_when_its_signature_does() {
+    let world = World::over_loopback_with(ACCOUNTS).await;
+    let owned = basic(&world, "acme", KEY_1);
+    let table = owned.table("orders").await;
+    let text = "x".repeat(30_000);
+    let row = |row: u32| entity("p", &row.to_string(), [string("filling", &text)]);
+    for first in (0..400).step_by(100) {
+        let chunk = (first..first + 100).map(row).collect();
+        assert_eq!(table.import(None, vec![chunk]).await.unwrap(), []);
+    }
+    // In three seconds.
+    let expiry = Ticks::new(SystemClock.now().get() + 30_000_000).and_then(Time::at);
+    let token = signed(Terms { expiry, ..terms(over_account(), "rl") }, "acme", KEY_1);
+    let brief = world.signed(&token).existing_table(&table.name());
+    let mut stream = brief.open_stream(StreamEntitiesRequest::default()).await.unwrap();
+    stream.message().await.unwrap().expect("the stream has begun");
+
+    tokio::time::sleep(Duration::from_secs(4)).await;
+    let end = loop {
+        match stream.message().await {
+            Ok(Some(_)) => {}
+            end => break end,
+        }
+    };
+
+    let refusal = Refusal::from(end.expect_err("it went on"));
+    assert_eq!(refusal.kind(), NOT_AUTHENTIC, "{refusal:?}");
+    assert!(refusal.message.contains("expired"), "{refusal:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

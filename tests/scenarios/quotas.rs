@@ -1,17 +1,19 @@
 //! Quotas: who asks for too much is held back, at the partition or the account; others are served.
 
-use std::time::{Duration, Instant};
-
-use tokio::{
-    io::{AsyncReadExt as _, AsyncWriteExt as _},
-    net::TcpStream,
+use std::{
+    fs,
+    sync::atomic::{AtomicUsize, Ordering},
+    time::{Duration, Instant},
 };
+
 use tonic::Code;
 use trestle_proto::table::v1::{
     Entity, GetServicePropertiesRequest, GetServiceStatsRequest, HotPartition,
     QueryEntitiesRequest, StreamEntitiesRequest, WriteMode, stored::decode_entities,
 };
-use trestle_tests::{Refusal, Server, Table, World, entity, insert_op, string};
+use trestle_tests::{
+    Refusal, Server, Table, World, entity, insert_op, page, server_binary, string,
+};
 
 /// Settings of a server, by what follows `TRESTLE__QUOTAS__`.
 type Quotas<'a> = &'a [(&'a str, &'a str)];
@@ -287,17 +289,6 @@ async fn an_entity_that_an_import_would_wait_for_too_long_is_refused_alone() {
     assert!(table.get("q", "r").await.is_ok());
 }
 
-/// The page of an admin listener.
-async fn hot_partitions(admin: &str) -> String {
-    let mut stream = TcpStream::connect(admin).await.unwrap();
-    let request = "GET /hot-partitions HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n";
-    stream.write_all(request.as_bytes()).await.unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).await.unwrap();
-    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
-    answer
-}
-
 #[tokio::test]
 async fn operators_see_the_hottest_partitions_and_their_keys_only_where_allowed() {
     for (shown, setting) in [(false, "false"), (true, "true")] {
@@ -311,13 +302,53 @@ async fn operators_see_the_hottest_partitions_and_their_keys_only_where_allowed(
             .await
             .unwrap();
 
-        let page = hot_partitions(&admin).await;
+        let page = page(&admin, "/hot-partitions").await;
 
         assert!(page.contains("\"account\": \"devstoreaccount1\""), "{page}");
         assert!(page.contains("\"table\": \"watched\""), "{page}");
         assert_eq!(page.contains("secret"), shown, "{page}");
         assert!(page.contains("\"throttled\": 0"), "{page}");
     }
+}
+
+#[tokio::test]
+async fn limits_change_in_a_running_process_and_broken_ones_change_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let (config, log) = (directory.path().join("trestle.toml"), directory.path().join("log"));
+    let limits = |numbers: &str| {
+        let next = config.with_extension("next");
+        fs::write(&next, format!("[quotas]\n{numbers}")).unwrap();
+        fs::rename(next, &config).unwrap();
+    };
+    limits("partition_entities_per_second = 1\npartition_burst_entities = 10\n");
+    let args = ["--ephemeral", "--config", config.to_str().unwrap()];
+    let world = World::of(Server::start_logging(&log, &args, &[])).await;
+    let table = world.table("uneven").await;
+    insert_until_refused(&table, |_| "p".to_owned()).await;
+
+    limits("partition_entities_per_second = 0\n");
+    world.hang_up();
+    while !fs::read_to_string(&log).unwrap().contains("must be 1 to") {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    let broken = insert_until_refused(&table, |_| "q".to_owned()).await;
+    limits("");
+    world.hang_up();
+    let lifted = async {
+        while table.batch((0..100).map(|_| insert_op(fresh("p"))).collect()).await.is_err() {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+
+    assert!((10..70).contains(&broken.0), "{broken:?}");
+    let lifted = tokio::time::timeout(Duration::from_secs(60), lifted).await;
+    assert!(lifted.is_ok(), "still limited");
+}
+
+/// An entity that nobody has inserted.
+fn fresh(partition: &str) -> Entity {
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    plain(partition, &format!("fresh {}", NEXT.fetch_add(1, Ordering::Relaxed)))
 }
 
 #[tokio::test]

@@ -21,6 +21,7 @@ use trestle_service::{
     },
     limits::MESSAGE_BYTES_MAX,
     propagation::Traces,
+    quota::LiveQuotas,
     upstream::{Remote, Upstream},
 };
 use trestle_table::TableRole;
@@ -78,6 +79,8 @@ pub struct Node {
     pub reload: Reload,
     /// Who may call; nobody where there is no gateway.
     pub accounts: Accounts,
+    /// How much they may ask for; without effect where there is no role that counts.
+    pub quotas: LiveQuotas,
     /// What it says about itself.
     pub health: Health,
     /// What its roles tell operators.
@@ -101,12 +104,13 @@ pub async fn compose(settings: &Settings, deps: Deps) -> Result<Node, Failure> {
     let served = served(settings);
     let names: Vec<_> = served.iter().map(|(_, service)| *service).collect();
     let health = Health::of(&names).await;
+    let quotas = LiveQuotas::new(settings.quotas.quotas());
     let (mut tasks, mut reload) = (Vec::new(), Reload::default());
     let (mut routes, mut pages) = (Routes::default(), Vec::new());
     let (mut table, mut queue, mut queue_role) = (None, None, None);
     for (role, service) in served {
         let upstream = if roles.has(role) {
-            let here = local(role, settings, &deps)?;
+            let here = local(role, settings, &deps, &quotas)?;
             tasks.push(here.sweep);
             pages.extend(here.page);
             queue_role = queue_role.or(here.queue);
@@ -137,28 +141,64 @@ pub async fn compose(settings: &Settings, deps: Deps) -> Result<Node, Failure> {
     let limits = bounds(&settings.limits);
     let accounts = Accounts::default();
     accounts.replace(identity::read(settings)?);
-    let (routes, azure_table, azure_queue) = if roles.has(Role::Gateway) {
+    let doors = if roles.has(Role::Gateway) {
         let is_open = settings.gateway.development_account != DevelopmentAccount::Off;
         let identity = Identity { accounts: accounts.clone(), clock: deps.clock, is_open };
         let door = Door::new(limits, observe);
-        let calls = edge(&health, gateway(&door, routes, identity.clone()))?;
-        let tables = table.clone().map(|table| (TABLE_SERVICE, Lookup::of_table(table)));
-        let queues = queue.clone().map(|queue| (QUEUE_SERVICE, Lookup::of_queue(queue)));
-        let keepers = tables.into_iter().chain(queues).collect();
-        let calls = browsers(calls, keepers, &names_of(accounts.clone()));
-        let before = |calls| door.before(calls);
-        let compresses = settings.server.azure_gzip;
-        let deps =
-            |upstream| trestle_azure::Deps { upstream, identity: identity.clone(), compresses };
-        let table = table.map(|table| trestle_azure::tables(deps(table), before));
-        let queue = queue.map(|queue| trestle_azure::queues(deps(queue), before));
-        (calls, table, queue)
+        outside(settings, Reached { routes, table, queue }, identity, &door, &health)?
     } else {
         let calls = direct(routes, limits, observe, settings.server.trust_callers);
-        (edge(&health, calls)?, None, None)
+        Doors { routes: edge(&health, calls)?, azure_table: None, azure_queue: None }
     };
-    let queue = queue_role;
-    Ok(Node { routes, azure_table, azure_queue, tasks, queue, reload, accounts, health, pages })
+    let Doors { routes, azure_table, azure_queue } = doors;
+    Ok(Node {
+        routes,
+        azure_table,
+        azure_queue,
+        tasks,
+        queue: queue_role,
+        reload,
+        accounts,
+        quotas,
+        health,
+        pages,
+    })
+}
+
+/// The services that a gateway reaches.
+struct Reached {
+    routes: Routes,
+    table: Option<Upstream>,
+    queue: Option<Upstream>,
+}
+
+/// Where calls come in.
+struct Doors {
+    routes: CallService,
+    azure_table: Option<CallService>,
+    azure_queue: Option<CallService>,
+}
+
+/// The doors of a gateway: for gRPC, also from pages, and for clients of Azure Storage.
+fn outside(
+    settings: &Settings,
+    reached: Reached,
+    identity: Identity,
+    door: &Door,
+    health: &Health,
+) -> Result<Doors, Failure> {
+    let Reached { routes, table, queue } = reached;
+    let calls = edge(health, gateway(door, routes, identity.clone()))?;
+    let tables = table.clone().map(|table| (TABLE_SERVICE, Lookup::of_table(table)));
+    let queues = queue.clone().map(|queue| (QUEUE_SERVICE, Lookup::of_queue(queue)));
+    let keepers = tables.into_iter().chain(queues).collect();
+    let routes = browsers(calls, keepers, &names_of(identity.accounts.clone()));
+    let before = |calls| door.before(calls);
+    let compresses = settings.server.azure_gzip;
+    let deps = |upstream| trestle_azure::Deps { upstream, identity: identity.clone(), compresses };
+    let azure_table = table.map(|table| trestle_azure::tables(deps(table), before));
+    let azure_queue = queue.map(|queue| trestle_azure::queues(deps(queue), before));
+    Ok(Doors { routes, azure_table, azure_queue })
 }
 
 fn bounds(limits: &LimitSettings) -> Limits {
@@ -236,7 +276,12 @@ struct Local {
     queue: Option<QueueRole>,
 }
 
-fn local(role: Role, settings: &Settings, deps: &Deps) -> Result<Local, Failure> {
+fn local(
+    role: Role,
+    settings: &Settings,
+    deps: &Deps,
+    quotas: &LiveQuotas,
+) -> Result<Local, Failure> {
     let engine = deps.engine.clone();
     let engine = engine.ok_or_else(|| missing("storage: a role that owns data needs a store"))?;
     let (clock, random) = (Arc::clone(&deps.clock), deps.random);
@@ -251,7 +296,7 @@ fn local(role: Role, settings: &Settings, deps: &Deps) -> Result<Local, Failure>
         });
         return Ok(Local { upstream, sweep, page: None, queue: Some(queue) });
     }
-    let (quotas, meter) = (settings.quotas.quotas(), deps.meter.clone());
+    let (quotas, meter) = (quotas.clone(), deps.meter.clone());
     let table = TableRole::new(trestle_table::Deps { engine, clock, quotas, meter });
     let page = Some(hot_partitions::page(&table, settings.quotas.show_partition_keys));
     let upstream = Upstream::local(size.layer(table.server()));

@@ -14,7 +14,7 @@ use trestle::{
     args::{Cli, Command, ConfigCommand, HealthcheckArgs, ServeArgs},
     compose::{Deps, compose},
     failure::Failure,
-    healthcheck, identity,
+    healthcheck, identity, quotas,
     roles::Role,
     running::{Listeners, Running, Signals},
     settings::Settings,
@@ -68,7 +68,7 @@ fn serve(args: &ServeArgs) -> Result<ExitCode, Failure> {
 /// The whole life of a server. `reread` gives the settings as they are now.
 async fn serve_until_signal(
     settings: Settings,
-    reread: impl Fn() -> Result<Settings, Failure> + Send + 'static,
+    reread: impl Fn() -> Result<Settings, Failure> + Clone + Send + 'static,
 ) -> Result<(), Failure> {
     let telemetry = Telemetry::start(&settings.telemetry, rand::random)?;
     telemetry.install()?;
@@ -93,8 +93,12 @@ async fn serve_until_signal(
     };
     let mut node = compose(&settings, deps).await?;
     if settings.server.roles.has(Role::Gateway) {
-        let accounts = identity::watch(&node.accounts, reread);
+        let accounts = identity::watch(&node.accounts, reread.clone());
         node.watch(accounts);
+    }
+    if settings.server.roles.has(Role::Table) {
+        let quotas = quotas::watch(&node.quotas, &settings, reread);
+        node.watch(quotas);
     }
     listeners.watches().for_each(|task| node.watch(task));
     let ready = listeners.ready()?;

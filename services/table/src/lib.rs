@@ -30,7 +30,7 @@ use trestle_service::{
     clock::Clock,
     fault::Fault,
     limits::MESSAGE_BYTES_MAX,
-    quota::{HotKey, Quotas},
+    quota::{HotKey, LiveQuotas},
 };
 
 use crate::throttle::Throttle;
@@ -43,7 +43,7 @@ pub struct Deps {
     /// The time.
     pub clock: Arc<dyn Clock>,
     /// How much accounts and partitions may ask for.
-    pub quotas: Quotas,
+    pub quotas: LiveQuotas,
     /// Where what is over them is counted.
     pub meter: Meter,
 }

@@ -19,7 +19,7 @@ use tokio::time::Instant;
 use trestle_service::{
     fault::{self, Fault, quoted},
     name::{AccountName, TableName},
-    quota::{Hot, HotKey, KeyedBuckets, Quota, Quotas, Rate, Use},
+    quota::{Hot, HotKey, KeyedBuckets, LiveQuotas, Quota, Rate, Use},
     semconv,
 };
 
@@ -33,7 +33,7 @@ const BORROWED_SHARE: u64 = 10;
 
 /// The limits of every account, and what was used of them.
 pub(crate) struct Throttle {
-    quotas: Quotas,
+    quotas: LiveQuotas,
     buckets: KeyedBuckets,
     hot: Hot<HotPartition>,
     /// Keyed by the process, so that no client can aim at the bucket of another.
@@ -90,11 +90,11 @@ impl Throttle {
     #[cfg(test)]
     pub(crate) fn open() -> Self {
         let meter = NoopMeterProvider::new().meter("tests");
-        Self::new(Quotas::default(), &meter)
+        Self::new(LiveQuotas::default(), &meter)
     }
 
     /// Nothing was used yet.
-    pub(crate) fn new(quotas: Quotas, meter: &Meter) -> Self {
+    pub(crate) fn new(quotas: LiveQuotas, meter: &Meter) -> Self {
         Self {
             quotas,
             buckets: KeyedBuckets::default(),

@@ -10,7 +10,7 @@ use trestle_kv::MemoryEngine;
 use trestle_proto::table::v1 as proto;
 use trestle_service::{
     clock::{ManualClock, Ticks},
-    quota::Quotas,
+    quota::LiveQuotas,
 };
 use trestle_table::{Deps, TableRole};
 
@@ -68,7 +68,7 @@ impl Server {
             role: TableRole::new(Deps {
                 engine,
                 clock,
-                quotas: Quotas::default(),
+                quotas: LiveQuotas::default(),
                 meter: NoopMeterProvider::new().meter("fuzz"),
             }),
             runtime: tokio::runtime::Builder::new_current_thread()

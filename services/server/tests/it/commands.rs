@@ -26,6 +26,47 @@ fn version_and_configuration_are_printed_and_nothing_else() {
 }
 
 #[test]
+fn printed_settings_and_complaints_about_them_never_hold_a_key() {
+    // Base64 of 32 bytes each; the last is no key.
+    let keys = ["c2VjcmV0LW9uZS1zZWNyZXQtb25lLXNlY3JldC1vbmU=", "aHVudGVyMg=="];
+    let with = |key: &str| {
+        let mut command = trestle(&["config", "print"]);
+        output(command.env("TRESTLE__ACCOUNTS__ACME__KEY1", key))
+    };
+
+    let (good, bad) = (with(keys[0]), with(keys[1]));
+
+    let text = String::from_utf8(good.stdout).unwrap();
+    assert_eq!(good.status.code(), Some(0), "{text}");
+    assert!(text.contains("[accounts.acme]") && text.contains("(redacted)"), "{text}");
+    assert!(!text.contains(keys[0]) && good.stderr.is_empty(), "{text}");
+    assert_eq!(code(&bad), Some(2));
+    assert!(errors(&bad).contains("accounts.acme.key1"), "{}", errors(&bad));
+    assert!(!errors(&bad).contains(keys[1]) && !errors(&bad).contains("hunter2"));
+}
+
+#[test]
+fn an_address_that_others_reach_needs_an_account() {
+    let reached = |more: &[(&str, &str)]| {
+        let mut command = trestle(&["config", "print", "--listen", "0.0.0.0:0"]);
+        output(command.env("TRESTLE__SERVER__ALLOW_PLAINTEXT", "true").envs(more.iter().copied()))
+    };
+
+    let alone = reached(&[]);
+    let off = [("TRESTLE__GATEWAY__DEVELOPMENT_ACCOUNT", "off")];
+    let without = output(trestle(&["config", "print"]).envs(off));
+    let anywhere = reached(&[("TRESTLE__GATEWAY__DEVELOPMENT_ACCOUNT", "anywhere")]);
+    let key = "c2VjcmV0LW9uZS1zZWNyZXQtb25lLXNlY3JldC1vbmU=";
+    let named = reached(&[("TRESTLE__ACCOUNTS__ACME__KEY1", key)]);
+
+    for refused in [alone, without] {
+        assert_eq!(code(&refused), Some(2));
+        assert!(errors(&refused).contains("nobody could call"), "{}", errors(&refused));
+    }
+    assert_eq!((code(&anywhere), code(&named)), (Some(0), Some(0)), "{}", errors(&named));
+}
+
+#[test]
 fn what_cannot_be_served_is_refused_with_its_own_exit_code() {
     let unknown = output(trestle(&["serve"]).env("TRESTLE__SERVER__LISTN", "x"));
     let plaintext = output(&mut trestle(&["serve", "--listen", "0.0.0.0:0"]));

@@ -5,10 +5,11 @@
 //! layer sees them. The name of an account in `trestle-account` is taken as a hint whose credentials
 //! they are, that of a queue in `trestle-queue` as a hint what a token is over, never as more.
 
+mod expiring;
 #[cfg(test)]
 mod tests;
 
-use std::{convert::Infallible, net::IpAddr, sync::Arc};
+use std::{convert::Infallible, net::IpAddr, sync::Arc, time::Duration};
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use http::{
@@ -31,10 +32,14 @@ use crate::{
     name::{AccountName, QueueName},
     peer::Peer,
     sas::{self, Check, Denial, Named, Resource, TOKEN_BYTES_MAX},
+    upstream::kind::kind_of,
 };
 
 /// Longest value of `authorization` that is looked at, in bytes: the longest token and its scheme.
 const AUTHORIZATION_BYTES_MAX: usize = TOKEN_BYTES_MAX + 64;
+
+/// Nanoseconds of a tick.
+const NANOS_PER_TICK: u64 = 100;
 
 /// What credentials are checked with. Clones share the accounts.
 #[derive(Clone)]
@@ -75,9 +80,14 @@ impl Step for Credentials {
         let call = Call { headers: request.headers(), peer: &peer, is_open: *is_open };
         match call.caller(&accounts.now(), clock.now()) {
             Ok(caller) => {
+                let ends_in = call.stream_ends_in(request.uri().path(), clock.now());
                 request.headers_mut().remove(AUTHORIZATION);
                 Arc::new(caller).insert(&mut request);
-                inner.call(request)
+                let answer = inner.call(request);
+                match ends_in {
+                    None => answer,
+                    Some(within) => expiring::answer(answer, within),
+                }
             }
             Err(denial) => Box::pin(async move { Ok(refusal(denial.into())) }),
         }
@@ -111,6 +121,20 @@ impl Call<'_> {
                 sas::verify(token, named, accounts, now, self.peer)
             }
         }
+    }
+
+    /// How long a stream may go on that was let in: to the end of its signature. None for calls of
+    /// one answer, which are over soon, and for credentials without an end.
+    fn stream_ends_in(&self, path: &str, now: Ticks) -> Option<Duration> {
+        let Ok(Some(("sharedaccesssignature", token))) = self.authorization() else {
+            return None;
+        };
+        if kind_of(path).is_unary {
+            return None;
+        }
+        let expiry = sas::expiry_of(token, self.named_queue().ok()?)?;
+        let ticks = expiry.get().saturating_sub(now.get());
+        Some(Duration::from_nanos(ticks.saturating_mul(NANOS_PER_TICK)))
     }
 
     /// The queue that the call names, checked for its form only.

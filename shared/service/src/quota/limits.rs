@@ -1,6 +1,9 @@
 //! Which limits an account has.
 
-use std::collections::HashMap;
+use std::{
+    collections::HashMap,
+    sync::{Arc, PoisonError, RwLock},
+};
 
 use super::bucket::Rate;
 use crate::name::AccountName;
@@ -40,5 +43,31 @@ impl Quotas {
             return self.default;
         }
         self.accounts.get(account).copied().unwrap_or(self.default)
+    }
+}
+
+/// The limits as they are at a time. Clones share them.
+#[derive(Debug, Clone, Default)]
+pub struct LiveQuotas {
+    current: Arc<RwLock<Quotas>>,
+}
+
+impl LiveQuotas {
+    /// These limits, until they are replaced.
+    #[must_use]
+    pub fn new(quotas: Quotas) -> Self {
+        Self { current: Arc::new(RwLock::new(quotas)) }
+    }
+
+    /// Puts these limits in the place of all that were there, from the next call on. What was used
+    /// stays used.
+    pub fn replace(&self, quotas: Quotas) {
+        *self.current.write().unwrap_or_else(PoisonError::into_inner) = quotas;
+    }
+
+    /// The limits of an account now.
+    #[must_use]
+    pub fn of(&self, account: &AccountName) -> Quota {
+        self.current.read().unwrap_or_else(PoisonError::into_inner).of(account)
     }
 }

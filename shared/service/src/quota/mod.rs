@@ -19,7 +19,7 @@ pub use self::{
     bucket::{Bucket, Rate},
     hot::{Hot, HotKey, Use},
     keyed::KeyedBuckets,
-    limits::{Quota, Quotas},
+    limits::{LiveQuotas, Quota, Quotas},
 };
 
 /// Bytes of an entity that one token pays for.

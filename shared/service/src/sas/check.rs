@@ -161,6 +161,14 @@ pub fn verify<'a>(
     Ok(Caller { account: account.name.clone(), authority })
 }
 
+/// When a token ends that was verified, in a call that names this resource. None: it leaves that to
+/// its policy.
+#[must_use]
+pub fn expiry_of(token: &str, resource: Option<Resource>) -> Option<Ticks> {
+    let token = Token::parse(token, resource).ok()?;
+    token.terms.expiry.map(|expiry| expiry.ticks())
+}
+
 fn signer<'a>(
     token: &Token,
     account: Option<&str>,

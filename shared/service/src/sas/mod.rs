@@ -20,7 +20,7 @@ mod tests;
 
 pub use self::{
     address::AddressRange,
-    check::{Check, Denial, Named, START_SKEW, verify},
+    check::{Check, Denial, Named, START_SKEW, expiry_of, verify},
     explain::{Explanation, Finding, Outcome, explain},
     fields::{Malformed, TOKEN_BYTES_MAX, is_field},
     mint::{MintError, mint},

@@ -7,11 +7,11 @@ use prost_types::{FileDescriptorSet, method_options::IdempotencyLevel};
 
 /// What is known of a method. Of an unknown one nothing is, which is the careful reading.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Kind {
+pub(crate) struct Kind {
     /// It changes nothing: `NO_SIDE_EFFECTS` in the contract.
-    pub(super) is_read: bool,
+    pub(crate) is_read: bool,
     /// Its answer is one message.
-    pub(super) is_unary: bool,
+    pub(crate) is_unary: bool,
 }
 
 static KINDS: LazyLock<HashMap<String, Kind>> = LazyLock::new(|| {
@@ -35,7 +35,7 @@ static KINDS: LazyLock<HashMap<String, Kind>> = LazyLock::new(|| {
 });
 
 /// The kind of the method at a path.
-pub(super) fn kind_of(path: &str) -> Kind {
+pub(crate) fn kind_of(path: &str) -> Kind {
     KINDS.get(path).copied().unwrap_or_default()
 }
 

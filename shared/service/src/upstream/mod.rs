@@ -16,7 +16,7 @@
 mod answer;
 mod endpoint;
 mod failure;
-mod kind;
+pub(crate) mod kind;
 mod link;
 mod pool;
 mod remote;
