@@ -11,9 +11,7 @@ use trestle_proto::table::v1::{
     Entity, GetServicePropertiesRequest, GetServiceStatsRequest, HotPartition,
     QueryEntitiesRequest, StreamEntitiesRequest, WriteMode, stored::decode_entities,
 };
-use trestle_tests::{
-    Refusal, Server, Table, World, entity, insert_op, page, server_binary, string,
-};
+use trestle_tests::{Refusal, Server, Table, World, entity, insert_op, page, string};
 
 /// Settings of a server, by what follows `TRESTLE__QUOTAS__`.
 type Quotas<'a> = &'a [(&'a str, &'a str)];
