@@ -27,7 +27,9 @@ impl Forward {
         let facts = Facts::of(request.extensions());
         facts.ask(request.headers_mut());
         let span = span(request, host, port);
-        if !span.is_disabled() {
+        if span.is_disabled() {
+            propagation::inject_current(request.headers_mut());
+        } else {
             propagation::inject(&span, request.headers_mut());
         }
         Self { span, facts, code: None }
@@ -61,6 +63,9 @@ impl Drop for Forward {
 fn span(request: &Request, host: &str, port: Option<u16>) -> Span {
     let method = request.extensions().get::<Method>();
     let label = method.map_or("", |method| &*method.label);
+    if !propagation::is_kept() {
+        return Span::none();
+    }
     debug_span!(
         target: semconv::SPAN_TARGET,
         "forward",

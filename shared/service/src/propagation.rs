@@ -38,9 +38,8 @@ pub(crate) enum Tracing {
 
 impl Traces {
     /// Decides about the call that `headers` belong to; `random` makes the decision where the
-    /// caller made none. What was decided goes into the headers, so that the next process decides
-    /// the same.
-    pub(crate) fn decide(&self, headers: &mut HeaderMap, random: fn() -> u128) -> Tracing {
+    /// caller made none.
+    pub(crate) fn decide(&self, headers: &HeaderMap, random: fn() -> u128) -> Tracing {
         let parent = extract(headers);
         let kept = parent.as_ref().map(|parent| parent.span().span_context().is_sampled());
         match (self.ratio, parent, kept) {
@@ -52,9 +51,7 @@ impl Traces {
                 if is_drawn(drawn, ratio) {
                     return Tracing::Kept(None);
                 }
-                let passed_over = passed_over(drawn, random());
-                inject_context(&passed_over, headers);
-                Tracing::Named(passed_over)
+                Tracing::Named(passed_over(drawn, random()))
             }
         }
     }
@@ -91,9 +88,28 @@ pub fn carry<F: Future>(work: F) -> impl Future<Output = F::Output> {
     work.in_current_span().with_current_context()
 }
 
+/// Whether the work of this moment belongs to a trace that is kept. Whoever makes a span asks
+/// first: one that nobody keeps costs as much, since the registry makes every span that any receiver
+/// may want at times.
+pub(crate) fn is_kept() -> bool {
+    Context::map_current(|context| {
+        context.has_active_span() && context.span().span_context().is_sampled()
+    })
+}
+
 /// Names `span` in the headers as the parent of what the next process does.
 pub fn inject(span: &Span, headers: &mut HeaderMap) {
     inject_context(&span.context(), headers);
+}
+
+/// Names the trace of this moment in the headers, if there is one, so that the next process
+/// decides about it as this one did.
+pub(crate) fn inject_current(headers: &mut HeaderMap) {
+    Context::map_current(|context| {
+        if context.has_active_span() {
+            inject_context(context, headers);
+        }
+    });
 }
 
 fn inject_context(context: &Context, headers: &mut HeaderMap) {
@@ -150,16 +166,16 @@ mod tests {
     fn what_the_caller_decided_counts_before_the_ratio() {
         for ratio in [0.0, 1.0] {
             let traces = traces(Some(ratio));
-            let kept = traces.decide(&mut headers(Some(SAMPLED)), middle);
+            let kept = traces.decide(&headers(Some(SAMPLED)), middle);
             assert!(matches!(kept, Tracing::Kept(Some(_))), "{kept:?}");
-            let passed_over = traces.decide(&mut headers(Some(PASSED_OVER)), middle);
+            let passed_over = traces.decide(&headers(Some(PASSED_OVER)), middle);
             assert!(matches!(passed_over, Tracing::Named(_)), "{passed_over:?}");
         }
     }
 
     #[test]
     fn a_trace_that_begins_here_is_drawn_by_the_ratio() {
-        let drawn = |ratio| traces(Some(ratio)).decide(&mut headers(None), middle);
+        let drawn = |ratio| traces(Some(ratio)).decide(&headers(None), middle);
 
         assert!(matches!(drawn(1.0), Tracing::Kept(None)));
         assert!(matches!(drawn(0.51), Tracing::Kept(None)));
@@ -172,21 +188,27 @@ mod tests {
     fn the_next_process_hears_that_a_trace_is_not_kept() {
         let mut headers = headers(None);
 
-        traces(Some(0.0)).decide(&mut headers, middle);
+        let decided = traces(Some(0.0)).decide(&headers, middle);
 
+        let Tracing::Named(context) = decided else { panic!("{decided:?}") };
+        assert!(headers.is_empty(), "nothing is written for a call that stays here");
+        let here = context.attach();
+        assert!(!is_kept());
+        inject_current(&mut headers);
+        drop(here);
         let parent = headers[PARENT_HEADER].to_str().expect("text").to_owned();
         assert!(parent.ends_with("-00"), "{parent}");
-        let next = traces(Some(1.0)).decide(&mut headers, middle);
+        let next = traces(Some(1.0)).decide(&headers, middle);
         assert!(matches!(next, Tracing::Named(_)), "{next:?}");
     }
 
     #[test]
     fn without_an_exporter_a_call_has_no_span_but_the_name_of_its_trace() {
-        let named = traces(None).decide(&mut headers(Some(SAMPLED)), middle);
+        let named = traces(None).decide(&headers(Some(SAMPLED)), middle);
         assert!(matches!(named, Tracing::Named(_)), "{named:?}");
 
-        let mut none = headers(None);
-        assert!(matches!(traces(None).decide(&mut none, middle), Tracing::None));
+        let none = headers(None);
+        assert!(matches!(traces(None).decide(&none, middle), Tracing::None));
         assert!(none.is_empty());
     }
 
@@ -195,8 +217,8 @@ mod tests {
         for parent in
             ["", "00", "00-0-0-01", "zz-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"]
         {
-            let mut headers = headers(Some(parent));
-            let decided = traces(None).decide(&mut headers, middle);
+            let headers = headers(Some(parent));
+            let decided = traces(None).decide(&headers, middle);
             assert!(matches!(decided, Tracing::None), "{parent}: {decided:?}");
         }
     }

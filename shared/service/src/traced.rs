@@ -16,7 +16,7 @@ use trestle_kv::{
 
 use crate::{
     exemplar::{Exemplars, Series},
-    semconv,
+    propagation, semconv,
 };
 
 /// An engine whose work is recorded. Adds nothing else.
@@ -134,14 +134,12 @@ impl Records {
         Self { system, duration, exemplars, succeeded }
     }
 
-    async fn record<T, E>(
-        &self,
-        operation: Operation,
-        work: impl Future<Output = Result<T, E>>,
-        describe: impl Fn(&T, &Traced),
-        outcome: impl Fn(&E) -> &'static str,
-    ) -> Result<T, E> {
-        let span = debug_span!(
+    /// The span of an operation, in a trace that is kept.
+    fn span(&self, operation: Operation) -> Traced {
+        if !propagation::is_kept() {
+            return Traced::none();
+        }
+        debug_span!(
             target: semconv::SPAN_TARGET,
             "storage",
             otel.name = operation.name(),
@@ -151,7 +149,17 @@ impl Records {
             { semconv::DB_OPERATION } = operation.name(),
             { semconv::DB_ROWS } = Empty,
             { semconv::ERROR_TYPE } = Empty,
-        );
+        )
+    }
+
+    async fn record<T, E>(
+        &self,
+        operation: Operation,
+        work: impl Future<Output = Result<T, E>>,
+        describe: impl Fn(&T, &Traced),
+        outcome: impl Fn(&E) -> &'static str,
+    ) -> Result<T, E> {
+        let span = self.span(operation);
         let started = Instant::now();
         let result =
             if span.is_disabled() { work.await } else { work.instrument(span.clone()).await };

@@ -13,7 +13,7 @@ use std::{io, path::Path, time::Duration};
 use opentelemetry::{
     KeyValue,
     metrics::{Meter, MeterProvider as _, noop::NoopMeterProvider},
-    trace::{TraceContextExt as _, TracerProvider as _},
+    trace::TracerProvider as _,
 };
 use opentelemetry_appender_tracing::layer::OpenTelemetryTracingBridge;
 use opentelemetry_sdk::{
@@ -23,10 +23,10 @@ use opentelemetry_sdk::{
     trace::{Sampler, SdkTracerProvider},
 };
 use prometheus::Registry;
-use tracing::{Dispatch, Metadata, level_filters::LevelFilter, subscriber::Interest};
+use tracing::{Dispatch, Metadata, level_filters::LevelFilter};
 use tracing_appender::non_blocking::{ErrorCounter, WorkerGuard};
 use tracing_subscriber::{
-    EnvFilter, Layer as _, Registry as Spans, filter::dynamic_filter_fn, layer::SubscriberExt as _,
+    EnvFilter, Layer as _, Registry as Spans, filter::filter_fn, layer::SubscriberExt as _,
 };
 use trestle_service::{access::AccessLog, propagation::Traces, semconv};
 
@@ -260,11 +260,8 @@ fn receivers(
             .with_threads(false)
             .with_target(false)
             .with_tracked_inactivity(false);
-        let ours = dynamic_filter_fn(|metadata, _| is_kept(metadata))
-            .with_callsite_filter(|metadata| {
-                if is_ours(metadata) { Interest::sometimes() } else { Interest::never() }
-            })
-            .with_max_level_hint(LevelFilter::DEBUG);
+        // Those of the layers, who make one only where its trace is kept.
+        let ours = filter_fn(is_ours).with_max_level_hint(LevelFilter::DEBUG);
         receivers.push(spans.with_filter(ours).boxed());
     }
     if let Some(logs) = logs {
@@ -276,15 +273,4 @@ fn receivers(
 
 fn is_ours(metadata: &Metadata<'_>) -> bool {
     metadata.is_span() && metadata.target() == semconv::SPAN_TARGET
-}
-
-/// The layers make the span of a call only where its trace is kept; every other span is a part of
-/// such a call, or of none.
-fn is_kept(metadata: &Metadata<'_>) -> bool {
-    let in_trace = || {
-        opentelemetry::Context::map_current(|context| {
-            context.has_active_span() && context.span().span_context().is_sampled()
-        })
-    };
-    is_ours(metadata) && (metadata.name() == semconv::SERVER_SPAN || in_trace())
 }

@@ -97,7 +97,7 @@ impl Step for Trace {
         let shared = &self.shared;
         let id = request_id(&mut request, shared.random);
         let method = shared.methods.of(request.uri().path());
-        let place = match shared.traces.decide(request.headers_mut(), shared.random) {
+        let place = match shared.traces.decide(request.headers(), shared.random) {
             Tracing::None => Place::Nowhere,
             Tracing::Named(context) => Place::Named(context),
             Tracing::Kept(parent) => {
