@@ -145,7 +145,7 @@ pub async fn compose(settings: &Settings, deps: Deps) -> Result<Node, Failure> {
         let is_open = settings.gateway.development_account != DevelopmentAccount::Off;
         let identity = Identity { accounts: accounts.clone(), clock: deps.clock, is_open };
         let door = Door::new(limits, observe);
-        outside(settings, Reached { routes, table, queue }, identity, &door, &health)?
+        outside(settings, Reached { routes, table, queue }, &identity, &door, &health)?
     } else {
         let calls = direct(routes, limits, observe, settings.server.trust_callers);
         Doors { routes: edge(&health, calls)?, azure_table: None, azure_queue: None }
@@ -183,7 +183,7 @@ struct Doors {
 fn outside(
     settings: &Settings,
     reached: Reached,
-    identity: Identity,
+    identity: &Identity,
     door: &Door,
     health: &Health,
 ) -> Result<Doors, Failure> {

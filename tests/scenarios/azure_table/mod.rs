@@ -5,4 +5,5 @@ mod batches;
 mod conditions;
 mod entities;
 mod queries;
+mod settings;
 mod tables;

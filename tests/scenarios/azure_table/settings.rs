@@ -1,0 +1,81 @@
+//! Access policies, service properties and stats.
+
+use trestle_tests::{Ask, Rest};
+
+const POLICIES: &str = "<?xml version=\"1.0\" encoding=\"utf-8\"?><SignedIdentifiers>\
+    <SignedIdentifier><Id>policy1</Id><AccessPolicy><Start>2026-01-01T00:00:00Z</Start>\
+    <Expiry>2026-02-01T00:00:00.1Z</Expiry><Permission>raud</Permission></AccessPolicy>\
+    </SignedIdentifier></SignedIdentifiers>";
+
+fn xml(method: &str, target: &str, body: &str) -> Ask {
+    Ask::new(method, target)
+        .with("accept", "application/xml")
+        .with("content-type", "application/xml")
+        .body(body)
+}
+
+#[tokio::test]
+async fn policies_are_set_returned_and_cleared() {
+    let rest = Rest::start();
+    let told = rest.send(xml("GET", "/tab?comp=acl", "")).await;
+    assert_eq!(told.failure(), (404, "TableNotFound"));
+    assert_eq!(told.header("content-type"), "application/xml");
+    rest.table("tab").await;
+
+    assert_eq!(rest.send(xml("PUT", "/tab?comp=acl", POLICIES)).await.status, 204);
+    let told = rest.send(xml("GET", "/TAB?comp=acl", "")).await;
+    assert_eq!(told.status, 200);
+    let terms = "<Start>2026-01-01T00:00:00.0000000Z</Start>\
+        <Expiry>2026-02-01T00:00:00.1000000Z</Expiry><Permission>raud</Permission>";
+    assert!(told.text().contains(terms), "{told:?}");
+    assert_eq!(rest.send(xml("PUT", "/tab?comp=acl", "")).await.status, 204);
+    let told = rest.send(xml("GET", "/tab?comp=acl", "")).await;
+    assert!(told.text().contains("<SignedIdentifiers />"), "{told:?}");
+    let told = rest.send(xml("PUT", "/tab?comp=acl", &POLICIES.replace("raud", "dr"))).await;
+    assert_eq!(told.failure(), (400, "InvalidXmlDocument"));
+}
+
+#[tokio::test]
+async fn properties_are_changed_part_by_part() {
+    let rest = Rest::start();
+    let target = "/?restype=service&comp=properties";
+    let cors = "<StorageServiceProperties><Cors><CorsRule><AllowedOrigins>*</AllowedOrigins>\
+        <AllowedMethods>GET,PATCH</AllowedMethods><AllowedHeaders /><ExposedHeaders />\
+        <MaxAgeInSeconds>5</MaxAgeInSeconds></CorsRule></Cors></StorageServiceProperties>";
+
+    assert_eq!(rest.send(xml("PUT", target, cors)).await.status, 202);
+    let told = rest.send(xml("GET", target, "")).await;
+    assert_eq!(told.status, 200);
+    for part in
+        ["<AllowedMethods>GET,PATCH</AllowedMethods>", "<HourMetrics><Version>1.0</Version>"]
+    {
+        assert!(told.text().contains(part), "{told:?}");
+    }
+    let told = rest
+        .send(xml(
+            "PUT",
+            target,
+            "<StorageServiceProperties><Cors><CorsRule/></Cors></StorageServiceProperties>",
+        ))
+        .await;
+    assert_eq!(told.failure(), (400, "MissingRequiredXmlNode"));
+}
+
+#[tokio::test]
+async fn stats_are_those_of_the_secondary_name_which_takes_no_writes() {
+    let rest = Rest::start();
+    rest.table("tab").await;
+    let target = "/?restype=service&comp=stats";
+    let secondary = |target: &str| format!("/devstoreaccount1-secondary{target}");
+
+    let told = rest.send(xml("GET", target, "")).await;
+    assert_eq!(told.failure(), (400, "InvalidQueryParameterValue"));
+    let told = rest.send_to(&secondary(target), xml("GET", target, "")).await;
+    assert_eq!(told.status, 200, "{told:?}");
+    assert!(told.text().contains("<Status>live</Status><LastSyncTime>"), "{told:?}");
+    let told = rest.send_to(&secondary("/tab()"), Ask::new("GET", "")).await;
+    assert_eq!((told.status.as_u16(), told.text()), (200, r#"{"value":[]}"#));
+    let insert = Ask::json("POST", "", r#"{"PartitionKey":"p","RowKey":"r"}"#);
+    let told = rest.send_to(&secondary("/tab"), insert).await;
+    assert_eq!(told.failure(), (403, "InsufficientAccountPermissions"));
+}
