@@ -188,7 +188,8 @@ async fn a_consumer_who_waits_is_answered_at_once_when_the_process_is_asked_to_e
     let answer = answer.await.unwrap().unwrap().into_inner();
     let end = stream.message().await.unwrap_err();
     drop((client, stream));
-    let (status, log) = server.wait();
+    // Beside this task: the client has to hear that its connection ends.
+    let (status, log) = tokio::task::spawn_blocking(|| server.wait()).await.unwrap();
 
     assert_eq!(answer.deliveries, []);
     assert_eq!(end.code(), tonic::Code::Unavailable, "{end:?}");
