@@ -39,8 +39,8 @@ fn an_account_that_cannot_be_reached_is_unavailable() {
     let endpoint = "TableEndpoint=http://127.0.0.1:1/acme";
     fs::write(&file, format!("AccountName=acme;AccountKey={KEY};{endpoint}\n")).unwrap();
 
-    let mut import = trestle(&server, &["import", "azure", "--source-file"]);
-    let ended = import.arg(&file).output().unwrap();
+    let source = format!("--source-file={}", file.display());
+    let ended = trestle(&server, &["import", "azure", &source]).output().unwrap();
 
     let errors = String::from_utf8(ended.stderr).unwrap();
     assert_eq!(ended.status.code(), Some(5), "{errors}");

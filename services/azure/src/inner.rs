@@ -7,10 +7,11 @@ use std::{
     task::{Context, Poll},
 };
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, HeaderValue, header};
-use http_body_util::{BodyExt as _, LengthLimitError, Limited};
+use http_body_util::BodyExt as _;
 use tonic::{Status, body::Body};
+use tonic_types::StatusExt as _;
 use tower::Service;
 use trestle_service::{
     fault::{Fault, Reason},
@@ -114,19 +115,38 @@ async fn read<P: Protocol>(head: &Head, body: Body) -> Result<Bytes, Refusal> {
         Refusal::from(fault).with("MaxLimit", limit.to_string())
     };
     let declared = head.header(header::CONTENT_LENGTH).and_then(|length| length.parse().ok());
-    if declared.is_some_and(|length: usize| length > limit) {
-        return Err(too_large());
+    let is_too_large = declared.is_some_and(|length: usize| length > limit);
+    let body = collect(body, limit, is_too_large).await?.ok_or_else(too_large)?;
+    encoding.decode(body, limit)?.ok_or_else(too_large)
+}
+
+/// The bytes of a body; none where there are more than the limit. So many more are read and
+/// dropped then: a client that is still sending when the answer comes may never look at it.
+async fn collect(body: Body, limit: usize, is_too_large: bool) -> Result<Option<Bytes>, Refusal> {
+    let mut body = std::pin::pin!(body);
+    let (mut kept, mut read, mut is_too_large) = (BytesMut::new(), 0_usize, is_too_large);
+    while let Some(frame) = body.frame().await {
+        let Ok(data) = frame.map_err(broken)?.into_data() else { continue };
+        read = read.saturating_add(data.len());
+        is_too_large |= read > limit;
+        if is_too_large {
+            kept.clear();
+        } else {
+            kept.extend_from_slice(&data);
+        }
+        if read > limit.saturating_mul(2) {
+            break;
+        }
     }
-    let body = Limited::new(body, limit).collect().await.map_err(|error| {
-        if error.is::<LengthLimitError>() {
-            return too_large();
-        }
-        match error.downcast::<Status>() {
-            Ok(status) => (*status).into(),
-            Err(_) => Fault::violation(Reason::InvalidInput, "body", "ended too early").into(),
-        }
-    })?;
-    encoding.decode(body.to_bytes(), limit)?.ok_or_else(too_large)
+    Ok((!is_too_large).then(|| kept.freeze()))
+}
+
+/// A body that breaks off: what a layer says of it, or that the client went away.
+fn broken(status: Status) -> Refusal {
+    if status.get_error_details().error_info().is_some() {
+        return status.into();
+    }
+    Fault::violation(Reason::InvalidInput, "body", "ended too early").into()
 }
 
 /// A refusal, as the layers know them.
