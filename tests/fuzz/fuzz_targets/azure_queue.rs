@@ -85,7 +85,9 @@ fuzz_target!(|asks: Vec<Ask>| {
         clock,
         is_open: true,
     };
-    let front = trestle_azure::queues(Upstream::local(role.server()), identity, |calls| calls);
+    let upstream = Upstream::local(role.server());
+    let deps = trestle_azure::Deps { upstream, identity, compresses: false };
+    let front = trestle_azure::queues(deps, |calls| calls);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build();
