@@ -176,6 +176,10 @@ impl Ask {
     pub fn signed(self, path: &str, host: &str) -> Request<Bytes> {
         let Self { method, mut headers, body, scheme, .. } = self;
         headers.insert("host", host.parse().expect("a host"));
+        if body.is_empty() {
+            // The client says the length of other bodies, and nothing of one that is not there.
+            headers.insert("content-length", HeaderValue::from_static("0"));
+        }
         let now = OffsetDateTime::from_unix_timestamp(SystemClock.now().to_unix().0);
         let date = now.expect("a date").format(DATE).expect("a date");
         headers.entry("x-ms-date").or_insert(date.parse().expect("a header"));

@@ -35,8 +35,16 @@ async fn bodies_that_are_no_entity_are_refused_and_the_server_goes_on() {
     let rest = Rest::start();
     rest.table("tab").await;
     let deep = "[".repeat(1_000_000);
-    for body in ["null", "[]", "{", r#"{"x":"\ud800"}"#, "{}{}", &deep, &format!("{{\"a\":{deep}")]
-    {
+    for body in [
+        "",
+        "null",
+        "[]",
+        "{",
+        r#"{"PartitionKey":"p","RowKey":"r","x":"\ud800"}"#,
+        "{}{}",
+        &deep,
+        &format!("{{\"a\":{deep}"),
+    ] {
         let told = rest.send(Ask::json("POST", "/tab", body)).await;
         assert_eq!(told.failure(), (400, "InvalidInput"));
     }

@@ -191,7 +191,7 @@ async fn a_batch_may_be_one_query_or_empty() {
     let empty = rest.send(batch(&[])).await;
     assert_eq!(statuses(&empty), [0; 0]);
     assert!(empty.text().contains("--changesetresponse_"), "{empty:?}");
-    for body in ["--b1--", "--b1\r\n\r\n--b1--\r\n", "nothing"] {
+    for body in ["", "--b1--", "--b1\r\n\r\n--b1--\r\n", "nothing"] {
         assert_eq!(rest.send(whole(body)).await.failure(), (400, "InvalidInput"), "{body:?}");
     }
     let set = "--b1\r\nContent-Type: multipart/mixed; boundary=c1\r\n\r\n--c1--\r\n";

@@ -15,10 +15,11 @@ mod wire;
 mod write;
 
 pub use read::entity_of;
+pub use write::entity_path;
 pub(crate) use {
     page::PageBody,
     read::table_name_of,
     select::Select,
     wire::Unreadable,
-    write::{Place, entity_json, entity_path, etag_of, table_json, tables_json},
+    write::{Place, entity_json, etag_of, table_json, tables_json},
 };

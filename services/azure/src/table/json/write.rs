@@ -30,7 +30,8 @@ pub(crate) struct Place {
 }
 
 /// The path of an entity from the base on, such as `t1(PartitionKey='p',RowKey='r')`.
-pub(crate) fn entity_path(table: &str, partition_key: &str, row_key: &str) -> String {
+#[must_use]
+pub fn entity_path(table: &str, partition_key: &str, row_key: &str) -> String {
     format!("{table}(PartitionKey='{}',RowKey='{}')", key(partition_key), key(row_key))
 }
 

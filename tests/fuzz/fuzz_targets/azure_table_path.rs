@@ -1,0 +1,24 @@
+//! Addresses of the Azure front: whatever is sent is read or refused, and what names an entity is
+//! read again from the address that answers give it.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use trestle_azure::table::{
+    json::entity_path,
+    path::{Key, Resource, parse},
+};
+
+fuzz_target!(|path: &str| {
+    let Ok(resource) = parse(path) else {
+        return;
+    };
+    if let Resource::Entity(table, Key { partition_key, row_key }) = resource {
+        if !table.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
+            // No name of a table: the service refuses it, and no answer has its address.
+            return;
+        }
+        let again = format!("/{}", entity_path(&table, &partition_key, &row_key));
+        let expected = Resource::Entity(table, Key { partition_key, row_key });
+        assert_eq!(parse(&again), Ok(expected), "{again}");
+    }
+});
