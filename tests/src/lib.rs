@@ -18,7 +18,6 @@ mod operation;
 mod policies;
 mod process;
 mod queue;
-mod queue_rest;
 mod raw;
 mod refusal;
 mod remote;
@@ -39,9 +38,8 @@ pub use crate::{
         Queue, data, delayed, duration, everlasting, living, receipt_of, receipt_of_sent, seconds,
         text, text_of, texts, unique,
     },
-    queue_rest::{QueueAsk, QueueRest, QueueTold},
     refusal::Refusal,
-    rest::{Ask, Rest, Told},
+    rest::{Ask, QueueRest, Rest, Told},
     service::Service,
     signed::{terms, terms_by_policy, token},
     table::{Imported, Table, Version},

@@ -1,6 +1,6 @@
 //! The account: settings of the service, stats, the secondary name, pages of other origins.
 
-use trestle_tests::{QueueAsk, QueueRest};
+use trestle_tests::{Ask, QueueRest};
 
 const PROPERTIES: &str = "/?restype=service&comp=properties";
 
@@ -11,12 +11,15 @@ async fn settings_of_the_service_are_set_part_by_part_and_read() {
         let body = format!(
             "<?xml version='1.0'?><StorageServiceProperties>{inside}</StorageServiceProperties>"
         );
-        rest.send(QueueAsk::new("PUT", PROPERTIES).body(body))
+        rest.send(Ask::xml("PUT", PROPERTIES, body))
     };
 
     let read = rest.ask("GET", PROPERTIES).await;
-    assert_eq!((read.status(), read.header("content-type")), (200, "application/xml"));
-    assert!(read.body.contains("</MinuteMetrics><Cors /></StorageServiceProperties>"), "{read:?}");
+    assert_eq!((read.status, read.header("content-type")), (200, "application/xml"));
+    assert!(
+        read.text().contains("</MinuteMetrics><Cors /></StorageServiceProperties>"),
+        "{read:?}"
+    );
 
     let told = set(
         "<HourMetrics><Version>1.0</Version><Enabled>true</Enabled><IncludeAPIs>true</IncludeAPIs>\
@@ -26,11 +29,11 @@ async fn settings_of_the_service_are_set_part_by_part_and_read() {
          <ExposedHeaders>x-ms-meta-*</ExposedHeaders><AllowedHeaders /></CorsRule></Cors>",
     )
     .await;
-    assert_eq!((told.status(), told.body.as_str()), (202, ""));
-    assert_eq!(set("<Cors />").await.status(), 202);
+    assert_eq!((told.status, told.text()), (202, ""));
+    assert_eq!(set("<Cors />").await.status, 202);
     let read = rest.ask("GET", PROPERTIES).await;
-    assert!(read.body.contains("<IncludeAPIs>true</IncludeAPIs>"), "{read:?}");
-    assert!(read.body.contains("<Days>7</Days>") && read.body.contains("<Cors />"), "{read:?}");
+    assert!(read.text().contains("<IncludeAPIs>true</IncludeAPIs>"), "{read:?}");
+    assert!(read.text().contains("<Days>7</Days>") && read.text().contains("<Cors />"), "{read:?}");
 
     for (inside, code) in [
         ("<Cors><CorsRule></CorsRule></Cors>", "MissingRequiredXmlNode"),
@@ -51,17 +54,17 @@ async fn the_secondary_name_reads_and_alone_tells_its_stats() {
     let rest = QueueRest::start().await;
     rest.queue("orders").await;
     let secondary = |method: &str, target: &str| {
-        QueueAsk::to(method, &format!("/devstoreaccount1-secondary{target}"))
+        Ask::queue(method, "").at(&format!("/devstoreaccount1-secondary{target}"))
     };
 
     let stats = rest.send(secondary("GET", "/?restype=service&comp=stats")).await;
-    assert_eq!((stats.status(), stats.only("Status")), (200, "live".into()));
+    assert_eq!((stats.status, stats.only("Status")), (200, "live".into()));
     assert!(stats.only("LastSyncTime").ends_with(" GMT"), "{stats:?}");
     let primary = rest.ask("GET", "/?restype=service&comp=stats").await;
     assert_eq!(primary.failure(), (403, "InsufficientAccountPermissions"));
 
     for target in ["/?comp=list", "/orders?comp=metadata", "/orders/messages?peekonly=true"] {
-        assert_eq!(rest.send(secondary("GET", target)).await.status(), 200, "{target}");
+        assert_eq!(rest.send(secondary("GET", target)).await.status, 200, "{target}");
     }
     for (method, target) in [
         ("PUT", "/other"),
@@ -83,23 +86,23 @@ async fn a_page_of_another_origin_asks_first_and_is_told_by_the_rules() {
                 <AllowedMethods>GET,PUT</AllowedMethods><MaxAgeInSeconds>500</MaxAgeInSeconds>\
                 <ExposedHeaders>x-ms-*</ExposedHeaders><AllowedHeaders>x-ms-*</AllowedHeaders>\
                 </CorsRule></Cors></StorageServiceProperties>";
-    assert_eq!(rest.send(QueueAsk::new("PUT", PROPERTIES).body(body)).await.status(), 202);
+    assert_eq!(rest.send(Ask::xml("PUT", PROPERTIES, body)).await.status, 202);
     let preflight = |origin: &str, method: &str| {
-        let ask = QueueAsk::new("OPTIONS", "/orders/messages").scheme(None).with("origin", origin);
+        let ask = Ask::queue("OPTIONS", "/orders/messages").scheme(None).with("origin", origin);
         rest.send(ask.with("access-control-request-method", method))
     };
 
     let allowed = preflight("http://a", "PUT").await;
-    assert_eq!(allowed.status(), 200, "{allowed:?}");
+    assert_eq!(allowed.status, 200, "{allowed:?}");
     assert_eq!(allowed.header("access-control-allow-origin"), "http://a");
     assert_eq!(allowed.header("access-control-max-age"), "500");
     for (origin, method) in [("http://b", "PUT"), ("http://a", "DELETE")] {
         let refused = preflight(origin, method).await;
         assert_eq!(refused.failure(), (403, "CorsPreflightFailure"), "{origin} {method}");
     }
-    let bare = QueueAsk::new("OPTIONS", "/orders/messages").scheme(None);
+    let bare = Ask::queue("OPTIONS", "/orders/messages").scheme(None);
     assert_eq!(rest.send(bare).await.failure(), (400, "InvalidHeaderValue"));
 
-    let actual = rest.send(QueueAsk::new("GET", "/?comp=list").with("origin", "http://a")).await;
-    assert_eq!((actual.status(), actual.header("access-control-allow-origin")), (200, "http://a"));
+    let actual = rest.send(Ask::queue("GET", "/?comp=list").with("origin", "http://a")).await;
+    assert_eq!((actual.status, actual.header("access-control-allow-origin")), (200, "http://a"));
 }

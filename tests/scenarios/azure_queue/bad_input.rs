@@ -4,13 +4,13 @@ use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::TcpStream,
 };
-use trestle_tests::{QueueAsk, QueueRest};
+use trestle_tests::{Ask, QueueRest};
 
 #[tokio::test]
 async fn a_body_that_is_no_message_is_refused_and_the_server_stays() {
     let rest = QueueRest::start().await;
     rest.queue("orders").await;
-    let send = |body: &[u8]| rest.send(QueueAsk::new("POST", "/orders/messages").body(body));
+    let send = |body: &[u8]| rest.send(Ask::xml("POST", "/orders/messages", body));
     let deep = "<a>".repeat(40_000);
     let laughs = "<!DOCTYPE a [<!ENTITY l \"ha\"><!ENTITY m \"&l;&l;\">]>\
                   <QueueMessage><MessageText>&m;</MessageText></QueueMessage>";
@@ -54,7 +54,7 @@ async fn what_is_no_operation_gets_its_own_code() {
         ("GET", "/?comp=list&prefix=%FF", 400, "InvalidUri"),
         ("GET", "/?comp=list&timeout=soon", 400, "InvalidQueryParameterValue"),
     ] {
-        let ask = QueueAsk::new(method, target);
+        let ask = Ask::queue(method, target);
         // What has a body says how long it is.
         let ask = if method == "PATCH" { ask.with("content-length", "0") } else { ask };
         assert_eq!(rest.send(ask).await.failure(), (status, code), "{method} {target}");
@@ -64,7 +64,7 @@ async fn what_is_no_operation_gets_its_own_code() {
 #[tokio::test]
 async fn a_failure_says_its_request_and_its_time() {
     let rest = QueueRest::start().await;
-    let ask = QueueAsk::new("GET", "/nowhere?comp=acl").with("x-ms-client-request-id", "my own");
+    let ask = Ask::queue("GET", "/nowhere?comp=acl").with("x-ms-client-request-id", "my own");
 
     let told = rest.send(ask.with("x-ms-version", "2099-01-01")).await;
 
@@ -78,7 +78,7 @@ async fn a_failure_says_its_request_and_its_time() {
     assert!(message.contains(&format!("\nRequestId:{id}\nTime:2")), "{message}");
     assert!(!told.header("date").is_empty());
 
-    let told = rest.send(QueueAsk::new("GET", "/?comp=list").with("x-ms-version", "latest")).await;
+    let told = rest.send(Ask::queue("GET", "/?comp=list").with("x-ms-version", "latest")).await;
     assert_eq!(told.failure(), (400, "InvalidHeaderValue"));
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use trestle_tests::{QueueAsk, QueueRest};
+use trestle_tests::{Ask, QueueRest};
 
 /// The children of the only message of a body, in their order.
 fn order(body: &str) -> Vec<&str> {
@@ -19,17 +19,17 @@ async fn a_message_is_sent_peeked_at_and_received_with_the_elements_of_each() {
     assert_eq!(sent.header("content-type"), "application/xml");
     let times = ["MessageId", "InsertionTime", "ExpirationTime"];
     let held = ["PopReceipt", "TimeNextVisible"];
-    assert_eq!(order(&sent.body), [&times[..], &held].concat());
+    assert_eq!(order(sent.text()), [&times[..], &held].concat());
 
     let peeked = rest.ask("GET", "/orders/messages?peekonly=true").await;
-    assert_eq!((peeked.status(), peeked.only("MessageText")), (200, "text & more".into()));
+    assert_eq!((peeked.status, peeked.only("MessageText")), (200, "text & more".into()));
     assert_eq!(peeked.only("DequeueCount"), "0");
-    assert_eq!(order(&peeked.body), [&times[..], &["DequeueCount", "MessageText"]].concat());
+    assert_eq!(order(peeked.text()), [&times[..], &["DequeueCount", "MessageText"]].concat());
 
     let received = rest.ask("GET", "/orders/messages?peekonly=false").await;
-    assert_eq!((received.status(), received.only("DequeueCount")), (200, "1".into()));
+    assert_eq!((received.status, received.only("DequeueCount")), (200, "1".into()));
     let all = [&times[..], &held, &["DequeueCount", "MessageText"]].concat();
-    assert_eq!(order(&received.body), all);
+    assert_eq!(order(received.text()), all);
     for element in times {
         assert_eq!(received.only(element), sent.only(element), "{element}");
     }
@@ -39,8 +39,8 @@ async fn a_message_is_sent_peeked_at_and_received_with_the_elements_of_each() {
     // Hidden now: nothing to receive, which is no failure.
     for query in ["", "?peekonly=true"] {
         let none = rest.ask("GET", &format!("/orders/messages{query}")).await;
-        assert_eq!(none.status(), 200);
-        assert!(none.body.ends_with("<QueueMessagesList />"), "{none:?}");
+        assert_eq!(none.status, 200);
+        assert!(none.text().ends_with("<QueueMessagesList />"), "{none:?}");
     }
 }
 
@@ -67,20 +67,20 @@ async fn every_text_that_xml_can_have_comes_back_as_it_was() {
     // A line break that is written as it is, not as a reference, is kept too.
     let body = "<?xml version='1.0' encoding='utf-8'?>\n<QueueMessage>\n  <MessageText>a\r\nb\
                 </MessageText>\n</QueueMessage>\n";
-    let sent = rest.send(QueueAsk::new("POST", "/orders/messages").body(body)).await;
-    assert_eq!(sent.status(), 201, "{sent:?}");
+    let sent = rest.send(Ask::xml("POST", "/orders/messages", body)).await;
+    assert_eq!(sent.status, 201, "{sent:?}");
     let received = rest.ask("GET", "/orders/messages").await;
     assert_eq!(received.only("MessageText"), "a\r\nb");
-    assert!(received.body.contains("a&#xD;\nb"), "{received:?}");
+    assert!(received.text().contains("a&#xD;\nb"), "{received:?}");
 }
 
 #[tokio::test]
 async fn a_message_is_at_most_64_kib_and_its_request_twice_that() {
     let rest = QueueRest::start().await;
     rest.queue("orders").await;
-    let send = |text: String| rest.send(QueueAsk::message("POST", "/orders/messages", &text));
+    let send = |text: String| rest.send(Ask::message("POST", "/orders/messages", &text));
 
-    assert_eq!(send("x".repeat(65_536)).await.status(), 201);
+    assert_eq!(send("x".repeat(65_536)).await.status, 201);
     for (chars, limit) in [(65_537, "65536"), (131_584, "131584")] {
         let told = send("x".repeat(chars)).await;
         assert_eq!(told.failure(), (413, "RequestBodyTooLarge"), "{chars}");
@@ -89,7 +89,7 @@ async fn a_message_is_at_most_64_kib_and_its_request_twice_that() {
     let received = rest.ask("GET", "/orders/messages").await;
     let (id, receipt) = (received.only("MessageId"), received.only("PopReceipt"));
     let target = format!("/orders/messages/{id}?popreceipt={receipt}&visibilitytimeout=0");
-    let told = rest.send(QueueAsk::message("PUT", &target, &"x".repeat(65_537))).await;
+    let told = rest.send(Ask::message("PUT", &target, &"x".repeat(65_537))).await;
     assert_eq!(told.failure(), (413, "RequestBodyTooLarge"));
     assert_eq!(told.only("MaxLimit"), "65536");
 }
@@ -110,7 +110,7 @@ async fn numbers_out_of_their_range_are_refused_with_the_bounds() {
         ("POST", "messagettl", "-2", "1", "2147483647"),
     ] {
         let target = format!("/orders/messages?{name}={value}");
-        let told = rest.send(QueueAsk::message(method, &target, "text")).await;
+        let told = rest.send(Ask::message(method, &target, "text")).await;
         assert_eq!(told.failure(), (400, "OutOfRangeQueryParameterValue"), "{target}");
         assert_eq!(told.only("QueryParameterName"), name);
         assert_eq!(told.only("QueryParameterValue"), value);
@@ -137,7 +137,7 @@ async fn a_life_may_have_no_end_and_must_outlast_the_delay() {
     assert!(long.only("ExpirationTime").contains(" 20"), "{long:?}");
 
     let target = "/orders/messages?messagettl=10&visibilitytimeout=10";
-    let told = rest.send(QueueAsk::message("POST", target, "never seen")).await;
+    let told = rest.send(Ask::message("POST", target, "never seen")).await;
     assert_eq!(told.failure(), (400, "InvalidQueryParameterValue"));
     assert_eq!(told.only("QueryParameterName"), "visibilitytimeout");
     assert_eq!(told.only("QueryParameterValue"), "10");
@@ -178,7 +178,7 @@ async fn messages_come_oldest_first_up_to_the_number_asked_for_and_clearing_take
     assert_eq!(rest_of_them.all("MessageText"), ["3", "4"]);
 
     let cleared = rest.ask("DELETE", "/orders/messages").await;
-    assert_eq!((cleared.status(), cleared.body.as_str()), (204, ""));
+    assert_eq!((cleared.status, cleared.text()), (204, ""));
     let id = &received.all("MessageId")[0];
     let told =
         rest.ask("DELETE", &format!("/orders/messages/{id}?popreceipt={}", receipts[0])).await;
@@ -200,8 +200,8 @@ async fn every_operation_on_messages_of_a_queue_that_is_not_there_says_so() {
         ("PUT", held.as_str()),
         ("DELETE", held.as_str()),
     ] {
-        let told = rest.send(QueueAsk::message(method, target, "text")).await;
+        let told = rest.send(Ask::message(method, target, "text")).await;
         assert_eq!(told.failure(), (404, "QueueNotFound"), "{method} {target}");
-        assert!(told.body.contains("The specified queue does not exist."), "{told:?}");
+        assert!(told.text().contains("The specified queue does not exist."), "{told:?}");
     }
 }

@@ -1,32 +1,32 @@
 //! Queues themselves: create, delete, metadata, policies, lists.
 
-use trestle_tests::{QueueAsk, QueueRest, QueueTold};
+use trestle_tests::{Ask, QueueRest, Told};
 
 #[tokio::test]
 async fn creating_a_queue_again_depends_on_its_metadata() {
     let rest = QueueRest::start().await;
     let create =
-        |name: &'static str, value| rest.send(QueueAsk::new("PUT", "/orders").with(name, value));
+        |name: &'static str, value| rest.send(Ask::queue("PUT", "/orders").with(name, value));
 
     let created = create("x-ms-meta-kind", "a").await;
-    assert_eq!((created.status(), created.body.as_str()), (201, ""));
+    assert_eq!((created.status, created.text()), (201, ""));
     assert_eq!(created.header("content-length"), "0");
 
     // The stray header of one client says nothing.
-    let again = QueueAsk::new("PUT", "/orders").with("x-ms-meta-kind", "a");
+    let again = Ask::queue("PUT", "/orders").with("x-ms-meta-kind", "a");
     let again = rest.send(again.with("x-ms-meta", "{'kind': 'a'}")).await;
-    assert_eq!((again.status(), again.body.as_str()), (204, ""));
+    assert_eq!((again.status, again.text()), (204, ""));
     let other = create("x-ms-meta-kind", "b").await;
     assert_eq!(other.failure(), (409, "QueueAlreadyExists"));
     assert_eq!(rest.ask("PUT", "/orders").await.failure(), (409, "QueueAlreadyExists"));
 
     let read = rest.ask("GET", "/orders?comp=metadata").await;
-    assert_eq!((read.status(), read.header("x-ms-meta-kind")), (200, "a"));
+    assert_eq!((read.status, read.header("x-ms-meta-kind")), (200, "a"));
     assert_eq!(read.header("x-ms-meta"), "");
 
-    assert_eq!(rest.ask("DELETE", "/orders").await.status(), 204);
+    assert_eq!(rest.ask("DELETE", "/orders").await.status, 204);
     assert_eq!(rest.ask("DELETE", "/orders").await.failure(), (404, "QueueNotFound"));
-    assert_eq!(create("x-ms-meta-kind", "b").await.status(), 201);
+    assert_eq!(create("x-ms-meta-kind", "b").await.status, 201);
 }
 
 #[tokio::test]
@@ -36,20 +36,20 @@ async fn metadata_is_replaced_as_a_whole_and_comes_with_the_count() {
     rest.message("orders", "", "one").await;
     rest.message("orders", "?visibilitytimeout=60", "hidden").await;
 
-    let set = QueueAsk::new("PUT", "/orders?comp=metadata").with("x-ms-meta-first", "a b");
-    assert_eq!(rest.send(set.with("x-ms-meta-second", "2")).await.status(), 204);
+    let set = Ask::queue("PUT", "/orders?comp=metadata").with("x-ms-meta-first", "a b");
+    assert_eq!(rest.send(set.with("x-ms-meta-second", "2")).await.status, 204);
     for method in ["GET", "HEAD"] {
         let read = rest.ask(method, "/orders?comp=metadata").await;
-        assert_eq!((read.status(), read.body.as_str()), (200, ""));
+        assert_eq!((read.status, read.text()), (200, ""));
         assert_eq!(read.header("x-ms-meta-first"), "a b");
         assert_eq!(read.header("x-ms-meta-second"), "2");
         assert_eq!(read.header("x-ms-approximate-messages-count"), "2");
     }
 
-    assert_eq!(rest.ask("PUT", "/orders?comp=metadata").await.status(), 204);
+    assert_eq!(rest.ask("PUT", "/orders?comp=metadata").await.status, 204);
     let read = rest.ask("GET", "/orders?comp=metadata").await;
     assert_eq!(read.header("x-ms-meta-first"), "");
-    assert_eq!(rest.ask("DELETE", "/orders/messages").await.status(), 204);
+    assert_eq!(rest.ask("DELETE", "/orders/messages").await.status, 204);
     let read = rest.ask("GET", "/orders?comp=metadata").await;
     assert_eq!(read.header("x-ms-approximate-messages-count"), "0");
 }
@@ -58,7 +58,7 @@ async fn metadata_is_replaced_as_a_whole_and_comes_with_the_count() {
 async fn metadata_that_is_none_is_refused() {
     let rest = QueueRest::start().await;
     rest.queue("orders").await;
-    let set = || QueueAsk::new("PUT", "/orders?comp=metadata");
+    let set = || Ask::queue("PUT", "/orders?comp=metadata");
     let large = "x".repeat(8200);
 
     for (ask, code) in [
@@ -77,7 +77,7 @@ async fn a_head_of_what_is_not_there_says_so_in_its_headers_alone() {
 
     let head = rest.ask("HEAD", "/nowhere?comp=metadata").await;
 
-    assert_eq!((head.status(), head.body.as_str()), (404, ""));
+    assert_eq!((head.status, head.text()), (404, ""));
     assert_eq!(head.header("x-ms-error-code"), "QueueNotFound");
     let get = rest.ask("GET", "/nowhere?comp=metadata").await;
     assert_eq!(get.failure(), (404, "QueueNotFound"));
@@ -103,11 +103,11 @@ async fn names_are_refused_by_length_and_by_character() {
 }
 
 /// Every queue, page by page.
-async fn pages(rest: &QueueRest, query: &str) -> Vec<QueueTold> {
+async fn pages(rest: &QueueRest, query: &str) -> Vec<Told> {
     let (mut pages, mut marker) = (Vec::new(), String::new());
     loop {
         let page = rest.ask("GET", &format!("/?comp=list{query}{marker}")).await;
-        assert_eq!(page.status(), 200, "{page:?}");
+        assert_eq!(page.status, 200, "{page:?}");
         let next = page.only("NextMarker");
         pages.push(page);
         if next.is_empty() {
@@ -121,16 +121,19 @@ async fn pages(rest: &QueueRest, query: &str) -> Vec<QueueTold> {
 async fn queues_are_listed_in_pages_by_name() {
     let rest = QueueRest::start().await;
     for name in ["orders-2", "orders-1", "zebra", "orders-3"] {
-        let ask = QueueAsk::new("PUT", &format!("/{name}")).with("x-ms-meta-own", name);
-        assert_eq!(rest.send(ask).await.status(), 201);
+        let ask = Ask::queue("PUT", &format!("/{name}")).with("x-ms-meta-own", name);
+        assert_eq!(rest.send(ask).await.status, 201);
     }
 
     let plain = rest.ask("GET", "/?comp=list").await;
     assert_eq!(plain.header("content-type"), "application/xml");
     assert_eq!(plain.all("Name"), ["orders-1", "orders-2", "orders-3", "zebra"]);
-    assert!(!plain.body.contains("Metadata") && !plain.body.contains("MaxResults"), "{plain:?}");
+    assert!(
+        !plain.text().contains("Metadata") && !plain.text().contains("MaxResults"),
+        "{plain:?}"
+    );
     let endpoint = format!("ServiceEndpoint=\"http://{}/devstoreaccount1\"", rest.address());
-    assert!(plain.body.contains(&endpoint), "{plain:?}");
+    assert!(plain.text().contains(&endpoint), "{plain:?}");
 
     let pages = pages(&rest, "&include=metadata&prefix=orders&maxresults=2").await;
     let names: Vec<_> = pages.iter().map(|page| page.all("Name")).collect();
@@ -174,12 +177,12 @@ async fn access_policies_are_set_and_read_with_seven_digits() {
                 </SignedIdentifier><SignedIdentifier><Id>bare</Id></SignedIdentifier>\
                 </SignedIdentifiers>";
 
-    let set = rest.send(QueueAsk::new("PUT", "/orders?comp=acl").body(body)).await;
-    assert_eq!((set.status(), set.body.as_str()), (204, ""));
+    let set = rest.send(Ask::xml("PUT", "/orders?comp=acl", body)).await;
+    assert_eq!((set.status, set.text()), (204, ""));
     let read = rest.ask("GET", "/orders?comp=acl").await;
-    assert_eq!(read.status(), 200);
+    assert_eq!(read.status, 200);
     assert!(
-        read.body.ends_with(
+        read.text().ends_with(
             "<SignedIdentifiers><SignedIdentifier><Id>one</Id><AccessPolicy>\
              <Start>2025-11-21T00:00:00.0000000Z</Start>\
              <Expiry>2026-11-21T08:30:00.0000000Z</Expiry><Permission>raup</Permission>\
@@ -188,11 +191,11 @@ async fn access_policies_are_set_and_read_with_seven_digits() {
         ),
         "{read:?}"
     );
-    assert_eq!(rest.ask("HEAD", "/orders?comp=acl").await.status(), 200);
+    assert_eq!(rest.ask("HEAD", "/orders?comp=acl").await.status, 200);
 
-    assert_eq!(rest.ask("PUT", "/orders?comp=acl").await.status(), 204);
+    assert_eq!(rest.ask("PUT", "/orders?comp=acl").await.status, 204);
     let read = rest.ask("GET", "/orders?comp=acl").await;
-    assert!(read.body.ends_with("<SignedIdentifiers />"), "{read:?}");
+    assert!(read.text().ends_with("<SignedIdentifiers />"), "{read:?}");
 }
 
 #[tokio::test]
@@ -216,7 +219,7 @@ async fn access_policies_that_cannot_be_are_refused() {
         ("<Nothing/>".to_owned(), "InvalidXmlDocument"),
     ] {
         let body = format!("<SignedIdentifiers>{inside}</SignedIdentifiers>");
-        let told = rest.send(QueueAsk::new("PUT", "/orders?comp=acl").body(body)).await;
+        let told = rest.send(Ask::xml("PUT", "/orders?comp=acl", body)).await;
         assert_eq!(told.failure(), (400, code), "{inside}");
     }
     let told = rest.ask("GET", "/nowhere?comp=acl").await;

@@ -2,16 +2,16 @@
 
 use std::time::Duration;
 
-use trestle_tests::{QueueAsk, QueueRest, QueueTold};
+use trestle_tests::{Ask, QueueRest, Told};
 
 /// The address of the only message of an answer, with its receipt.
-fn held(told: &QueueTold) -> String {
+fn held(told: &Told) -> String {
     let (id, receipt) = (told.only("MessageId"), told.only("PopReceipt"));
     format!("/orders/messages/{id}?popreceipt={receipt}")
 }
 
 /// The same with the receipt that an update gave.
-fn held_since(first: &QueueTold, updated: &QueueTold) -> String {
+fn held_since(first: &Told, updated: &Told) -> String {
     let receipt = updated.header("x-ms-popreceipt");
     format!("/orders/messages/{}?popreceipt={receipt}", first.only("MessageId"))
 }
@@ -24,7 +24,7 @@ async fn the_receipt_of_a_send_deletes_the_message_once() {
 
     let deleted = rest.ask("DELETE", &held(&sent)).await;
 
-    assert_eq!((deleted.status(), deleted.body.as_str()), (204, ""));
+    assert_eq!((deleted.status, deleted.text()), (204, ""));
     assert_eq!(rest.ask("DELETE", &held(&sent)).await.failure(), (404, "MessageNotFound"));
 }
 
@@ -36,14 +36,14 @@ async fn an_update_gives_a_new_receipt_and_voids_the_old_one() {
     let received = rest.ask("GET", "/orders/messages").await;
 
     let target = format!("{}&visibilitytimeout=30", held(&received));
-    let updated = rest.send(QueueAsk::message("PUT", &target, "new <text>")).await;
+    let updated = rest.send(Ask::message("PUT", &target, "new <text>")).await;
 
-    assert_eq!((updated.status(), updated.body.as_str()), (204, ""));
+    assert_eq!((updated.status, updated.text()), (204, ""));
     assert!(updated.header("x-ms-time-next-visible").ends_with(" GMT"), "{updated:?}");
     assert_eq!(rest.ask("DELETE", &held(&received)).await.failure(), (404, "MessageNotFound"));
-    let again = rest.send(QueueAsk::message("PUT", &target, "newer")).await;
+    let again = rest.send(Ask::message("PUT", &target, "newer")).await;
     assert_eq!(again.failure(), (404, "MessageNotFound"));
-    assert_eq!(rest.ask("DELETE", &held_since(&received, &updated)).await.status(), 204);
+    assert_eq!(rest.ask("DELETE", &held_since(&received, &updated)).await.status, 204);
 }
 
 #[tokio::test]
@@ -57,13 +57,13 @@ async fn an_update_without_a_text_keeps_it_and_no_time_gives_the_message_back() 
         assert_eq!(received.only("MessageText"), "kept");
         assert_eq!(received.only("DequeueCount"), (count + 1).to_string());
         let target = format!("{}&visibilitytimeout=0", held(&received));
-        let updated = rest.send(QueueAsk::new("PUT", &target).body(body)).await;
-        assert_eq!(updated.status(), 204, "{updated:?}");
+        let updated = rest.send(Ask::xml("PUT", &target, body)).await;
+        assert_eq!(updated.status, 204, "{updated:?}");
     }
     let received = rest.ask("GET", "/orders/messages").await;
     assert_eq!(received.only("DequeueCount"), "3");
     let target = format!("{}&visibilitytimeout=0", held(&received));
-    assert_eq!(rest.send(QueueAsk::message("PUT", &target, "")).await.status(), 204);
+    assert_eq!(rest.send(Ask::message("PUT", &target, "")).await.status, 204);
     let received = rest.ask("GET", "/orders/messages").await;
     assert_eq!(received.only("MessageText"), "");
 }
@@ -80,7 +80,7 @@ async fn a_receipt_outlives_its_time_until_somebody_else_receives_the_message() 
     assert_eq!(second.only("DequeueCount"), "2");
     assert_eq!(rest.ask("DELETE", &held(&first)).await.failure(), (404, "MessageNotFound"));
     tokio::time::sleep(Duration::from_millis(1200)).await;
-    assert_eq!(rest.ask("DELETE", &held(&second)).await.status(), 204);
+    assert_eq!(rest.ask("DELETE", &held(&second)).await.status, 204);
 }
 
 #[tokio::test]
@@ -110,5 +110,5 @@ async fn what_is_no_receipt_is_refused_as_that() {
         held(&sent).replace(&sent.only("MessageId"), "a1a37668-0e97-458b-877e-e88f381fba7c");
     assert_eq!(rest.ask("DELETE", &other).await.failure(), (404, "MessageNotFound"));
     let encoded = held(&sent).replace('-', "%2D").replace('_', "%5F");
-    assert_eq!(rest.ask("DELETE", &encoded).await.status(), 204);
+    assert_eq!(rest.ask("DELETE", &encoded).await.status, 204);
 }

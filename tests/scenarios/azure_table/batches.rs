@@ -17,7 +17,7 @@ fn batch(requests: &[String]) -> Ask {
 }
 
 fn whole(body: &str) -> Ask {
-    Ask::new("POST", "/$batch").with("content-type", "multipart/mixed; boundary=b1").body(body)
+    Ask::table("POST", "/$batch").with("content-type", "multipart/mixed; boundary=b1").body(body)
 }
 
 fn insert(rest: &Rest, partition: &str, row: &str, headers: &str) -> String {
@@ -74,7 +74,7 @@ async fn a_batch_answers_each_operation_in_its_place() {
     assert!(text.contains(&first), "{text}");
     assert!(text.contains("Content-ID: 7\r\n") && !text.contains("Content-ID: 0"), "{text}");
     assert!(text.contains(r#"{"PartitionKey":"p","RowKey":"2","Timestamp":"#), "{text}");
-    let all = rest.send(Ask::new("GET", "/tab?$select=RowKey,x,y,z")).await;
+    let all = rest.send(Ask::table("GET", "/tab?$select=RowKey,x,y,z")).await;
     assert_eq!(
         all.text(),
         concat!(
@@ -161,7 +161,7 @@ async fn a_batch_that_fails_says_which_operation_and_changes_nothing() {
     let (status, message) = failed(&rest.send(batch(&[new("1"), get])).await);
     assert!(status == 400 && message.starts_with("1 InvalidInput"), "{message}");
 
-    let left = rest.send(Ask::new("GET", "/tab?$select=RowKey")).await;
+    let left = rest.send(Ask::table("GET", "/tab?$select=RowKey")).await;
     assert_eq!(left.text(), r#"{"value":[{"RowKey":"old"}]}"#);
 }
 

@@ -69,6 +69,6 @@ async fn a_missing_table_comes_before_everything_else() {
         let told = rest.send(Ask::json(method, target, "{}").with("if-match", "*")).await;
         assert_eq!(told.failure(), (404, "TableNotFound"), "{method}");
     }
-    assert_eq!(rest.send(Ask::new("GET", target)).await.failure(), (404, "TableNotFound"));
-    assert_eq!(rest.send(Ask::new("GET", "/absent")).await.failure(), (404, "TableNotFound"));
+    assert_eq!(rest.send(Ask::table("GET", target)).await.failure(), (404, "TableNotFound"));
+    assert_eq!(rest.send(Ask::table("GET", "/absent")).await.failure(), (404, "TableNotFound"));
 }

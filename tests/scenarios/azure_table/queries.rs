@@ -24,13 +24,13 @@ async fn a_filter_and_a_choice_of_properties_are_applied() {
     fill(&rest, 0..5, "").await;
 
     let told =
-        rest.send(Ask::new("GET", "/tab()?$filter=n+ge+3%20and%20PartitionKey+eq+'p'")).await;
+        rest.send(Ask::table("GET", "/tab()?$filter=n+ge+3%20and%20PartitionKey+eq+'p'")).await;
     assert_eq!(rows(&told), ["03", "04"]);
     assert_eq!(told.header("etag"), "");
-    let told = rest.send(Ask::new("GET", "/tab?$filter=n%20eq%201&$select=no,n")).await;
+    let told = rest.send(Ask::table("GET", "/tab?$filter=n%20eq%201&$select=no,n")).await;
     assert_eq!(told.text(), r#"{"value":[{"n":1,"no":null}]}"#);
     let minimal =
-        Ask::new("GET", "/tab?$filter=n%20eq%201&$select=n").with("accept", "application/json");
+        Ask::table("GET", "/tab?$filter=n%20eq%201&$select=n").with("accept", "application/json");
     let told = rest.send(minimal).await;
     let start = format!(
         r#"{{"odata.metadata":"{}/$metadata#tab&$select=n","value":[{{"odata.etag":"W/"#,
@@ -38,16 +38,16 @@ async fn a_filter_and_a_choice_of_properties_are_applied() {
     );
     assert!(told.text().starts_with(&start), "{told:?}");
     let one =
-        rest.send(Ask::new("GET", "/tab(PartitionKey='p',RowKey='01')?$select=RowKey,no")).await;
+        rest.send(Ask::table("GET", "/tab(PartitionKey='p',RowKey='01')?$select=RowKey,no")).await;
     assert_eq!(one.text(), r#"{"RowKey":"01","no":null}"#);
 
-    let told = rest.send(Ask::new("GET", "/tab?$filter=aaa%20bbb%20ccc")).await;
+    let told = rest.send(Ask::table("GET", "/tab?$filter=aaa%20bbb%20ccc")).await;
     assert_eq!(told.failure(), (400, "InvalidInput"));
     assert!(told.text().contains("Syntax error at position "), "{told:?}");
     assert!(told.text().contains("in 'aaa bbb ccc'."), "{told:?}");
-    let told = rest.send(Ask::new("GET", "/tab?$filter=n%20eq%20null")).await;
+    let told = rest.send(Ask::table("GET", "/tab?$filter=n%20eq%20null")).await;
     assert_eq!(told.failure(), (400, "InvalidInput"));
-    let told = rest.send(Ask::new("GET", "/tab?$orderby=n")).await;
+    let told = rest.send(Ask::table("GET", "/tab?$orderby=n")).await;
     assert_eq!(told.failure(), (501, "NotImplemented"));
 }
 
@@ -57,24 +57,24 @@ async fn pages_go_on_where_the_last_one_ended_also_when_its_next_entity_is_gone(
     rest.table("tab").await;
     fill(&rest, 0..7, "").await;
 
-    let first = rest.send(Ask::new("GET", "/tab?$top=3")).await;
+    let first = rest.send(Ask::table("GET", "/tab?$top=3")).await;
     assert_eq!(rows(&first), ["00", "01", "02"]);
     let mark = first.header("x-ms-continuation-nextpartitionkey").to_owned();
     assert!(mark.starts_with("1!"), "{first:?}");
-    let gone = Ask::new("DELETE", "/tab(PartitionKey='p',RowKey='03')").with("if-match", "*");
+    let gone = Ask::table("DELETE", "/tab(PartitionKey='p',RowKey='03')").with("if-match", "*");
     assert_eq!(rest.send(gone).await.status, 204);
     let target = |mark: &str| format!("/tab?$top=3&NextPartitionKey={}", mark.replace('!', "%21"));
-    let second = rest.send(Ask::new("GET", &target(&mark))).await;
+    let second = rest.send(Ask::table("GET", &target(&mark))).await;
     assert_eq!(rows(&second), ["04", "05", "06"]);
     let last = second.header("x-ms-continuation-nextpartitionkey").to_owned();
     if !last.is_empty() {
-        let third = rest.send(Ask::new("GET", &target(&last))).await;
+        let third = rest.send(Ask::table("GET", &target(&last))).await;
         assert_eq!(rows(&third), [""; 0]);
         assert_eq!(third.header("x-ms-continuation-nextpartitionkey"), "");
     }
     // An empty mark is none; a damaged one, or one of another query, is refused.
     assert_eq!(
-        rows(&rest.send(Ask::new("GET", "/tab?NextPartitionKey=&NextRowKey=")).await).len(),
+        rows(&rest.send(Ask::table("GET", "/tab?NextPartitionKey=&NextRowKey=")).await).len(),
         6
     );
     for target in [
@@ -82,7 +82,7 @@ async fn pages_go_on_where_the_last_one_ended_also_when_its_next_entity_is_gone(
         format!("{}A", target(&mark)),
         format!("{}&$filter=n+eq+1", target(&mark)),
     ] {
-        let told = rest.send(Ask::new("GET", &target)).await;
+        let told = rest.send(Ask::table("GET", &target)).await;
         assert_eq!(told.failure(), (400, "InvalidQueryParameterValue"), "{target}");
     }
 }
@@ -93,12 +93,12 @@ async fn top_caps_a_page_and_none_is_an_empty_page_that_ends() {
     rest.table("tab").await;
     fill(&rest, 0..2, "").await;
 
-    let none = rest.send(Ask::new("GET", "/tab?$top=0")).await;
+    let none = rest.send(Ask::table("GET", "/tab?$top=0")).await;
     assert_eq!(none.text(), r#"{"value":[]}"#);
     assert_eq!(none.header("x-ms-continuation-nextpartitionkey"), "");
-    assert_eq!(rows(&rest.send(Ask::new("GET", "/tab?$top=1000")).await).len(), 2);
+    assert_eq!(rows(&rest.send(Ask::table("GET", "/tab?$top=1000")).await).len(), 2);
     for top in ["1001", "-1", "x"] {
-        let told = rest.send(Ask::new("GET", &format!("/tab?$top={top}"))).await;
+        let told = rest.send(Ask::table("GET", &format!("/tab?$top={top}"))).await;
         assert_eq!(told.failure(), (400, "InvalidInput"), "{top}");
     }
 }
@@ -110,7 +110,7 @@ async fn a_large_page_arrives_whole() {
     let members = format!(r#","s":"{}""#, "x".repeat(20_000));
     fill(&rest, 0..40, &members).await;
 
-    let told = rest.send(Ask::new("GET", "/tab")).await;
+    let told = rest.send(Ask::table("GET", "/tab")).await;
 
     assert_eq!(told.header("content-length"), "", "longer than what is rendered at once");
     let all: Vec<String> = (0..40).map(|row| format!("{row:02}")).collect();

@@ -8,7 +8,7 @@ const POLICIES: &str = "<?xml version=\"1.0\" encoding=\"utf-8\"?><SignedIdentif
     </SignedIdentifier></SignedIdentifiers>";
 
 fn xml(method: &str, target: &str, body: &str) -> Ask {
-    Ask::new(method, target)
+    Ask::table(method, target)
         .with("accept", "application/xml")
         .with("content-type", "application/xml")
         .body(body)
@@ -70,12 +70,12 @@ async fn stats_are_those_of_the_secondary_name_which_takes_no_writes() {
 
     let told = rest.send(xml("GET", target, "")).await;
     assert_eq!(told.failure(), (400, "InvalidQueryParameterValue"));
-    let told = rest.send_to(&secondary(target), xml("GET", target, "")).await;
+    let told = rest.send(xml("GET", "", "").at(&secondary(target))).await;
     assert_eq!(told.status, 200, "{told:?}");
     assert!(told.text().contains("<Status>live</Status><LastSyncTime>"), "{told:?}");
-    let told = rest.send_to(&secondary("/tab()"), Ask::new("GET", "")).await;
-    assert_eq!((told.status.as_u16(), told.text()), (200, r#"{"value":[]}"#));
+    let told = rest.send(Ask::table("GET", "").at(&secondary("/tab()"))).await;
+    assert_eq!((told.status, told.text()), (200, r#"{"value":[]}"#));
     let insert = Ask::json("POST", "", r#"{"PartitionKey":"p","RowKey":"r"}"#);
-    let told = rest.send_to(&secondary("/tab"), insert).await;
+    let told = rest.send(insert.at(&secondary("/tab"))).await;
     assert_eq!(told.failure(), (403, "InsufficientAccountPermissions"));
 }

@@ -17,28 +17,29 @@ async fn a_table_is_created_listed_and_deleted() {
     assert_eq!(told.header("location"), format!("{}/Tables('Orders')", rest.base()));
     assert_eq!(rest.send(create("orders")).await.failure(), (409, "TableAlreadyExists"));
     let quiet = rest.send(create("beta").with("prefer", "return-no-content")).await;
-    assert_eq!((quiet.status.as_u16(), quiet.text()), (204, ""));
+    assert_eq!((quiet.status, quiet.text()), (204, ""));
     assert_eq!(quiet.header("dataserviceid"), format!("{}/Tables('beta')", rest.base()));
 
-    let list = rest.send(Ask::new("GET", "/Tables")).await;
+    let list = rest.send(Ask::table("GET", "/Tables")).await;
     assert_eq!(list.text(), r#"{"value":[{"TableName":"beta"},{"TableName":"Orders"}]}"#);
-    let first = rest.send(Ask::new("GET", "/Tables()?$top=1")).await;
+    let first = rest.send(Ask::table("GET", "/Tables()?$top=1")).await;
     assert_eq!(first.text(), r#"{"value":[{"TableName":"beta"}]}"#);
     let mark = first.header("x-ms-continuation-nexttablename").to_owned();
-    let second = rest.send(Ask::new("GET", &format!("/Tables?$top=1&NextTableName={mark}"))).await;
+    let second =
+        rest.send(Ask::table("GET", &format!("/Tables?$top=1&NextTableName={mark}"))).await;
     assert_eq!(second.text(), r#"{"value":[{"TableName":"Orders"}]}"#);
     let found =
-        Ask::new("GET", "/Tables?$filter=TableName%20ge%20'o'%20and%20TableName%20lt%20'p'");
+        Ask::table("GET", "/Tables?$filter=TableName%20ge%20'o'%20and%20TableName%20lt%20'p'");
     assert_eq!(rest.send(found).await.text(), second.text());
-    let one = rest.send(Ask::new("GET", "/Tables('ORDERS')")).await;
+    let one = rest.send(Ask::table("GET", "/Tables('ORDERS')")).await;
     assert_eq!(one.text(), r#"{"TableName":"Orders"}"#);
     let full =
-        Ask::new("GET", "/Tables('beta')").with("accept", "application/json;odata=fullmetadata");
+        Ask::table("GET", "/Tables('beta')").with("accept", "application/json;odata=fullmetadata");
     assert!(rest.send(full).await.text().contains(r#""odata.editLink":"Tables('beta')""#));
 
-    assert_eq!(rest.send(Ask::new("DELETE", "/Tables('orders')")).await.status, 204);
+    assert_eq!(rest.send(Ask::table("DELETE", "/Tables('orders')")).await.status, 204);
     for method in ["DELETE", "GET"] {
-        let told = rest.send(Ask::new(method, "/Tables('Orders')")).await;
+        let told = rest.send(Ask::table(method, "/Tables('Orders')")).await;
         assert_eq!(told.failure(), (404, "ResourceNotFound"));
     }
     assert_eq!(rest.send(create("Orders")).await.status, 201);
@@ -64,9 +65,9 @@ async fn names_are_held_to_their_rules_on_every_operation() {
         }
     }
     assert_eq!(rest.send(create("{}")).await.failure(), (400, "PropertiesNeedValue"));
-    let told = rest.send(Ask::new("GET", "/a-b(PartitionKey='p',RowKey='r')")).await;
+    let told = rest.send(Ask::table("GET", "/a-b(PartitionKey='p',RowKey='r')")).await;
     assert_eq!(told.failure(), (400, "InvalidResourceName"));
-    let told = rest.send(Ask::new("GET", "/$MetricsHourPrimaryTransactionsTable")).await;
+    let told = rest.send(Ask::table("GET", "/$MetricsHourPrimaryTransactionsTable")).await;
     assert_eq!(told.failure(), (404, "ResourceNotFound"));
 }
 
@@ -77,7 +78,7 @@ async fn a_client_whose_address_has_a_table_in_it_is_told_so() {
     assert_eq!(rest.send(create()).await.failure(), (404, "TableNotFound"));
     rest.table("tab").await;
     assert_eq!(rest.send(create()).await.failure(), (400, "PropertiesNeedValue"));
-    let told = rest.send(Ask::new("DELETE", "/tab/Tables('x')")).await;
+    let told = rest.send(Ask::table("DELETE", "/tab/Tables('x')")).await;
     assert_eq!(told.failure(), (400, "InvalidInput"));
     assert!(told.text().contains(
         "The number of keys specified in the URI does not match number of key properties for the \

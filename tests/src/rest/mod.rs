@@ -1,0 +1,148 @@
+//! Clients of the Azure Storage protocol that sign requests and do nothing else for them, so that
+//! a test says every byte that matters.
+
+mod ask;
+mod told;
+
+use http_body_util::{BodyExt as _, Full};
+use hyper::client::conn::http1;
+use hyper_util::rt::TokioIo;
+use tempfile::TempDir;
+use tokio::net::TcpStream;
+use trestle::{
+    running::{Listeners, Running},
+    settings::Settings,
+};
+use trestle_runtime::{config::Sources, openmetrics::Exposition};
+
+pub use self::{ask::Ask, told::Told};
+use crate::{
+    Server,
+    world::{node, store},
+};
+
+/// The account of development, which requests here are for.
+const ACCOUNT: &str = "devstoreaccount1";
+
+/// Sends a request to an address and waits for the whole answer.
+async fn exchange(address: &str, ask: Ask) -> Told {
+    let stream = TokioIo::new(TcpStream::connect(address).await.expect("a listener"));
+    let (mut to, connection) = http1::handshake(stream).await.expect("HTTP");
+    tokio::spawn(connection);
+    let request = ask.request(address);
+    let answer = to.send_request(request.map(Full::new)).await.expect("an answer");
+    let (parts, body) = answer.into_parts();
+    let body = body.collect().await.expect("the whole answer").to_bytes();
+    Told { status: parts.status.as_u16(), headers: parts.headers, body }
+}
+
+/// A server, and the address of its tables.
+pub struct Rest {
+    server: Server,
+    address: String,
+    _data: TempDir,
+}
+
+impl Rest {
+    /// Starts a server with a store of its own.
+    pub fn start() -> Self {
+        Self::start_with(&[])
+    }
+
+    /// The same with settings, as variables.
+    pub fn start_with(settings: &[(&str, &str)]) -> Self {
+        let data = tempfile::tempdir().expect("a directory");
+        let path = data.path().to_str().expect("a path in UTF-8").to_owned();
+        let server = Server::start(&["--data-dir", &path], settings);
+        let address = server.address("azure_table");
+        Self { server, address, _data: data }
+    }
+
+    /// The server.
+    pub fn server(&self) -> &Server {
+        &self.server
+    }
+
+    /// Where tables are served.
+    pub fn address(&self) -> &str {
+        &self.address
+    }
+
+    /// Address of the account, as answers spell it.
+    pub fn base(&self) -> String {
+        format!("http://{}/{ACCOUNT}", self.address)
+    }
+
+    /// Sends a request and waits for the whole answer.
+    pub async fn send(&self, ask: Ask) -> Told {
+        exchange(&self.address, ask).await
+    }
+
+    /// Creates a table.
+    pub async fn table(&self, name: &str) {
+        let body = format!(r#"{{"TableName":"{name}"}}"#);
+        let told = self.send(Ask::json("POST", "/Tables", &body)).await;
+        assert_eq!(told.status, 201, "{told:?}");
+    }
+
+    /// Inserts an entity.
+    pub async fn insert(&self, table: &str, json: &str) -> Told {
+        let told = self.send(Ask::json("POST", &format!("/{table}"), json)).await;
+        assert_eq!(told.status, 201, "{told:?}");
+        told
+    }
+}
+
+/// A server in this process, behind sockets as any other, and the address of its queues.
+pub struct QueueRest {
+    address: String,
+    // Dropped in this order: what is served before the directory that it uses.
+    _running: Running,
+    _data: TempDir,
+}
+
+impl QueueRest {
+    /// Starts a server with a store of its own.
+    pub async fn start() -> Self {
+        let free = "127.0.0.1:0".to_owned();
+        let listeners = ["LISTEN", "ADMIN", "AZURE_TABLE", "AZURE_QUEUE"];
+        let free = listeners.map(|name| (format!("TRESTLE__SERVER__{name}"), free.clone()));
+        let sources = Sources { environment: free.into_iter().collect(), ..Sources::default() };
+        let settings = Settings::load(sources).expect("settings that make sense");
+        let (engine, data) = store();
+        let listeners = Listeners::bind(&settings).await.expect("free addresses");
+        let address = listeners.azure_queue().expect("queues are served").to_string();
+        let node = node(&settings, engine).await;
+        let running = Running::start(node, listeners, &settings, Exposition::default());
+        Self { address, _running: running, _data: data }
+    }
+
+    /// Where queues are served.
+    pub fn address(&self) -> &str {
+        &self.address
+    }
+
+    /// Sends a request and waits for the whole answer.
+    pub async fn send(&self, ask: Ask) -> Told {
+        exchange(&self.address, ask).await
+    }
+
+    /// Sends a request without a body.
+    pub async fn ask(&self, method: &str, target: &str) -> Told {
+        self.send(Ask::queue(method, target)).await
+    }
+
+    /// Creates a queue.
+    pub async fn queue(&self, name: &str) {
+        let told = self.ask("PUT", &format!("/{name}")).await;
+        assert_eq!(told.status, 201, "{told:?}");
+    }
+
+    /// Sends a message to a queue, with a query such as `?messagettl=1`.
+    pub async fn message(&self, queue: &str, query: &str, text: &str) -> Told {
+        let told =
+            self.send(Ask::message("POST", &format!("/{queue}/messages{query}"), text)).await;
+        assert_eq!(told.status, 201, "{told:?}");
+        told
+    }
+}
