@@ -127,8 +127,9 @@ impl Committer {
         self.beat(&mut batch);
         let clock = Clock::start();
         // Ahead of the write: a scan must not meet what was not counted.
-        self.shared.hidden.add(hides);
+        let counted = self.shared.hidden.add(hides);
         let written = catch_unwind(AssertUnwindSafe(|| batch.commit()));
+        drop(counted);
         let to_u64 = |number: usize| u64::try_from(number).unwrap_or(u64::MAX);
         let Elapsed { took, waited } = clock.stop();
         let write = GroupWrite { changes: to_u64(writers), took };

@@ -6,7 +6,10 @@
 //! database: counted as changes are written, lowered when memtables were flushed, and read from the
 //! tables on disk once a tick.
 
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{
+    Mutex, MutexGuard, PoisonError,
+    atomic::{AtomicU64, Ordering::Relaxed},
+};
 
 use fjall::AbstractTree as _;
 
@@ -20,26 +23,34 @@ const FEW: u64 = 20_000;
 pub(super) struct Hidden {
     in_memory: AtomicU64,
     on_disk: AtomicU64,
+    /// Held while a group is written: it is counted before the memtables have it, and a
+    /// measurement in between would take it back.
+    writing: Mutex<()>,
 }
 
 impl Hidden {
     /// Of a database that was just opened: anything that the journal brought back may be hidden.
     pub(super) fn of(trees: &[Tree]) -> Self {
         let in_memory = entries_in_memory(trees).unwrap_or(u64::MAX / 2);
-        Self { in_memory: in_memory.into(), on_disk: marks_on_disk(trees).into() }
+        let on_disk = marks_on_disk(trees).into();
+        Self { in_memory: in_memory.into(), on_disk, writing: Mutex::default() }
     }
 
-    /// Notes what a group hides.
-    pub(super) fn add(&self, entries: u64) {
+    /// Notes what a group hides, ahead of its write. What is returned is to be kept until the
+    /// group is written.
+    pub(super) fn add(&self, entries: u64) -> MutexGuard<'_, ()> {
+        let writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
         self.in_memory.fetch_add(entries, Relaxed);
+        writing
     }
 
     /// Measures anew.
     pub(super) fn measure(&self, trees: &[Tree]) {
-        // Read first: what is added meanwhile counts in full.
-        let known = self.in_memory.load(Relaxed);
-        if let Some(entries) = entries_in_memory(trees) {
-            self.in_memory.fetch_sub(known.saturating_sub(entries), Relaxed);
+        {
+            let _no_group = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some(entries) = entries_in_memory(trees) {
+                self.in_memory.fetch_min(entries, Relaxed);
+            }
         }
         self.on_disk.store(marks_on_disk(trees), Relaxed);
     }
@@ -61,4 +72,31 @@ fn entries_in_memory(trees: &[Tree]) -> Option<u64> {
 /// Marks of deletes in the tables on disk.
 fn marks_on_disk(trees: &[Tree]) -> u64 {
     trees.iter().map(|tree| tree.handle.tree.tombstone_count()).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{sync::mpsc, thread, time::Duration};
+
+    use super::*;
+
+    #[test]
+    fn what_a_group_hides_counts_before_it_is_written() {
+        let hidden = Hidden::of(&[]);
+        thread::scope(|scope| {
+            let group = hidden.add(FEW + 1);
+            let (measured, is_measured) = mpsc::channel();
+            let of = &hidden;
+            scope.spawn(move || {
+                of.measure(&[]);
+                measured.send(())
+            });
+            let early = is_measured.recv_timeout(Duration::from_millis(50));
+            assert!(early.is_err() && !hidden.are_few(), "measured while a group was on its way");
+
+            drop(group);
+            is_measured.recv().expect("it measures");
+            assert!(hidden.are_few(), "no table holds any of it");
+        });
+    }
 }

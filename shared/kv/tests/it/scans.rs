@@ -1,6 +1,7 @@
 //! Where a scan runs: a thread that serves others must not walk through what was deleted.
 
 use std::pin::pin;
+use std::sync::mpsc;
 use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
@@ -25,50 +26,67 @@ async fn in_batches(engine: &dyn Engine, write: impl Fn(Bytes) -> Write) {
 /// Whether a scan for the first row answered at once, on the calling thread; and what it found.
 async fn first_row(engine: &dyn Engine) -> (bool, Scan) {
     let view = engine.snapshot().await.unwrap();
+    // Nothing else runs until the only thread there is for it gets free again: otherwise a scan
+    // that left this one could be over before it is looked at.
+    let (free, is_free) = mpsc::channel::<()>();
+    let holder = tokio::task::spawn_blocking(move || is_free.recv());
     let (span, limit) = (Span::prefix(&[1]), ScanLimit { rows: 1, bytes: usize::MAX });
     let mut scan = pin!(view.scan(&span, limit));
-    match scan.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+    let first = scan.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+    drop(free);
+    let _ = holder.await.unwrap();
+    match first {
         Poll::Ready(found) => (true, found.unwrap()),
         Poll::Pending => (false, scan.await.unwrap()),
     }
 }
 
-#[tokio::test]
-async fn a_scan_leaves_the_calling_thread_when_many_deletes_lie_before_the_next_row() {
-    let directory = tempfile::tempdir().unwrap();
-    let engine = open(directory.path());
-    let last = row(u32::MAX);
-    commit(&*engine, vec![put(last.clone(), "kept")]).await.unwrap();
-    let (stayed, found) = first_row(&*engine).await;
-    assert!(stayed, "nothing was deleted");
-    assert_eq!(found.entries[0].key, last);
-
-    in_batches(&*engine, |key| put(key, "value")).await;
-    in_batches(&*engine, |key| Write::Delete { key }).await;
-    let (stayed, found) = first_row(&*engine).await;
-
-    assert!(!stayed, "{MANY} deletes were walked through on the calling thread");
-    assert_eq!(found.entries[0].key, last);
-    assert!(!found.more);
-
-    // The journal brings all of it back.
-    drop(engine);
-    let engine = open(directory.path());
-    let (stayed, found) = first_row(&*engine).await;
-    assert!(!stayed, "deletes from the journal were walked through on the calling thread");
-    assert_eq!(found.entries[0].key, last);
+/// Runs a test with one thread for what must not run on that of others.
+fn run(test: impl Future<Output = ()>) {
+    let mut runtime = tokio::runtime::Builder::new_current_thread();
+    runtime.max_blocking_threads(1).build().unwrap().block_on(test);
 }
 
-#[tokio::test]
-async fn a_scan_leaves_the_calling_thread_when_rows_were_often_overwritten() {
-    let directory = tempfile::tempdir().unwrap();
-    let engine = open(directory.path());
-    for version in ["1", "2", "3"] {
-        in_batches(&*engine, |key| put(key, version)).await;
-    }
+#[test]
+fn a_scan_leaves_the_calling_thread_when_many_deletes_lie_before_the_next_row() {
+    run(async {
+        let directory = tempfile::tempdir().unwrap();
+        let engine = open(directory.path());
+        let last = row(u32::MAX);
+        commit(&*engine, vec![put(last.clone(), "kept")]).await.unwrap();
+        let (stayed, found) = first_row(&*engine).await;
+        assert!(stayed, "nothing was deleted");
+        assert_eq!(found.entries[0].key, last);
 
-    let (stayed, found) = first_row(&*engine).await;
+        in_batches(&*engine, |key| put(key, "value")).await;
+        in_batches(&*engine, |key| Write::Delete { key }).await;
+        let (stayed, found) = first_row(&*engine).await;
 
-    assert!(!stayed, "overwritten versions were walked through on the calling thread");
-    assert_eq!(found.entries[0].value, "3");
+        assert!(!stayed, "{MANY} deletes were walked through on the calling thread");
+        assert_eq!(found.entries[0].key, last);
+        assert!(!found.more);
+
+        // The journal brings all of it back.
+        drop(engine);
+        let engine = open(directory.path());
+        let (stayed, found) = first_row(&*engine).await;
+        assert!(!stayed, "deletes from the journal were walked through on the calling thread");
+        assert_eq!(found.entries[0].key, last);
+    });
+}
+
+#[test]
+fn a_scan_leaves_the_calling_thread_when_rows_were_often_overwritten() {
+    run(async {
+        let directory = tempfile::tempdir().unwrap();
+        let engine = open(directory.path());
+        for version in ["1", "2", "3"] {
+            in_batches(&*engine, |key| put(key, version)).await;
+        }
+
+        let (stayed, found) = first_row(&*engine).await;
+
+        assert!(!stayed, "overwritten versions were walked through on the calling thread");
+        assert_eq!(found.entries[0].value, "3");
+    });
 }
