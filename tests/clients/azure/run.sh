@@ -7,7 +7,7 @@
 # Only Trestle's results decide the code at the end. A test holds to what the service of Microsoft
 # does; Azurite fails where it does something else, which docs/azure-compatibility.md explains.
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-source "$here/../setup.sh"
+source "$here/../../setup.sh"
 
 # Pinned, so that a comparison means the same tomorrow.
 AZURITE=3.37.0

@@ -5,7 +5,7 @@
 #
 # Installs what the lock file names. TRESTLE_BIN names another binary than the debug build.
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-source "$here/../setup.sh"
+source "$here/../../setup.sh"
 
 node_packages "$here"
 debug_binary

@@ -6,7 +6,7 @@
 # Makes its own virtual environment in target/clients. TRESTLE_BIN names another binary than the
 # debug build.
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-source "$here/../setup.sh"
+source "$here/../../setup.sh"
 
 python_environment python "$here/requirements.txt"
 debug_binary

@@ -64,15 +64,8 @@ fuzz_target!(|input: Input| {
             headers.append("trestle-account", value);
         }
     }
-    let peer = Peer {
-        address: SocketAddr::new(input.address, 1),
-        tls: None,
-    };
-    let call = Call {
-        headers: &headers,
-        peer: &peer,
-        is_open: input.is_open,
-    };
+    let peer = Peer { address: SocketAddr::new(input.address, 1), tls: None };
+    let call = Call { headers: &headers, peer: &peer, is_open: input.is_open };
     let now = Ticks::from_unix(1_800_000_000, 0).expect("in range");
 
     if let Ok(caller) = call.caller(&accounts, now) {

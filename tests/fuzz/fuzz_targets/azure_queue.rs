@@ -21,9 +21,7 @@ use trestle_service::{
 };
 
 const ACCOUNT: &str = "devstoreaccount1";
-const METHODS: [&str; 8] = [
-    "GET", "PUT", "POST", "DELETE", "HEAD", "OPTIONS", "PATCH", "BREW",
-];
+const METHODS: [&str; 8] = ["GET", "PUT", "POST", "DELETE", "HEAD", "OPTIONS", "PATCH", "BREW"];
 const PATHS: [&str; 8] = [
     "/devstoreaccount1/",
     "/devstoreaccount1/que",
@@ -71,26 +69,15 @@ struct Ask {
 }
 
 fuzz_target!(|asks: Vec<Ask>| {
-    let clock = Arc::new(ManualClock::new(
-        Ticks::from_unix(1_763_726_400, 0).expect("in range"),
-    ));
+    let clock = Arc::new(ManualClock::new(Ticks::from_unix(1_763_726_400, 0).expect("in range")));
     let (engine, random) = (Arc::new(MemoryEngine::new()), || 7);
-    let role = QueueRole::new(Deps {
-        engine,
-        clock: clock.clone(),
-        random,
-    });
-    let identity = Identity {
-        accounts: Accounts::new([Account::development()]),
-        clock,
-        is_open: true,
-    };
+    let role = QueueRole::new(Deps { engine, clock: clock.clone(), random });
+    let identity =
+        Identity { accounts: Accounts::new([Account::development()]), clock, is_open: true };
     let upstream = Upstream::local(role.server());
     let deps = trestle_azure::Deps { upstream, identity, compresses: false };
     let front = trestle_azure::queues(deps, |calls| calls);
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime.expect("a runtime starts").block_on(async {
         for ask in asks.iter().take(8) {
             let Some(request) = ask.request() else {
@@ -103,14 +90,8 @@ fuzz_target!(|asks: Vec<Ask>| {
             let status = answer.status().as_u16();
             let code = answer.headers().get("x-ms-error-code").cloned();
             assert!(status != 500, "{ask:?}: {code:?}");
-            assert!(
-                status < 300 || code.is_some(),
-                "{ask:?}: {status} without a code"
-            );
-            assert!(
-                is_signed || is_preflight || status >= 400,
-                "{ask:?}: {status}"
-            );
+            assert!(status < 300 || code.is_some(), "{ask:?}: {status} without a code");
+            assert!(is_signed || is_preflight || status >= 400, "{ask:?}: {status}");
             let body = answer.into_body().collect().await;
             assert!(body.is_ok(), "{ask:?}: the answer breaks off");
         }
@@ -135,38 +116,25 @@ impl Ask {
         let mut headers = HeaderMap::new();
         for (name, value) in &self.headers {
             let name = HEADERS[usize::from(*name) % HEADERS.len()];
-            headers.append(
-                HeaderName::from_static(name),
-                HeaderValue::from_bytes(value).ok()?,
-            );
+            headers.append(HeaderName::from_static(name), HeaderValue::from_bytes(value).ok()?);
         }
         if let Some(is_lite) = self.signed {
             let date = HeaderValue::from_static("Fri, 21 Nov 2025 12:00:00 GMT");
             headers.insert("x-ms-date", date);
             headers.remove("authorization");
-            headers
-                .entry("content-length")
-                .or_insert(HeaderValue::from_static("0"));
+            headers.entry("content-length").or_insert(HeaderValue::from_static("0"));
             let (path, query) = (uri.path(), uri.query().unwrap_or_default());
-            let (scheme, name) = if is_lite {
-                (Scheme::Lite, "SharedKeyLite")
-            } else {
-                (Scheme::Full, "SharedKey")
-            };
-            let signed = Signed {
-                scheme,
-                method,
-                headers: &headers,
-                path,
-                query,
-            };
+            let (scheme, name) =
+                if is_lite { (Scheme::Lite, "SharedKeyLite") } else { (Scheme::Full, "SharedKey") };
+            let signed = Signed { scheme, method, headers: &headers, path, query };
             let signature = signed.sign(ACCOUNT, &AccountKey::development());
             let value = format!("{name} {ACCOUNT}:{}", trestle_fuzz::base64(&signature));
             headers.insert("authorization", value.parse().ok()?);
         }
         let body = match &self.text {
             Some(text) => {
-                let text = format!("<QueueMessage><MessageText>{text}</MessageText></QueueMessage>");
+                let text =
+                    format!("<QueueMessage><MessageText>{text}</MessageText></QueueMessage>");
                 text.into_bytes()
             }
             None => self.body.clone(),

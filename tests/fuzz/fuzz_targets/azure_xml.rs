@@ -18,10 +18,7 @@ fuzz_target!(|document: &[u8]| {
         assert_eq!(xml::write_properties(&again), written);
     }
     if let Ok(Some(text)) = xml::read_message(document) {
-        let message = Message {
-            body: Some(Body::Text(text.clone())),
-            ..Message::default()
-        };
+        let message = Message { body: Some(Body::Text(text.clone())), ..Message::default() };
         let written = xml::write_peeked(&[message]);
         let inside = written
             .split_once("<DequeueCount>0</DequeueCount>")

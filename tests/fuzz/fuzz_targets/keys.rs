@@ -22,10 +22,7 @@ fuzz_target!(|input: Input| {
     let parts = |(id, pk, rk): &(u64, Key, Key)| (*id, units(pk), units(rk));
     let (one, other) = (key(&input.one), key(&input.other));
     assert_eq!(one.cmp(&other), parts(&input.one).cmp(&parts(&input.other)));
-    assert!(
-        one == other || !one.starts_with(&other),
-        "no key is a prefix of another"
-    );
+    assert!(one == other || !one.starts_with(&other), "no key is a prefix of another");
 });
 
 fn units(key: &Key) -> Vec<u16> {
@@ -37,11 +34,7 @@ fn read(bytes: &[u8]) {
     if let Some(text) = order::take_text(&mut rest) {
         let mut again = Vec::new();
         order::push_text(&mut again, &text);
-        assert_eq!(
-            again,
-            bytes[..bytes.len() - rest.len()],
-            "one spelling only"
-        );
+        assert_eq!(again, bytes[..bytes.len() - rest.len()], "one spelling only");
     }
     if let Ok(record) = TableRecord::decode(bytes) {
         assert_eq!(record.encode(), bytes);

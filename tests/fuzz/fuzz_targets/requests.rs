@@ -17,17 +17,8 @@ enum Call {
     Raw(u8, Vec<Vec<u8>>),
     Batch(Vec<Write>),
     Import(Option<i32>, Vec<Vec<Entity>>),
-    Query {
-        filter: String,
-        size: Option<i32>,
-        token: String,
-        select: Vec<String>,
-    },
-    Stream {
-        filter: String,
-        limit: Option<i64>,
-        token: String,
-    },
+    Query { filter: String, size: Option<i32>, token: String, select: Vec<String> },
+    Stream { filter: String, limit: Option<i64>, token: String },
 }
 
 #[derive(Debug, Arbitrary)]
@@ -53,44 +44,28 @@ impl Call {
             Self::Raw(method, messages) => {
                 let methods = trestle_fuzz::methods();
                 let messages = messages.iter().map(|bytes| Bytes::copy_from_slice(bytes));
-                (
-                    methods[usize::from(*method) % methods.len()],
-                    messages.collect(),
-                )
+                (methods[usize::from(*method) % methods.len()], messages.collect())
             }
             Self::Batch(writes) => {
-                let operations = writes.iter().map(|write| proto::BatchOperation {
-                    operation: write.operation(),
-                });
-                let request = proto::ExecuteBatchRequest {
-                    table: table(),
-                    operations: operations.collect(),
-                };
+                let operations = writes
+                    .iter()
+                    .map(|write| proto::BatchOperation { operation: write.operation() });
+                let request =
+                    proto::ExecuteBatchRequest { table: table(), operations: operations.collect() };
                 ("ExecuteBatch", vec![encode(&request)])
             }
             Self::Import(mode, chunks) => ("ImportEntities", import(*mode, chunks)),
-            Self::Query {
-                filter,
-                size,
-                token,
-                select,
-            } => {
+            Self::Query { filter, size, token, select } => {
                 let request = proto::QueryEntitiesRequest {
                     table: table(),
                     filter: filter.clone(),
                     page_size: *size,
                     page_token: token.clone(),
-                    select: Some(proto::PropertyMask {
-                        paths: select.clone(),
-                    }),
+                    select: Some(proto::PropertyMask { paths: select.clone() }),
                 };
                 ("QueryEntities", vec![encode(&request)])
             }
-            Self::Stream {
-                filter,
-                limit,
-                token,
-            } => {
+            Self::Stream { filter, limit, token } => {
                 let request = proto::StreamEntitiesRequest {
                     table: table(),
                     filter: filter.clone(),
@@ -108,18 +83,17 @@ impl Write {
     fn operation(&self) -> Option<Operation> {
         Some(match self {
             Self::Nothing => return None,
-            Self::Insert(entity) => Operation::Insert(Insert {
-                entity: entity.as_ref().map(Entity::proto),
-            }),
+            Self::Insert(entity) => {
+                Operation::Insert(Insert { entity: entity.as_ref().map(Entity::proto) })
+            }
             Self::Update(entity, mode, if_match) => Operation::Update(Update {
                 entity: Some(entity.proto()),
                 mode: mode % 4,
                 if_match: if_match.clone(),
             }),
-            Self::Upsert(entity, mode) => Operation::Upsert(Upsert {
-                entity: Some(entity.proto()),
-                mode: mode % 4,
-            }),
+            Self::Upsert(entity, mode) => {
+                Operation::Upsert(Upsert { entity: Some(entity.proto()), mode: mode % 4 })
+            }
             Self::Delete(partition, row, if_match) => Operation::Delete(Delete {
                 partition_key: partition.text(),
                 row_key: row.text(),
@@ -130,18 +104,13 @@ impl Write {
 }
 
 fn import(mode: Option<i32>, chunks: &[Vec<Entity>]) -> Vec<Bytes> {
-    let spec = Spec {
-        table: table(),
-        mode: mode.map(|mode| mode % 4),
-    };
+    let spec = Spec { table: table(), mode: mode.map(|mode| mode % 4) };
     let chunk = |entities: &Vec<Entity>| {
         let entities = entities.iter().map(Entity::proto).collect();
         Message::Chunk(Chunk { entities })
     };
     let messages = std::iter::once(Message::Spec(spec)).chain(chunks.iter().map(chunk));
-    let request = |message| proto::ImportEntitiesRequest {
-        message: Some(message),
-    };
+    let request = |message| proto::ImportEntitiesRequest { message: Some(message) };
     messages.map(|message| encode(&request(message))).collect()
 }
 

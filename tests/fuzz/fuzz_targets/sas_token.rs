@@ -40,19 +40,10 @@ fn scope(input: &Input) -> Scope {
             encryption_scope: name,
         },
         1 => Scope::Queue { name },
-        2 => Scope::Blob(BlobScope {
-            path: name,
-            is_container: true,
-            ..BlobScope::default()
-        }),
+        2 => Scope::Blob(BlobScope { path: name, is_container: true, ..BlobScope::default() }),
         _ => Scope::Table {
             name,
-            range: KeyRange {
-                start_partition_key,
-                start_row_key,
-                end_partition_key,
-                end_row_key,
-            },
+            range: KeyRange { start_partition_key, start_row_key, end_partition_key, end_row_key },
         },
     }
 }
@@ -63,11 +54,9 @@ fuzz_target!(|input: Input| {
     let peer = Peer::in_process();
     let now = at(input.now);
 
-    for resource in [
-        None,
-        Some(Resource::Queue("q".to_owned())),
-        Some(Resource::Blob("c".to_owned())),
-    ] {
+    for resource in
+        [None, Some(Resource::Queue("q".to_owned())), Some(Resource::Blob("c".to_owned()))]
+    {
         if let Ok(token) = Token::parse(&input.text, resource.clone()) {
             let again = Token::parse(&token.to_query(), resource.clone());
             assert_eq!(again.as_ref(), Ok(&token), "it reads back");
@@ -95,11 +84,7 @@ fuzz_target!(|input: Input| {
     let is_served = matches!(token.terms.scope, Scope::Account { .. } | Scope::Table { .. });
     let is_early = input.start.is_some_and(|start| start > input.now.saturating_add(300));
     let is_over = input.expiry.is_some_and(|expiry| expiry <= input.now);
-    assert_eq!(
-        verified.is_ok(),
-        is_served && !is_early && !is_over,
-        "{text}: {verified:?}"
-    );
+    assert_eq!(verified.is_ok(), is_served && !is_early && !is_over, "{text}: {verified:?}");
 
     let (place, byte) = input.damage;
     let mut damaged = text.clone().into_bytes();

@@ -76,13 +76,8 @@ impl Server {
                 .build()
                 .expect("a runtime starts"),
         };
-        let request = proto::CreateTableRequest {
-            table: "tbl".to_owned(),
-        };
-        server.send(
-            "CreateTable",
-            &[prost::Message::encode_to_vec(&request).into()],
-        );
+        let request = proto::CreateTableRequest { table: "tbl".to_owned() };
+        server.send("CreateTable", &[prost::Message::encode_to_vec(&request).into()]);
         server
     }
 
@@ -107,12 +102,7 @@ impl Server {
             .body(Full::new(body.freeze()))
             .expect("a request");
         let (headers, trailers) = self.runtime.block_on(async {
-            let answer = self
-                .role
-                .server()
-                .oneshot(request)
-                .await
-                .expect("infallible");
+            let answer = self.role.server().oneshot(request).await.expect("infallible");
             let (head, body) = answer.into_parts();
             let body = body.collect().await.expect("an answer has an end");
             (head.headers, body.trailers().cloned().unwrap_or_default())

@@ -7,7 +7,7 @@
 # AZURE_TARGET=azurite runs them against Azurite in AZURITE_HOME; AZURE_RESULTS names a file that
 # gets a line for each test.
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-source "$here/../../setup.sh"
+source "$here/../../../setup.sh"
 
 [ "${AZURE_TARGET:-trestle}" = azurite ] || debug_binary
 

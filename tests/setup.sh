@@ -1,4 +1,4 @@
-# What the suites of clients need before they run; sourced by their run.sh, never run itself.
+# What the suites need before they run; sourced by their run.sh, never run itself.
 #
 # Each function ends the script with code 0 and a line that begins with SKIPPED where the machine
 # lacks the language; every other failure to set up is a failure. Everything made is under target/,
@@ -6,7 +6,7 @@
 set -euo pipefail
 
 # The root of the repository.
-root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 
 # python_environment NAME REQUIREMENTS: makes target/clients/NAME with what the file names, and sets
 # `python` to its interpreter. The marker is written last, so an interrupted set-up is done again.
