@@ -23,13 +23,20 @@ async function start(directory) {
   const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'] });
   const found = {};
   const lines = readline.createInterface({ input: child.stdout });
-  const deadline = AbortSignal.timeout(READY_MS);
-  while (!found.Table || !found.Queue) {
-    const [line] = await once(lines, 'line', { signal: deadline });
-    const match = /Azurite (\w+) service is successfully listening at (\S+)/.exec(line);
-    if (match) found[match[1]] = `${match[2]}/${ACCOUNT}`;
-  }
-  lines.on('line', () => {});
+  // One listener for all of it: lines that come together would pass one that is made anew for each.
+  const ready = new Promise((resolve, reject) => {
+    lines.on('line', (line) => {
+      const match = /Azurite (\w+) service is successfully listening at (\S+)/.exec(line);
+      if (match) found[match[1]] = `${match[2]}/${ACCOUNT}`;
+      if (found.Table && found.Queue) resolve();
+    });
+    child.once('exit', (code) => reject(new Error(`Azurite ended with ${code}`)));
+    AbortSignal.timeout(READY_MS).onabort = () => reject(new Error('Azurite does not get ready'));
+  });
+  await ready.catch((error) => {
+    child.kill('SIGKILL');
+    throw error;
+  });
   const stop = async () => {
     const exit = once(child, 'exit');
     child.kill('SIGTERM');
