@@ -2,23 +2,23 @@
 
 use std::{
     convert::Infallible,
-    pin::Pin,
     sync::Arc,
     task::{Context, Poll},
     time::Duration,
 };
 
-use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
-use http_body::{Frame, SizeHint};
-use tonic::{Code, Status, body::Body};
+use tonic::{Code, Status};
 use tower::Service;
 use trestle_service::{
     clock::Clock,
     cors::{Lookup, Preflight},
     fault::{Fault, Reason, quoted},
     layer::{
-        Answer, CallService, Request, Response, body_bytes::Unframed, trace::REQUEST_ID_HEADER,
+        Answer, CallService, Request, Response,
+        body_bytes::Unframed,
+        passage::{Next, Part, Passage, passing},
+        trace::REQUEST_ID_HEADER,
     },
 };
 use uuid::Uuid;
@@ -152,7 +152,7 @@ impl<P: Protocol> Front<P> {
         }
         headers.remove(REQUEST_ID_HEADER);
         headers.extend(id.map(|id| (REQUEST_ID, id)));
-        answer.map(|body| Body::new(Complete { body }))
+        answer.map(|body| passing(body, Complete))
     }
 }
 
@@ -243,20 +243,11 @@ fn check_length(head: &Head) -> Result<(), Fault> {
 
 /// A body that breaks off where the layers let a call fail after its answer began: without that, a
 /// client would take half of an answer for all of it.
-struct Complete {
-    body: Body,
-}
+struct Complete;
 
-impl http_body::Body for Complete {
-    type Data = Bytes;
-    type Error = Status;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
-        let frame = std::task::ready!(Pin::new(&mut self.body).poll_frame(cx));
-        Poll::Ready(match frame {
+impl Passage for Complete {
+    fn pass(&mut self, part: Part) -> Next {
+        Next::Part(match part {
             Some(Ok(frame)) => match frame.into_trailers() {
                 Ok(trailers) => Status::from_header_map(&trailers)
                     .filter(|status| status.code() != Code::Ok)
@@ -265,14 +256,6 @@ impl http_body::Body for Complete {
             },
             other => other,
         })
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
     }
 }
 

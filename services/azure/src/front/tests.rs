@@ -1,5 +1,8 @@
+use bytes::Bytes;
 use http::Uri;
+use http_body::Frame;
 use http_body_util::{BodyExt as _, Full, StreamBody};
+use tonic::body::Body;
 use tower::{ServiceExt as _, service_fn};
 use trestle_service::{
     clock::{ManualClock, Ticks},

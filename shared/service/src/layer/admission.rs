@@ -7,24 +7,16 @@
 //! many places of their own: they cost little while they wait. Nothing is queued: a queue would only add
 //! its own waiting time to every call.
 
-use std::{
-    convert::Infallible,
-    pin::Pin,
-    sync::Arc,
-    task::{Context, Poll},
-    time::Duration,
-};
+use std::{convert::Infallible, sync::Arc, time::Duration};
 
-use bytes::Bytes;
-use http_body::{Frame, SizeHint};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tonic::{Status, body::Body};
 use tower::Service;
 
 use super::{
     Answer, Request, Response,
     frame::{Step, StepLayer},
     methods::Methods,
+    passage::{Passage, passing},
     refusal,
 };
 use crate::fault::{Fault, Reason};
@@ -98,35 +90,9 @@ impl Step for Admission {
             Err(fault) => return Box::pin(async move { Ok(refusal(fault)) }),
         };
         let answer = inner.call(request);
-        Box::pin(async move {
-            let held = |body| Body::new(Held { body, _places: places });
-            Ok(answer.await?.map(held))
-        })
+        Box::pin(async move { Ok(answer.await?.map(|body| passing(body, places))) })
     }
 }
 
-/// A body that holds its places until it ends or is dropped.
-struct Held {
-    body: Body,
-    _places: Places,
-}
-
-impl http_body::Body for Held {
-    type Data = Bytes;
-    type Error = Status;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
-        Pin::new(&mut self.body).poll_frame(cx)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
-    }
-}
+/// A body holds its places until it ends or is dropped.
+impl Passage for Places {}

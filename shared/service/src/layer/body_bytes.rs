@@ -22,7 +22,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use http_body::{Frame, SizeHint};
+use http_body::{Body as _, Frame};
 use tokio::time::{Instant, Sleep, sleep_until};
 use tonic::{Status, body::Body};
 use tower::Service;
@@ -32,6 +32,7 @@ use super::{
     frame::{Step, StepLayer},
     framing::Framing,
     methods::Methods,
+    passage::{Next, Part, Passage, passing},
     refusal, trailers,
 };
 use crate::fault::{Fault, Reason};
@@ -90,7 +91,7 @@ impl Step for BodyBytes {
             None => Framing::default(),
         };
         let request =
-            request.map(|body| Body::new(Arriving { body, framing, tally: arriving, late }));
+            request.map(|body| passing(body, Arriving { framing, tally: arriving, late }));
         let answer = inner.call(request);
         Box::pin(async move {
             let answer = answer.await?;
@@ -98,7 +99,7 @@ impl Step for BodyBytes {
             if !is_stream && let Some(fault) = tally.refused() {
                 return Ok(refusal(fault));
             }
-            Ok(answer.map(|body| Body::new(Leaving { body: Some(body), budget, reads })))
+            Ok(answer.map(|body| passing(body, Leaving { budget, reads })))
         })
     }
 }
@@ -208,102 +209,65 @@ impl Late {
 
 /// The body of a request, counted as it is read.
 struct Arriving {
-    body: Body,
     framing: Framing,
     tally: Arc<Tally>,
     late: Option<Late>,
 }
 
-impl http_body::Body for Arriving {
-    type Data = Bytes;
-    type Error = Status;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
-        let this = &mut *self;
-        let Poll::Ready(frame) = Pin::new(&mut this.body).poll_frame(cx) else {
-            let Some(late) = &mut this.late else {
-                return Poll::Pending;
-            };
-            std::task::ready!(late.poll(cx));
-            this.tally.is_late.store(true, Ordering::Relaxed);
-            return Poll::Ready(Some(Err(this.tally.status())));
+impl Passage for Arriving {
+    fn poll(&mut self, body: Pin<&mut Body>, cx: &mut Context<'_>) -> Poll<Next> {
+        if let Poll::Ready(part) = body.poll_frame(cx) {
+            return Poll::Ready(self.pass(part));
+        }
+        let Some(late) = &mut self.late else {
+            return Poll::Pending;
         };
-        if let Some(Ok(frame)) = &frame
+        std::task::ready!(late.poll(cx));
+        self.tally.is_late.store(true, Ordering::Relaxed);
+        Poll::Ready(Next::Part(Some(Err(self.tally.status()))))
+    }
+
+    fn pass(&mut self, part: Part) -> Next {
+        if let Some(Ok(frame)) = &part
             && let Some(data) = frame.data_ref()
         {
-            let held = this.framing.take(data);
-            if !this.tally.hold(held) {
-                return Poll::Ready(Some(Err(this.tally.status())));
+            let held = self.framing.take(data);
+            if !self.tally.hold(held) {
+                return Next::Part(Some(Err(self.tally.status())));
             }
         }
-        Poll::Ready(frame)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
+        Next::Part(part)
     }
 }
 
 /// The body of an answer, whose parts count until their last reader has dropped them.
 struct Leaving {
-    /// Gone once the answer was turned away.
-    body: Option<Body>,
     budget: Arc<Budget>,
     reads: bool,
 }
 
-impl Leaving {
-    fn counted(&mut self, data: Bytes) -> Frame<Bytes> {
+impl Passage for Leaving {
+    const SHORTENS: bool = true;
+
+    fn pass(&mut self, part: Part) -> Next {
+        let data = match part.map(|part| part.map(Frame::into_data)) {
+            Some(Ok(Ok(data))) => data,
+            Some(Ok(Err(other))) => return Next::Part(Some(Ok(other))),
+            Some(Err(status)) => return Next::Part(Some(Err(status))),
+            None => return Next::Part(None),
+        };
         let bytes = data.len();
+        if bytes < ANSWER_BYTES_COUNTED {
+            return Next::Part(Some(Ok(Frame::data(data))));
+        }
         if !self.budget.take(bytes) {
             if self.reads && bytes >= ANSWER_BYTES_LARGE {
-                self.body = None;
-                return Frame::trailers(trailers(self.budget.fault()));
+                return Next::Last(Frame::trailers(trailers(self.budget.fault())));
             }
             self.budget.overdraw(bytes);
         }
         let budget = Arc::clone(&self.budget);
-        Frame::data(Bytes::from_owner(Counted { data, budget }))
-    }
-}
-
-impl http_body::Body for Leaving {
-    type Data = Bytes;
-    type Error = Status;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
-        let this = &mut *self;
-        let Some(body) = &mut this.body else {
-            return Poll::Ready(None);
-        };
-        let frame = std::task::ready!(Pin::new(body).poll_frame(cx));
-        Poll::Ready(match frame {
-            Some(Ok(frame)) => Some(Ok(match frame.into_data() {
-                Ok(data) if data.len() >= ANSWER_BYTES_COUNTED => this.counted(data),
-                Ok(data) => Frame::data(data),
-                Err(other) => other,
-            })),
-            other => other,
-        })
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.as_ref().is_none_or(Body::is_end_stream)
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        // Not that of the body: it may be turned away yet.
-        SizeHint::default()
+        Next::Part(Some(Ok(Frame::data(Bytes::from_owner(Counted { data, budget })))))
     }
 }
 

@@ -14,16 +14,16 @@ use std::{
     time::Duration,
 };
 
-use bytes::Bytes;
 use http::HeaderMap;
-use http_body::{Frame, SizeHint};
+use http_body::{Body as _, Frame};
 use tokio::time::{Instant, Sleep, sleep_until, timeout_at};
-use tonic::{Status, body::Body};
+use tonic::body::Body;
 use tower::Service;
 
 use super::{
     Answer, Request, Response,
     frame::{Step, StepLayer},
+    passage::{Next, Passage, passing},
     refusal, trailers,
 };
 use crate::fault::{Fault, Reason, quoted};
@@ -75,7 +75,7 @@ impl Step for Deadline {
             };
             let limited = |body| {
                 let clock = Box::pin(sleep_until(started + asked));
-                Body::new(Limited { body: Some(body), clock, limit: asked })
+                passing(body, Limited { clock, limit: asked })
             };
             Ok(answer.map(limited))
         })
@@ -129,44 +129,21 @@ fn parse(text: &str) -> Option<Duration> {
 
 /// A body that ends with a failure when its time is over.
 struct Limited {
-    /// Gone once the time is over: dropping it stops the work.
-    body: Option<Body>,
     clock: Pin<Box<Sleep>>,
     limit: Duration,
 }
 
-impl http_body::Body for Limited {
-    type Data = Bytes;
-    type Error = Status;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
-        let this = &mut *self;
-        let Some(body) = &mut this.body else {
-            return Poll::Ready(None);
-        };
+impl Passage for Limited {
+    fn poll(&mut self, body: Pin<&mut Body>, cx: &mut Context<'_>) -> Poll<Next> {
         // Looked at first: a stream that is always ready must end too. The timer is armed only to
         // wait.
-        if this.clock.deadline() > Instant::now() {
-            if let Poll::Ready(frame) = Pin::new(body).poll_frame(cx) {
-                return Poll::Ready(frame);
+        if self.clock.deadline() > Instant::now() {
+            if let Poll::Ready(part) = body.poll_frame(cx) {
+                return Poll::Ready(self.pass(part));
             }
-            if this.clock.as_mut().poll(cx).is_pending() {
-                return Poll::Pending;
-            }
+            std::task::ready!(self.clock.as_mut().poll(cx));
         }
-        this.body = None;
-        Poll::Ready(Some(Ok(Frame::trailers(trailers(too_late(this.limit))))))
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.as_ref().is_none_or(Body::is_end_stream)
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.as_ref().map(Body::size_hint).unwrap_or_default()
+        Poll::Ready(Next::Last(Frame::trailers(trailers(too_late(self.limit)))))
     }
 }
 

@@ -3,20 +3,14 @@
 //! They go with the headers of the answer, and again with its trailers if more became known
 //! meanwhile, as with a stream. A gateway removes both.
 
-use std::{
-    convert::Infallible,
-    pin::Pin,
-    task::{Context, Poll},
-};
+use std::convert::Infallible;
 
-use bytes::Bytes;
-use http_body::{Frame, SizeHint};
-use tonic::{Status, body::Body};
 use tower::Service;
 
 use super::{
     Answer, Request, Response,
     frame::{Step, StepLayer},
+    passage::{Next, Part, Passage, passing},
 };
 use crate::facts::{Facts, Work};
 
@@ -42,28 +36,20 @@ impl Step for TellFacts {
             let mut answer = answer.await?;
             let told = facts.noted().work;
             Facts::answer(&told, answer.headers_mut());
-            Ok(answer.map(|body| Body::new(Telling { body, facts, told })))
+            Ok(answer.map(|body| passing(body, Telling { facts, told })))
         })
     }
 }
 
 /// A body that tells at its end what was not told before.
 struct Telling {
-    body: Body,
     facts: Facts,
     told: Work,
 }
 
-impl http_body::Body for Telling {
-    type Data = Bytes;
-    type Error = Status;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
-        let mut frame = std::task::ready!(Pin::new(&mut self.body).poll_frame(cx));
-        if let Some(Ok(frame)) = &mut frame
+impl Passage for Telling {
+    fn pass(&mut self, mut part: Part) -> Next {
+        if let Some(Ok(frame)) = &mut part
             && let Some(trailers) = frame.trailers_mut()
         {
             let work = self.facts.noted().work;
@@ -71,14 +57,6 @@ impl http_body::Body for Telling {
                 Facts::answer(&work, trailers);
             }
         }
-        Poll::Ready(frame)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
+        Next::Part(part)
     }
 }

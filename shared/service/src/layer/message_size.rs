@@ -4,21 +4,17 @@
 //! offers no hook, so its answer is recognised by that text; a test with a real server holds the
 //! two together.
 
-use std::{
-    convert::Infallible,
-    pin::Pin,
-    task::{Context, Poll},
-};
+use std::convert::Infallible;
 
-use bytes::Bytes;
 use http::HeaderMap;
-use http_body::{Frame, SizeHint};
-use tonic::{Code, Status, body::Body};
+use http_body::Frame;
+use tonic::{Code, Status};
 use tower::Service;
 
 use super::{
     Answer, Request, Response, code_of,
     frame::{Step, StepLayer},
+    passage::{Next, Part, Passage, passing},
     refusal, trailers,
 };
 use crate::fault::{Fault, Reason};
@@ -72,39 +68,19 @@ impl Step for MessageSize {
             if is_too_large(answer.headers()) {
                 return Ok(refusal(limit.fault()));
             }
-            Ok(answer.map(|body| Body::new(Translated { body, limit })))
+            Ok(answer.map(|body| passing(body, limit)))
         })
     }
 }
 
-/// A body whose trailers are translated: a stream of requests is refused after the answer began.
-struct Translated {
-    body: Body,
-    limit: MessageSize,
-}
-
-impl http_body::Body for Translated {
-    type Data = Bytes;
-    type Error = Status;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
-        let frame = std::task::ready!(Pin::new(&mut self.body).poll_frame(cx));
-        Poll::Ready(match frame {
+/// The trailers are translated: a stream of requests is refused after the answer began.
+impl Passage for MessageSize {
+    fn pass(&mut self, part: Part) -> Next {
+        Next::Part(match part {
             Some(Ok(frame)) if frame.trailers_ref().is_some_and(is_too_large) => {
-                Some(Ok(Frame::trailers(trailers(self.limit.fault()))))
+                Some(Ok(Frame::trailers(trailers(self.fault()))))
             }
             other => other,
         })
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
     }
 }

@@ -16,6 +16,7 @@ mod instruments;
 pub mod message_size;
 pub mod methods;
 pub mod panic;
+pub mod passage;
 pub mod trace;
 pub mod trust;
 

@@ -11,15 +11,15 @@ use std::{
     task::{Context, Poll},
 };
 
-use bytes::Bytes;
 use futures::FutureExt as _;
-use http_body::{Frame, SizeHint};
-use tonic::{Status, body::Body};
+use http_body::{Body as _, Frame};
+use tonic::body::Body;
 use tower::Service;
 
 use super::{
     Answer, Request, Response,
     frame::{Step, StepLayer},
+    passage::{Next, Passage, passing},
     refusal, trailers,
 };
 use crate::fault::{Fault, Reason};
@@ -46,7 +46,7 @@ impl Step for CatchPanic {
         Box::pin(async move {
             match AssertUnwindSafe(answer).catch_unwind().await {
                 Ok(answer) => {
-                    let caught = |body| Body::new(Caught { body: Some(body) });
+                    let caught = |body| passing(body, Catching);
                     Ok(answer?.map(caught))
                 }
                 Err(_panic) => Ok(refusal(defect())),
@@ -55,35 +55,12 @@ impl Step for CatchPanic {
     }
 }
 
-/// A body whose panics end it.
-struct Caught {
-    /// Gone after a panic.
-    body: Option<Body>,
-}
+/// Panics of a body end it.
+struct Catching;
 
-impl http_body::Body for Caught {
-    type Data = Bytes;
-    type Error = Status;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
-        let Some(body) = &mut self.body else {
-            return Poll::Ready(None);
-        };
-        let polled = catch_unwind(AssertUnwindSafe(|| Pin::new(body).poll_frame(cx)));
-        polled.unwrap_or_else(|_panic| {
-            self.body = None;
-            Poll::Ready(Some(Ok(Frame::trailers(trailers(defect())))))
-        })
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.as_ref().is_none_or(Body::is_end_stream)
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.as_ref().map(Body::size_hint).unwrap_or_default()
+impl Passage for Catching {
+    fn poll(&mut self, body: Pin<&mut Body>, cx: &mut Context<'_>) -> Poll<Next> {
+        let polled = catch_unwind(AssertUnwindSafe(|| body.poll_frame(cx).map(Next::Part)));
+        polled.unwrap_or_else(|_panic| Poll::Ready(Next::Last(Frame::trailers(trailers(defect())))))
     }
 }

@@ -12,14 +12,13 @@ use std::{
     task::{Context, Poll},
 };
 
-use bytes::Bytes;
 use http::{HeaderName, HeaderValue};
-use http_body::{Frame, SizeHint};
+use http_body::Body as _;
 use opentelemetry::{
     context::FutureExt as _,
     metrics::{BoundHistogram, Meter},
 };
-use tonic::{Status, body::Body};
+use tonic::body::Body;
 use tower::Service;
 use tracing::{Instrument as _, Span, debug_span, field::Empty};
 use tracing_opentelemetry::OpenTelemetrySpanExt as _;
@@ -31,6 +30,7 @@ use super::{
     frame::{Step, StepLayer},
     instruments::Instruments,
     methods::{Method, Methods},
+    passage::{Next, Part, Passage, passing},
 };
 use crate::{
     access::AccessLog,
@@ -113,7 +113,7 @@ impl Step for Trace {
         };
         let trail = Trail::of(&mut request, &shared.access);
         if let Some(size) = shared.instruments.request_size(&method) {
-            request = request.map(|body| Body::new(Counted { body, bytes: 0, size }));
+            request = request.map(|body| passing(body, Counted { bytes: 0, size }));
         }
         let mut call = Call::start(Arc::clone(shared), method, id, place.clone(), trail);
         let answer = place.within(|| inner.call(request));
@@ -124,7 +124,7 @@ impl Step for Trace {
             if let Some(reason) = answer.extensions().get::<Reason>() {
                 call.refused(*reason);
             }
-            Ok(answer.map(|body| Body::new(Traced { body, call })))
+            Ok(answer.map(|body| passing(body, call)))
         };
         match place {
             Place::Nowhere => Box::pin(answering),
@@ -180,7 +180,6 @@ fn server_span(request: &Request, method: &Method, is_known: bool, id: &HeaderVa
 
 /// The body of a request, whose bytes are recorded when it is dropped.
 struct Counted {
-    body: Body,
     bytes: u64,
     size: BoundHistogram<u64>,
 }
@@ -191,68 +190,36 @@ impl Drop for Counted {
     }
 }
 
-impl http_body::Body for Counted {
-    type Data = Bytes;
-    type Error = Status;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
-        let frame = std::task::ready!(Pin::new(&mut self.body).poll_frame(cx));
-        self.bytes += data_bytes(&frame);
-        Poll::Ready(frame)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
+impl Passage for Counted {
+    fn pass(&mut self, part: Part) -> Next {
+        self.bytes += data_bytes(&part);
+        Next::Part(part)
     }
 }
 
-/// A body that keeps its call open, and its work inside the trace.
-struct Traced {
-    body: Body,
-    call: Call,
-}
+/// A body keeps its call open, and its work inside the trace.
+impl Passage for Call {
+    fn poll(&mut self, body: Pin<&mut Body>, cx: &mut Context<'_>) -> Poll<Next> {
+        let polled = self.place.within(|| body.poll_frame(cx));
+        Poll::Ready(self.pass(std::task::ready!(polled)))
+    }
 
-impl http_body::Body for Traced {
-    type Data = Bytes;
-    type Error = Status;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
-        let Self { body, call } = &mut *self;
-        let polled = call.place.within(|| Pin::new(body).poll_frame(cx));
-        let frame = std::task::ready!(polled);
-        call.sent(data_bytes(&frame));
-        match &frame {
+    fn pass(&mut self, part: Part) -> Next {
+        self.sent(data_bytes(&part));
+        match &part {
             Some(Ok(frame)) => {
                 if let Some(trailers) = frame.trailers_ref() {
-                    call.ended_by(trailers);
+                    self.ended_by(trailers);
                 }
             }
-            Some(Err(status)) => call.broken_by(status),
+            Some(Err(status)) => self.broken_by(status),
             None => {}
         }
-        Poll::Ready(frame)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
+        Next::Part(part)
     }
 }
 
-fn data_bytes(frame: &Option<Result<Frame<Bytes>, Status>>) -> u64 {
-    let data = frame.as_ref().and_then(|frame| frame.as_ref().ok()?.data_ref());
+fn data_bytes(part: &Part) -> u64 {
+    let data = part.as_ref().and_then(|frame| frame.as_ref().ok()?.data_ref());
     data.map_or(0, |data| data.len() as u64)
 }

@@ -6,14 +6,17 @@ use std::{
     time::Duration,
 };
 
-use bytes::Bytes;
-use http_body::{Frame, SizeHint};
+use http_body::{Body as _, Frame};
 use tokio::time::{Sleep, sleep};
-use tonic::{Status, body::Body};
+use tonic::body::Body;
 
 use crate::{
     fault::{Fault, Reason},
-    layer::{Answer, trailers},
+    layer::{
+        Answer,
+        passage::{Next, Passage, passing},
+        trailers,
+    },
 };
 
 /// An answer whose stream ends after `within` at the latest.
@@ -21,44 +24,24 @@ pub(super) fn answer(answer: Answer, within: Duration) -> Answer {
     let clock = Box::pin(sleep(within));
     Box::pin(async move {
         let answer = answer.await?;
-        Ok(answer.map(|body| Body::new(Expiring { body: Some(body), clock })))
+        Ok(answer.map(|body| passing(body, Expiring { clock })))
     })
 }
 
 /// See the module.
 struct Expiring {
-    /// Gone once the time is over, and with it the work on the stream.
-    body: Option<Body>,
     clock: Pin<Box<Sleep>>,
 }
 
-impl http_body::Body for Expiring {
-    type Data = Bytes;
-    type Error = Status;
+impl Passage for Expiring {
+    const SHORTENS: bool = true;
 
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
-        let this = &mut *self;
-        let Some(body) = &mut this.body else {
-            return Poll::Ready(None);
-        };
-        if this.clock.as_mut().poll(cx).is_ready() {
-            this.body = None;
-            let message = "the signature has expired while the stream went on";
-            let fault = Fault::new(Reason::AuthenticationFailed, message);
-            return Poll::Ready(Some(Ok(Frame::trailers(trailers(fault)))));
+    fn poll(&mut self, body: Pin<&mut Body>, cx: &mut Context<'_>) -> Poll<Next> {
+        if self.clock.as_mut().poll(cx).is_pending() {
+            return Poll::Ready(self.pass(std::task::ready!(body.poll_frame(cx))));
         }
-        Pin::new(body).poll_frame(cx)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.as_ref().is_none_or(Body::is_end_stream)
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        // Not that of the body: it may end before.
-        SizeHint::default()
+        let message = "the signature has expired while the stream went on";
+        let fault = Fault::new(Reason::AuthenticationFailed, message);
+        Poll::Ready(Next::Last(Frame::trailers(trailers(fault))))
     }
 }
