@@ -9,12 +9,14 @@ mod api;
 mod authorize;
 mod change;
 mod error;
+mod expiries;
 mod finish;
 #[cfg(feature = "testing")]
 pub mod forms;
 mod groups;
 mod index;
 mod keys;
+mod known;
 mod memory;
 mod messages;
 #[cfg(test)]

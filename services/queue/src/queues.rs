@@ -14,7 +14,9 @@ use trestle_service::{
 use crate::{
     authorize::Access,
     error::QueueError,
+    finish::finish,
     keys::{self, DeadRange, QueueId, Remains},
+    known::Known,
     policies,
     record::{QueueRecord, QueueSettings},
     shelves::Shelves,
@@ -30,6 +32,7 @@ pub(crate) struct Queues {
     engine: Arc<dyn Engine>,
     clock: Arc<SteadyClock>,
     shelves: Arc<Shelves>,
+    known: Arc<Known>,
 }
 
 /// A queue that was found.
@@ -40,7 +43,7 @@ pub(crate) struct Queue {
     /// Its name.
     pub(crate) name: QueueName,
     /// What is stored of it.
-    pub(crate) record: QueueRecord,
+    pub(crate) record: Arc<QueueRecord>,
 }
 
 /// What a listing asks for.
@@ -70,7 +73,7 @@ impl Queues {
         clock: Arc<SteadyClock>,
         shelves: Arc<Shelves>,
     ) -> Self {
-        Self { engine, clock, shelves }
+        Self { engine, clock, shelves, known: Arc::default() }
     }
 
     /// Creates a queue, unless it is there with the same settings; whether it did.
@@ -133,11 +136,21 @@ impl Queues {
         account: &AccountName,
         name: &QueueName,
     ) -> Result<Option<Queue>, QueueError> {
+        let found = |record| Queue { account: account.clone(), name: name.clone(), record };
+        let look = match self.known.get(account, name) {
+            Ok(record) => return Ok(Some(found(record))),
+            Err(look) => look,
+        };
         let snapshot = self.engine.snapshot().await?;
-        let value = snapshot.get(&keys::queue(account, name)).await?;
-        let record = value.map(|value| QueueRecord::decode(&value)).transpose()?;
-        let (account, name) = (account.clone(), name.clone());
-        Ok(record.map(|record| Queue { account, name, record }))
+        let Some(value) = snapshot.get(&keys::queue(account, name)).await? else {
+            return Ok(None);
+        };
+        let mut record = QueueRecord::decode(&value)?;
+        // Of its own: what the store gives may be a part of something much bigger.
+        record.policies = Bytes::copy_from_slice(&record.policies);
+        let record = Arc::new(record);
+        self.known.keep(&look, account, name, &record);
+        Ok(Some(found(record)))
     }
 
     /// Changes the record of a queue.
@@ -151,13 +164,18 @@ impl Queues {
         change: impl Fn(&mut QueueRecord) -> Result<(), Fault> + Send + 'static,
     ) -> Result<QueueRecord, QueueError> {
         let key = keys::queue(account, &name);
-        transact(&*self.engine, vec![key.clone()], move |current| {
-            let mut record = stored(current, &name)?;
-            change(&mut record)?;
-            let write = Write::Put { key: key.clone(), value: record.encode() };
-            Ok((vec![write], record))
+        let (changing, engine) = (self.known.changing(account, &name), Arc::clone(&self.engine));
+        finish(async move {
+            let _changing = changing;
+            let updated = transact(&*engine, vec![key.clone()], move |current| {
+                let mut record = stored(current, &name)?;
+                change(&mut record)?;
+                let write = Write::Put { key: key.clone(), value: record.encode() };
+                Ok::<_, QueueError>((vec![write], record))
+            });
+            updated.await?
         })
-        .await?
+        .await
     }
 
     /// Deletes a queue: its name is free at once, its messages are removed by the sweeper.
@@ -171,8 +189,9 @@ impl Queues {
     ) -> Result<(), QueueError> {
         let key = keys::queue(account, &name);
         let (died_at, shelves) = (self.clock.now(), Arc::clone(&self.shelves));
-        let engine = Arc::clone(&self.engine);
-        crate::finish::finish(async move {
+        let (changing, engine) = (self.known.changing(account, &name), Arc::clone(&self.engine));
+        finish(async move {
+            let _changing = changing;
             let deleted = transact(&*engine, vec![key.clone()], move |current| {
                 let id = stored(current, &name)?.id;
                 let mut writes = decide_death(id, died_at);
@@ -197,8 +216,9 @@ impl Queues {
         let key = keys::queue(account, &name);
         let reads = vec![key.clone(), keys::next_queue_id()];
         let (died_at, shelves) = (self.clock.now(), Arc::clone(&self.shelves));
-        let engine = Arc::clone(&self.engine);
-        crate::finish::finish(async move {
+        let (changing, engine) = (self.known.changing(account, &name), Arc::clone(&self.engine));
+        finish(async move {
+            let _changing = changing;
             let cleared = transact(&*engine, reads, move |current| {
                 let mut record = stored(current, &name)?;
                 let old = record.id;
@@ -278,3 +298,6 @@ fn decide_death(id: QueueId, died_at: Ticks) -> Vec<Write> {
     let gone = [keys::count(id), keys::cursor(id)].map(|key| Write::Delete { key });
     Remains::ALL.map(remains).into_iter().chain(gone).collect()
 }
+
+#[cfg(test)]
+mod tests;

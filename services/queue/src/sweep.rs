@@ -13,6 +13,7 @@ use trestle_service::clock::Ticks;
 
 use crate::{
     error::QueueError,
+    expiries::{Expiries, STRETCH},
     keys::{self, Cursor, DeadRange, Place, QueueId, Remains},
     messages::Messages,
     record::QueueRecord,
@@ -41,10 +42,8 @@ pub(crate) struct Sweeper {
 /// What the sweeper knows from one tick to the next. All of it can be found out again.
 #[derive(Default)]
 struct Memory {
-    /// When the first message of a queue expires, at the earliest.
-    expires_at: HashMap<QueueId, Ticks>,
-    /// How far the examination of a queue has come.
-    examined_to: HashMap<QueueId, (Place, Option<Ticks>)>,
+    /// When messages of a queue expire.
+    expiries: HashMap<QueueId, Expiries>,
     /// The last key of the listing of queues.
     listed_to: Bytes,
     /// What was forgotten already.
@@ -123,7 +122,7 @@ impl Sweeper {
         drop(snapshot);
         let more = !scan.entries.is_empty();
         self.write(decide_sweep(id, part, &dead, &scan, over)).await?;
-        self.with(|memory| memory.expires_at.remove(&id));
+        self.with(|memory| memory.expiries.remove(&id));
         Ok(more)
     }
 
@@ -196,57 +195,107 @@ impl Sweeper {
         let limit = ScanLimit { rows: QUEUES_MAX, bytes: 16 * 1024 * 1024 };
         let scan = snapshot.scan(&span, limit).await?;
         drop(snapshot);
-        let (mut more, mut failed) = (false, None);
+        let mut failed = None;
         for entry in &scan.entries {
             let id = QueueRecord::decode(&entry.value)?.id;
-            match self.examine(id).await {
-                Ok(found) => more |= found,
-                Err(error) => failed = failed.or(Some(error)),
+            if let Err(error) = self.examine(id).await {
+                failed = failed.or(Some(error));
             }
         }
         let last = scan.entries.last().filter(|_| scan.more);
         let listed_to = last.map(|last| after_key(&last.key).into()).unwrap_or_default();
         self.with(|memory| memory.listed_to = listed_to);
-        failed.map_or(Ok(more), Err)
+        failed.map_or(Ok(false), Err)
     }
 
-    /// Looks for expired messages of a queue, if there may be any. True when it is not through yet.
-    async fn examine(&self, id: QueueId) -> Result<bool, QueueError> {
-        let messages = &self.messages;
-        if let Some(noted) = messages.shelves.find(id).and_then(|shelf| shelf.take_expiry()) {
-            self.with(|memory| memory.note(id, noted));
+    /// Looks for expired messages of a queue, where there may be any.
+    async fn examine(&self, id: QueueId) -> Result<(), QueueError> {
+        // A look that fails on the way has noted what it saw.
+        let mut known = self.with(|memory| memory.expiries.remove(&id)).unwrap_or_default();
+        let examined = self.examine_known(id, &mut known).await;
+        self.with(|memory| memory.expiries.insert(id, known));
+        examined
+    }
+
+    async fn examine_known(&self, id: QueueId, known: &mut Expiries) -> Result<(), QueueError> {
+        let noted = self.messages.shelves.find(id).and_then(|shelf| shelf.take_expiry());
+        if let Some(noted) = noted {
+            known.note(noted);
         }
-        let now = messages.clock.now();
-        let known = self.with(|memory| memory.expires_at.get(&id).copied());
-        if known.is_some_and(|expires_at| expires_at > now) {
-            return Ok(false);
+        let now = self.messages.clock.now();
+        let due = known.due(now);
+        if due.is_empty() && !known.is_rest_due(now) {
+            return Ok(());
         }
-        let begun = self.with(|memory| memory.examined_to.remove(&id));
-        let (mut from, mut earliest) = match begun {
-            Some(begun) => begun,
-            None => (self.first_place(id).await?, None),
-        };
+        known.begin_at(self.first_place(id).await?);
         let mut examined = 0;
+        for (first, end) in due {
+            if examined >= EXAMINED_MAX {
+                break;
+            }
+            let (mut from, mut earliest) = (first, Ticks::MAX);
+            loop {
+                let span = Span::new(keys::state(id, from), keys::state(id, end));
+                let scan = self.scan(&span).await?;
+                examined += scan.entries.len();
+                earliest = earliest.min(self.remove(id, &scan.entries, now).await?);
+                let (Some(last), true) = (scan.entries.last(), scan.more) else { break };
+                from = keys::place_of(&last.key)?.next();
+            }
+            known.looked_at(first, earliest);
+        }
+        match known.is_rest_due(now) {
+            true => self.examine_rest(id, known, now).await,
+            false => Ok(()),
+        }
+    }
+
+    /// Looks at what is not known in stretches.
+    async fn examine_rest(
+        &self,
+        id: QueueId,
+        known: &mut Expiries,
+        now: Ticks,
+    ) -> Result<(), QueueError> {
+        // Writes that began before this are over.
+        let settled = Place { visible_at: now.before(GRACE), sequence: 0 };
+        let (mut from, mut examined) = (known.look(), 0);
         while examined < EXAMINED_MAX {
-            let snapshot = messages.engine.snapshot().await?;
-            let scan = snapshot.scan(&keys::states_from(id, from), EXAMINE).await?;
-            drop(snapshot);
-            let (expired, next) = sort_out(&scan, now)?;
-            earliest = earliest.into_iter().chain(next).min();
-            for part in expired.chunks(STEP.rows) {
-                messages.remove_expired(id, part.to_vec()).await?;
+            let scan = self.scan(&keys::states_from(id, from)).await?;
+            for part in scan.entries.chunks(STRETCH) {
+                let earliest = self.remove(id, part, now).await?;
+                if let Some(last) = part.last() {
+                    from = keys::place_of(&last.key)?.next();
+                }
+                known.passed(from, earliest, part.len() == STRETCH && from <= settled);
             }
             examined += scan.entries.len();
-            let (Some(last), true) = (scan.entries.last(), scan.more) else {
-                let next = earliest.unwrap_or(Ticks::MAX);
-                self.with(|memory| memory.expires_at.insert(id, next));
-                return Ok(false);
-            };
-            from = keys::place_of(&last.key)?.next();
+            if !scan.more {
+                known.finish();
+                break;
+            }
             tokio::task::yield_now().await;
         }
-        self.with(|memory| memory.examined_to.insert(id, (from, earliest)));
-        Ok(false)
+        Ok(())
+    }
+
+    async fn scan(&self, span: &Span) -> Result<Scan, QueueError> {
+        let snapshot = self.messages.engine.snapshot().await?;
+        Ok(snapshot.scan(span, EXAMINE).await?)
+    }
+
+    /// Removes what is over; when the next of the others will be, [`Ticks::MAX`] if never.
+    async fn remove(
+        &self,
+        id: QueueId,
+        entries: &[Entry],
+        now: Ticks,
+    ) -> Result<Ticks, QueueError> {
+        let (expired, next) = sort_out(entries, now)?;
+        for part in expired.chunks(STEP.rows) {
+            self.messages.remove_expired(id, part.to_vec()).await?;
+        }
+        Ok(next.unwrap_or(Ticks::MAX))
     }
 
     async fn first_place(&self, id: QueueId) -> Result<Place, QueueError> {
@@ -260,22 +309,10 @@ impl Sweeper {
     }
 }
 
-impl Memory {
-    fn note(&mut self, id: QueueId, expires_at: Ticks) {
-        // A queue that nothing is known of is examined anyway.
-        if let Some(known) = self.expires_at.get_mut(&id) {
-            *known = (*known).min(expires_at);
-        }
-        if let Some((_, earliest)) = self.examined_to.get_mut(&id) {
-            *earliest = Some(earliest.map_or(expires_at, |known| known.min(expires_at)));
-        }
-    }
-}
-
 /// The places of what is over at `now`, and when the next of the others will be.
-fn sort_out(scan: &Scan, now: Ticks) -> Result<(Vec<Place>, Option<Ticks>), QueueError> {
+fn sort_out(entries: &[Entry], now: Ticks) -> Result<(Vec<Place>, Option<Ticks>), QueueError> {
     let (mut expired, mut next) = (Vec::new(), None);
-    for entry in &scan.entries {
+    for entry in entries {
         let state = MessageState::decode(&entry.value)?;
         if state.is_expired(now) {
             expired.push(keys::place_of(&entry.key)?);

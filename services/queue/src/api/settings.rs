@@ -1,6 +1,8 @@
 //! The calls on queues themselves: their settings, their access policies, how they are; and on the settings of the
 //! service.
 
+use std::sync::Arc;
+
 use trestle_proto::queue::v1 as proto;
 use trestle_service::{fault::Fault, name::AccountName, service_properties};
 
@@ -31,7 +33,7 @@ impl Api {
         let queue = self.messages.queues.open(access, &name).await?;
         let stats = self.messages.stats(queue.record.id).await?;
         Ok(proto::GetQueueResponse {
-            queue: Some(render::queue(name.as_str(), queue.record)),
+            queue: Some(render::queue(name.as_str(), Arc::unwrap_or_clone(queue.record))),
             stats: Some(render::stats(stats)),
         })
     }

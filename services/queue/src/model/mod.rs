@@ -300,6 +300,28 @@ fn block_on<T>(work: impl Future<Output = T>) -> T {
     runtime.expect("a runtime").block_on(work)
 }
 
+/// What random commands once did that the model did not: the second message of the group is over when its first one
+/// goes to the dead letters.
+#[tokio::test]
+async fn a_dead_letter_leaves_an_expired_message_of_its_group_for_the_next_consumer() {
+    let send = |life, group| Command::Send { delay: 0, life, id: None, group };
+    let commands = [
+        send(None, Some(1)),
+        send(Some(10), Some(1)),
+        Command::Receive { max: 1, hidden: 1 },
+        Command::Advance(3),
+        Command::Receive { max: 1, hidden: 1 },
+        send(Some(10), None),
+        send(None, None),
+        Command::Advance(12),
+        Command::Receive { max: 3, hidden: 1 },
+        Command::Advance(3),
+        Command::Receive { max: 3, hidden: 1 },
+    ];
+
+    follow(Store::Memory(MemoryEngine::new()), &commands).await.expect("the same");
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
     #[test]

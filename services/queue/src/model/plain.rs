@@ -134,7 +134,7 @@ impl Plain {
                 if self.work[index].is_over(now) {
                     found_expired = true;
                 } else if self.work[index].dequeue_count >= DEQUEUES_MAX {
-                    gone.push(index);
+                    gone.push(self.work[index].order);
                 } else {
                     let receipt = Some(self.next_receipt());
                     let message = &mut self.work[index];
@@ -144,29 +144,20 @@ impl Plain {
                     delivered.push(message.clone());
                 }
             }
-            for index in &gone {
-                let order = self.next_order();
-                let moved = self.work[*index].clone();
-                let (dequeue_count, receipt, group) = (0, None, None);
-                let visible_at = now;
-                self.dead.push(Message {
-                    order,
-                    visible_at,
-                    dequeue_count,
-                    receipt,
-                    group,
-                    ..moved
-                });
-            }
-            gone.sort_unstable();
-            for index in gone.into_iter().rev() {
-                remove(&mut self.work, index, now);
-            }
             if found_expired {
                 let is_gone = |message: &Message| {
                     !message.waits && message.is_over(now) && message.visible_at <= now
                 };
                 remove_all(&mut self.work, now, is_gone);
+            }
+            // Afterwards: what comes to be first of its group by this stays for now, also if it is over.
+            for gone in gone {
+                let index = self.work.iter().position(|message| message.order == gone);
+                let moved = remove(&mut self.work, index.expect("it is not over"), now);
+                let (order, visible_at) = (self.next_order(), now);
+                let (dequeue_count, receipt, group) = (0, None, None);
+                let dead = Message { order, visible_at, dequeue_count, receipt, group, ..moved };
+                self.dead.push(dead);
             }
             if !delivered.is_empty() {
                 return delivered;

@@ -64,7 +64,7 @@ fn what_is_over_is_told_from_what_will_be() {
         entry(place(4), Some(at(40))),
     ];
 
-    let sorted = sort_out(&Scan { entries, more: false }, at(20)).expect("readable");
+    let sorted = sort_out(&entries, at(20)).expect("readable");
 
     assert_eq!(sorted, (vec![place(1)], Some(at(40))));
 }
@@ -83,3 +83,5 @@ fn a_mark_goes_and_takes_along_only_what_is_over() {
     let expected = [delete(&marks[0]), delete(&memories[0]), delete(&marks[1]), delete(&marks[2])];
     assert_eq!(writes, expected, "b was remembered anew");
 }
+
+mod expiry;

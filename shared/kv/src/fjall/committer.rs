@@ -39,12 +39,21 @@ pub(super) struct Committer {
     beats: u64,
     /// Number of the last group.
     group: u64,
+    /// How many keys it wrote: the next one will hardly be much bigger.
+    written: usize,
     recent: Recent,
 }
 
 impl Committer {
     pub(super) fn new(shared: Arc<Shared>) -> Self {
-        Self { shared, gate: wait_for_compaction, beats: 0, group: 0, recent: Recent::default() }
+        Self {
+            shared,
+            gate: wait_for_compaction,
+            beats: 0,
+            group: 0,
+            written: 0,
+            recent: Recent::default(),
+        }
     }
 
     #[cfg(test)]
@@ -73,13 +82,14 @@ impl Committer {
             self.shed(first, &error, queue);
             return;
         }
-        let mut group = Group::default();
+        let mut group = Group::with_capacity(self.written);
         group.admit(first, &self.shared, &self.recent);
         while !group.is_full() {
             let Ok(job) = queue.try_recv() else { break };
             group.admit(job, &self.shared, &self.recent);
         }
         self.group += 1;
+        self.written = group.len();
         self.recent.note(self.group, group.keys());
         let outcome = self.write(&mut group);
         if matches!(outcome, Outcome::Durable) {

@@ -5,10 +5,10 @@
 //! key: a batch of the database gives all its items one sequence number, so two writes of a key
 //! in it would have no order, and merging them also makes a hot key cheap.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use foldhash::{HashMap, HashMapExt as _};
 use tokio::sync::oneshot;
 
 use super::recent::{Recent, Seen};
@@ -57,6 +57,11 @@ pub(super) enum Outcome {
 }
 
 impl Group {
+    /// An empty group with room for about so many writes.
+    pub(super) fn with_capacity(writes: usize) -> Self {
+        Self { pending: HashMap::with_capacity(writes), ..Self::default() }
+    }
+
     pub(super) fn is_full(&self) -> bool {
         self.waiting.len() >= CHANGES_MAX || self.bytes >= BYTES_MAX
     }
@@ -74,6 +79,11 @@ impl Group {
     /// How many entries the writes hide from scans.
     pub(super) fn hides(&self) -> u64 {
         self.hides
+    }
+
+    /// How many keys are written.
+    pub(super) fn len(&self) -> usize {
+        self.pending.len()
     }
 
     /// The keys that are written.

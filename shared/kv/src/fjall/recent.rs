@@ -6,9 +6,10 @@
 //! unless a later group wrote the key. Keys are remembered by a hash: two keys with one hash cost a
 //! read, never a wrong answer.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 
 use bytes::Bytes;
+use foldhash::HashMap;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::shared::Shared;

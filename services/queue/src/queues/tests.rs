@@ -1,0 +1,261 @@
+//! What is known of a queue in memory is what its store holds, whatever comes between a look and a change.
+
+use std::{
+    sync::atomic::{AtomicBool, Ordering::SeqCst},
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use tokio::sync::watch;
+use trestle_kv::{
+    Change, CommitError, EngineError, EngineStatus, MemoryEngine, Scan, Snapshot, Span,
+};
+use trestle_service::clock::ManualClock;
+
+use super::*;
+use crate::{model::queue_name, record::DeadLetter};
+
+/// Something that can be held up: how many have come to it, and whether they may pass.
+struct Gate {
+    is_open: watch::Sender<bool>,
+    came: watch::Sender<u32>,
+}
+
+impl Gate {
+    fn new() -> Self {
+        Self { is_open: watch::Sender::new(true), came: watch::Sender::new(0) }
+    }
+
+    async fn pass(&self) {
+        self.came.send_modify(|came| *came += 1);
+        self.is_open.subscribe().wait_for(|is_open| *is_open).await.expect("the gate is there");
+    }
+
+    fn close(&self) {
+        self.came.send_replace(0);
+        self.is_open.send_replace(false);
+    }
+
+    fn open(&self) {
+        self.is_open.send_replace(true);
+    }
+
+    /// Waits until somebody stands before it.
+    async fn somebody(&self) {
+        let mut came = self.came.subscribe();
+        let somebody =
+            tokio::time::timeout(Duration::from_secs(60), came.wait_for(|came| *came > 0));
+        somebody.await.expect("somebody comes").expect("the gate is there");
+    }
+}
+
+/// A store whose reads wait at a gate with what they read, and whose commits wait before they are made.
+struct Gated {
+    inner: MemoryEngine,
+    read: Arc<Gate>,
+    commit: Arc<Gate>,
+    /// Commits are made, and their outcome is said to be unknown.
+    is_unknown: AtomicBool,
+}
+
+struct GatedSnapshot(Box<dyn Snapshot>, Arc<Gate>);
+
+#[async_trait]
+impl Engine for Gated {
+    async fn snapshot(&self) -> Result<Box<dyn Snapshot>, EngineError> {
+        Ok(Box::new(GatedSnapshot(self.inner.snapshot().await?, Arc::clone(&self.read))))
+    }
+
+    async fn commit(&self, change: Change) -> Result<(), CommitError> {
+        self.commit.pass().await;
+        self.inner.commit(change).await?;
+        match self.is_unknown.load(SeqCst) {
+            true => Err(CommitError::Unknown { reason: "of the test".into() }),
+            false => Ok(()),
+        }
+    }
+
+    fn status(&self) -> EngineStatus {
+        self.inner.status()
+    }
+}
+
+#[async_trait]
+impl Snapshot for GatedSnapshot {
+    async fn get(&self, key: &[u8]) -> Result<Option<Bytes>, EngineError> {
+        let value = self.0.get(key).await;
+        self.1.pass().await;
+        value
+    }
+
+    async fn scan(&self, span: &Span, limit: ScanLimit) -> Result<Scan, EngineError> {
+        self.0.scan(span, limit).await
+    }
+}
+
+/// Two services on one store: the one under test, and one that is made anew for each look.
+struct Bench {
+    engine: Arc<Gated>,
+    clock: Arc<SteadyClock>,
+    queues: Queues,
+    account: AccountName,
+    name: QueueName,
+}
+
+fn queues(engine: &Arc<Gated>, clock: &Arc<SteadyClock>) -> Queues {
+    let engine: Arc<dyn Engine> = Arc::clone(engine) as _;
+    let shelves = Arc::new(Shelves::new(Arc::clone(&engine), Arc::clone(clock)));
+    Queues::new(engine, Arc::clone(clock), shelves)
+}
+
+fn settings(value: u32) -> QueueSettings {
+    let metadata = vec![("value".to_owned(), value.to_string())];
+    QueueSettings { metadata, ..QueueSettings::default() }
+}
+
+impl Bench {
+    /// With a queue of that name that is known.
+    async fn new() -> Self {
+        let engine = Arc::new(Gated {
+            inner: MemoryEngine::new(),
+            read: Arc::new(Gate::new()),
+            commit: Arc::new(Gate::new()),
+            is_unknown: AtomicBool::new(false),
+        });
+        let start = Ticks::from_unix(1_700_000_000, 0).expect("in range");
+        let clock = Arc::new(SteadyClock::new(Arc::new(ManualClock::new(start))));
+        let queues = queues(&engine, &clock);
+        let (account, name) = (AccountName::development(), queue_name("jobs"));
+        let bench = Self { engine, clock, queues, account, name };
+        bench.change(1).await;
+        assert!(bench.known().await.is_some());
+        bench
+    }
+
+    /// What the service gives: to whoever does not wait at the gate, what is known.
+    async fn known(&self) -> Option<QueueRecord> {
+        let found = self.queues.find(&self.account, &self.name).await.expect("readable");
+        found.map(|queue| Arc::unwrap_or_clone(queue.record))
+    }
+
+    /// What the store holds.
+    async fn stored(&self) -> Option<QueueRecord> {
+        let cold = queues(&self.engine, &self.clock);
+        let found = cold.find(&self.account, &self.name).await.expect("readable");
+        found.map(|queue| Arc::unwrap_or_clone(queue.record))
+    }
+
+    /// One of the changes that there are; the number says which, and where it writes a number, which.
+    async fn change(&self, number: u32) {
+        let (queues, account, name) = (&self.queues, &self.account, self.name.clone());
+        let changed = match number % 6 {
+            1 => queues.create(account, name, settings(number)).await.map(drop),
+            2 => {
+                let update = queues.update(account, name, move |record| {
+                    record.settings = settings(number);
+                    Ok(())
+                });
+                update.await.map(drop)
+            }
+            3 => {
+                let update = queues.update(account, name, |record| {
+                    record.policies = Bytes::from_static(b"policies");
+                    Ok(())
+                });
+                update.await.map(drop)
+            }
+            4 => {
+                let update = queues.update(account, name, |record| {
+                    let queue = queue_name("dead");
+                    record.settings.dead_letter = Some(DeadLetter { queue, dequeue_count_max: 3 });
+                    Ok(())
+                });
+                update.await.map(drop)
+            }
+            5 => queues.clear(account, name).await,
+            _ => queues.delete(account, name).await,
+        };
+        let is_unknown = self.engine.is_unknown.load(SeqCst);
+        assert_eq!(changed.is_err(), is_unknown, "change {number}: {changed:?}");
+    }
+}
+
+#[tokio::test]
+async fn after_every_change_what_is_known_is_what_is_stored() {
+    let bench = Bench::new().await;
+    let mut seen = Vec::new();
+
+    for number in 2..=13 {
+        bench.change(number).await;
+
+        let stored = bench.stored().await;
+        assert_eq!(bench.known().await, stored, "after change {number}");
+        assert_eq!(bench.known().await, stored, "and when it was kept, after change {number}");
+        assert!(!seen.contains(&stored) || stored.is_none(), "change {number} changed something");
+        seen.push(stored);
+    }
+}
+
+#[tokio::test]
+async fn a_change_whose_outcome_is_unknown_leaves_nothing_that_is_not_stored() {
+    let bench = Bench::new().await;
+    bench.engine.is_unknown.store(true, SeqCst);
+
+    for number in 2..=13 {
+        let before = bench.known().await;
+        bench.change(number).await;
+
+        let stored = bench.stored().await;
+        assert_ne!(stored, before, "change {number} was made");
+        assert_eq!(bench.known().await, stored, "after change {number}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_look_that_ends_after_a_change_leaves_nothing_old() {
+    for number in 2..=6 {
+        let bench = Arc::new(Bench::new().await);
+        // So that the next look goes to the store.
+        bench.queues.known.changing(&bench.account, &bench.name);
+        bench.engine.read.close();
+        let looking = tokio::spawn({
+            let bench = Arc::clone(&bench);
+            async move { bench.known().await }
+        });
+        bench.engine.read.somebody().await;
+
+        bench.change(number).await;
+        bench.engine.read.open();
+        let before = looking.await.expect("no panic");
+
+        let stored = bench.stored().await;
+        assert_ne!(before, stored, "it looked before change {number}");
+        assert_eq!(bench.known().await, stored, "after change {number}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_look_during_a_change_leaves_nothing_old_also_when_the_caller_of_the_change_is_gone() {
+    for (number, is_left) in (2..=6).flat_map(|number| [(number, false), (number, true)]) {
+        let bench = Arc::new(Bench::new().await);
+        bench.engine.commit.close();
+        let changing = tokio::spawn({
+            let bench = Arc::clone(&bench);
+            async move { bench.change(number).await }
+        });
+        bench.engine.commit.somebody().await;
+        if is_left {
+            changing.abort();
+            // The time is that of the test: everybody else has come to rest by then.
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
+
+        let during = bench.known().await;
+        bench.engine.commit.open();
+        tokio::time::sleep(Duration::from_secs(1)).await;
+
+        let stored = bench.stored().await;
+        assert_ne!(during, stored, "it looked before change {number} was made");
+        assert_eq!(bench.known().await, stored, "after change {number}, left: {is_left}");
+    }
+}

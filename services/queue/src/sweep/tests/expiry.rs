@@ -1,0 +1,199 @@
+//! What expires is removed in time, and finding it costs about as much as there is of it.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering::SeqCst},
+};
+
+use async_trait::async_trait;
+use trestle_kv::{Change, CommitError, Engine, EngineError, EngineStatus, MemoryEngine, Snapshot};
+use trestle_service::{
+    clock::ManualClock,
+    name::{AccountName, QueueName},
+};
+
+use super::*;
+use crate::{
+    authorize::Access, model::queue_name, receipt::Claimed, receive::Receive,
+    record::QueueSettings, send::Outgoing, stored::Payload,
+};
+
+/// A store that counts the rows that it reads in scans.
+struct Counting {
+    inner: MemoryEngine,
+    rows: Arc<AtomicUsize>,
+}
+
+struct CountingSnapshot(Box<dyn Snapshot>, Arc<AtomicUsize>);
+
+#[async_trait]
+impl Engine for Counting {
+    async fn snapshot(&self) -> Result<Box<dyn Snapshot>, EngineError> {
+        Ok(Box::new(CountingSnapshot(self.inner.snapshot().await?, Arc::clone(&self.rows))))
+    }
+
+    async fn commit(&self, change: Change) -> Result<(), CommitError> {
+        self.inner.commit(change).await
+    }
+
+    fn status(&self) -> EngineStatus {
+        self.inner.status()
+    }
+}
+
+#[async_trait]
+impl Snapshot for CountingSnapshot {
+    async fn get(&self, key: &[u8]) -> Result<Option<Bytes>, EngineError> {
+        self.0.get(key).await
+    }
+
+    async fn scan(&self, span: &Span, limit: ScanLimit) -> Result<Scan, EngineError> {
+        let scan = self.0.scan(span, limit).await?;
+        self.1.fetch_add(scan.entries.len(), SeqCst);
+        Ok(scan)
+    }
+}
+
+/// A queue and its sweeper, and numbers that look random.
+struct Bench {
+    clock: Arc<ManualClock>,
+    messages: Messages,
+    sweeper: Sweeper,
+    rows: Arc<AtomicUsize>,
+    access: Access,
+    name: QueueName,
+    random: u64,
+}
+
+impl Bench {
+    async fn new() -> Self {
+        let rows = Arc::new(AtomicUsize::new(0));
+        let engine = Counting { inner: MemoryEngine::new(), rows: Arc::clone(&rows) };
+        let start = Ticks::from_unix(1_700_000_000, 0).expect("in range");
+        let clock = Arc::new(ManualClock::new(start));
+        let random = || Uuid::now_v7().as_u128();
+        let messages = Messages::new(Arc::new(engine), clock.clone(), random);
+        let sweeper = Sweeper::new(messages.clone());
+        let (account, name) = (AccountName::development(), queue_name("jobs"));
+        let access = Access::owner(account.clone());
+        let settings = QueueSettings::default();
+        messages.queues.create(&account, name.clone(), settings).await.expect("created");
+        Self { clock, messages, sweeper, rows, access, name, random: 1 }
+    }
+
+    fn random(&mut self, below: u64) -> u64 {
+        self.random = self.random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (self.random >> 33) % below
+    }
+
+    /// Sends one message for each time to live and delay, in seconds; their ids and expirations.
+    async fn send(&self, lives: &[(u64, u64)]) -> Vec<(Uuid, Ticks)> {
+        let outgoing = lives.iter().map(|(life, delay)| {
+            Ok(Outgoing {
+                payload: Payload::Text(Bytes::from_static(b"work")),
+                delay: Duration::from_secs(*delay),
+                life: Some(Duration::from_secs(*life)),
+                deduplication_id: None,
+                group: None,
+            })
+        });
+        let sent = self.messages.send(&self.access, &self.name, outgoing.collect(), None);
+        let sent = sent.await.expect("decided").into_iter().map(|sent| {
+            let state = sent.expect("sent").sent.state;
+            (state.id, state.expires_at.expect("it expires"))
+        });
+        sent.collect()
+    }
+
+    /// Lets time pass and the sweeper work; how many rows it read.
+    async fn tick(&self, seconds: u64) -> usize {
+        self.clock.advance(Duration::from_secs(seconds));
+        self.rows.store(0, SeqCst);
+        self.sweeper.tick().await.expect("swept");
+        self.rows.load(SeqCst)
+    }
+
+    /// In how many stretches something has expired that is not removed.
+    async fn due(&self, now: Ticks) -> usize {
+        let queue = self.messages.queues.open(&self.access, &self.name).await.expect("there");
+        self.sweeper.with(|memory| memory.expiries[&queue.record.id].due(now).len())
+    }
+
+    async fn count(&self) -> u64 {
+        let queue = self.messages.queues.open(&self.access, &self.name).await.expect("there");
+        self.messages.stats(queue.record.id).await.expect("readable").messages
+    }
+}
+
+#[tokio::test]
+async fn with_staggered_times_to_live_the_sweeper_reads_about_what_expired() {
+    const MESSAGES: u64 = 8000;
+    let bench = Bench::new().await;
+    bench.tick(0).await;
+    // Ten a second expire, from the thousandth second on.
+    let lives: Vec<_> = (0..MESSAGES).map(|number| (1000 + number / 10, 0)).collect();
+    for lives in lives.chunks(100) {
+        bench.send(lives).await;
+    }
+
+    let read = bench.tick(900).await;
+    assert!(read < 100, "nothing has expired since it was empty: {read}");
+    assert!(bench.tick(100).await >= 8000, "the first to expire is looked for everywhere");
+    let mut read = Vec::new();
+    for tick in 1..=30 {
+        read.push(bench.tick(5).await);
+        assert_eq!(bench.count().await, MESSAGES - (tick * 50 + 10), "after {tick} ticks");
+    }
+
+    let all: usize = read.iter().sum();
+    assert!(all < 30 * 3 * STRETCH, "1,500 expired; rows read: {read:?}");
+}
+
+#[tokio::test]
+async fn whatever_is_sent_received_and_deleted_what_expired_is_gone_after_a_tick() {
+    let mut bench = Bench::new().await;
+    let mut living = HashMap::new();
+    for step in 0..80 {
+        let lives = (0..100).map(|_| (20 + bench.random(2000), bench.random(4) * bench.random(60)));
+        let lives: Vec<_> = lives.collect();
+        living.extend(bench.send(&lives).await);
+        for _ in 0..bench.random(4) {
+            let hidden_for = Duration::from_secs(bench.random(200));
+            let receive = Receive { max: 32, hidden_for, wait: Duration::ZERO };
+            let received = bench.messages.receive(&bench.access, &bench.name, receive).await;
+            let claimed = received.expect("received").into_iter().step_by(2).map(|delivered| {
+                living.remove(&delivered.state.id).expect("it has not expired");
+                let message_id = delivered.state.id.to_string();
+                Claimed { message_id, receipt: delivered.receipt() }
+            });
+            let claimed = claimed.collect();
+            let deleted = bench.messages.delete(&bench.access, &bench.name, claimed).await;
+            assert!(deleted.expect("decided").into_iter().all(|deleted| deleted));
+        }
+
+        let seconds = bench.random(60);
+        bench.tick(seconds).await;
+
+        let now = bench.messages.clock.now();
+        living.retain(|_, expires_at| *expires_at > now);
+        assert_eq!(bench.count().await, living.len() as u64, "after step {step}");
+        assert_eq!(bench.due(now).await, 0, "what was looked at is not looked at again");
+    }
+    assert!(bench.due(Ticks::MAX).await > 3, "some of it was settled");
+}
+
+#[tokio::test]
+async fn what_is_sent_before_delayed_messages_does_not_escape() {
+    let bench = Bench::new().await;
+    bench.tick(0).await;
+    for lives in [[(10_000, 60); 100]; 3] {
+        bench.send(&lives).await;
+    }
+    bench.send(&[(10, 60)]).await;
+    assert!(bench.tick(10).await > 300, "the one is looked for among all");
+
+    bench.send(&[(20, 0)]).await;
+    bench.tick(20).await;
+
+    assert_eq!(bench.count().await, 300);
+}
