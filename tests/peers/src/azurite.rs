@@ -17,7 +17,7 @@ use ring::hmac;
 
 use crate::{
     CLIENTS,
-    load::{self, Started},
+    load::{self, Started, Way},
     servers::{Installed, Server, free_port},
 };
 
@@ -32,6 +32,7 @@ type Http = legacy::Client<HttpConnector, Full<Bytes>>;
 
 struct Client {
     http: Http,
+    way: Way,
     /// Address of the queue.
     queue: String,
     /// What proves who calls; the same for every call, so that it costs the clients nothing.
@@ -40,7 +41,7 @@ struct Client {
 }
 
 /// Starts a server with a queue.
-pub(crate) async fn start(installed: &Installed) -> Result<Started, String> {
+pub(crate) async fn start(installed: &Installed, way: Way) -> Result<Started, String> {
     let binary = installed.peers.join("azurite/node_modules/.bin/azurite-queue");
     if !binary.exists() {
         return Err("it is not installed".to_owned());
@@ -58,6 +59,7 @@ pub(crate) async fn start(installed: &Installed) -> Result<Started, String> {
     let queue = format!("http://127.0.0.1:{port}/{ACCOUNT}/bench");
     let client = || Client {
         http: http.clone(),
+        way,
         queue: queue.clone(),
         signature: signature.clone(),
         body: body.clone(),
@@ -111,20 +113,27 @@ fn element<'a>(text: &'a str, name: &str) -> Option<&'a str> {
 #[async_trait]
 impl load::Client for Client {
     async fn send(&mut self) {
-        let sent = self.call(Method::POST, "/messages", "", self.body.clone()).await;
-        sent.expect("a message is sent");
+        for _ in 0..self.way.messages() {
+            let sent = self.call(Method::POST, "/messages", "", self.body.clone()).await;
+            sent.expect("a message is sent");
+        }
     }
 
     async fn cycle(&mut self) {
         self.send().await;
-        let query = format!("&numofmessages=1&visibilitytimeout={HIDDEN_SECONDS}");
+        let messages = self.way.messages();
+        let query = format!("&numofmessages={messages}&visibilitytimeout={HIDDEN_SECONDS}");
         let text = self.call(Method::GET, "/messages", &query, Bytes::new()).await;
-        let text = text.expect("a message is received");
-        let id = element(&text, "MessageId").expect("a message waits");
-        let receipt = element(&text, "PopReceipt").expect("with a receipt");
-        let query = format!("&popreceipt={}", utf8_percent_encode(receipt, NON_ALPHANUMERIC));
-        let deleted =
-            self.call(Method::DELETE, &format!("/messages/{id}"), &query, Bytes::new()).await;
-        deleted.expect("a message is deleted");
+        let text = text.expect("messages are received");
+        let received = text.split("<QueueMessage>").skip(1).collect::<Vec<_>>();
+        assert_eq!(received.len(), messages, "as many wait");
+        for message in received {
+            let id = element(message, "MessageId").expect("it has an id");
+            let receipt = element(message, "PopReceipt").expect("and a receipt");
+            let query = format!("&popreceipt={}", utf8_percent_encode(receipt, NON_ALPHANUMERIC));
+            let path = format!("/messages/{id}");
+            let deleted = self.call(Method::DELETE, &path, &query, Bytes::new()).await;
+            deleted.expect("a message is deleted");
+        }
     }
 }

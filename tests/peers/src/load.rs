@@ -32,15 +32,45 @@ pub(crate) enum Way {
     Asked,
     /// The server sends some ahead.
     Pushed,
+    /// Many at a time, each step by what its protocol does best with many.
+    Batched,
+}
+
+impl Way {
+    /// Its name in a report.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Asked => "asked",
+            Self::Pushed => "pushed",
+            Self::Batched => "batched",
+        }
+    }
+
+    /// Messages of one cycle.
+    pub(crate) fn messages(self) -> usize {
+        match self {
+            Self::Asked | Self::Pushed => 1,
+            Self::Batched => 32,
+        }
+    }
+
+    /// Messages that a consumer may be given ahead of asking, where the protocol has that.
+    pub(crate) fn ahead(self) -> u16 {
+        match self {
+            Self::Asked => 1,
+            Self::Pushed => 8,
+            Self::Batched => 64,
+        }
+    }
 }
 
 /// Somebody who works on a queue.
 #[async_trait]
 pub(crate) trait Client: Send {
-    /// Sends a message and waits until the server has it.
+    /// Sends the messages of one cycle and waits until the server has them.
     async fn send(&mut self);
 
-    /// Sends, receives the next message, whichever it is, and deletes it.
+    /// Sends, receives as many of the next messages, whichever they are, and deletes them.
     async fn cycle(&mut self);
 }
 
@@ -52,11 +82,17 @@ pub(crate) struct Started {
 
 /// One side of the comparison.
 pub(crate) struct Runner {
+    measured: Measured,
+    started: Started,
+}
+
+/// What came of its turns.
+pub(crate) struct Measured {
     name: &'static str,
     way: Way,
-    started: Started,
+    /// Messages a second of each turn.
     rates: Vec<f64>,
-    cycles: u64,
+    messages: u64,
     cpu_us: f64,
 }
 
@@ -82,12 +118,13 @@ pub(crate) fn payload_bytes() -> Bytes {
 impl Runner {
     /// Fills the backlog.
     pub(crate) async fn start(name: &'static str, way: Way, started: Started, plan: Plan) -> Self {
-        let mut runner = Self { name, way, started, rates: Vec::new(), cycles: 0, cpu_us: 0.0 };
+        let measured = Measured { name, way, rates: Vec::new(), messages: 0, cpu_us: 0.0 };
+        let mut runner = Self { measured, started };
         let began = Instant::now();
-        let share = plan.backlog.div_ceil(CLIENTS as u64);
-        runner.drive(move |sent| sent < share, false).await;
-        let seconds = began.elapsed().as_secs_f64();
-        println!("{name:<16} {} messages wait after {seconds:.1} s", share * CLIENTS as u64);
+        let share = plan.backlog.div_ceil((CLIENTS * way.messages()) as u64);
+        let sent = runner.drive(move |sent| sent < share, false).await;
+        let (seconds, way) = (began.elapsed().as_secs_f64(), way.name());
+        println!("{name}, {way}: {sent} messages wait after {seconds:.1} s");
         runner
     }
 
@@ -95,12 +132,18 @@ impl Runner {
     pub(crate) async fn turn(&mut self, time: Duration) {
         let (began, before) = (Instant::now(), self.started.server.cpu_us());
         let done = self.drive(move |_| began.elapsed() < time, true).await;
-        self.rates.push(done as f64 / began.elapsed().as_secs_f64());
-        self.cycles += done;
-        self.cpu_us += self.started.server.cpu_us() - before;
+        self.measured.rates.push(done as f64 / began.elapsed().as_secs_f64());
+        self.measured.messages += done;
+        self.measured.cpu_us += self.started.server.cpu_us() - before;
     }
 
-    /// Lets every client go on as long as `goes_on`, which is given how often it has done it; how often all did it.
+    /// What came of its turns. The server ends.
+    pub(crate) fn finish(self) -> Measured {
+        self.measured
+    }
+
+    /// Lets every client go on as long as `goes_on`, which is given how often it has done it; how many messages that
+    /// was.
     async fn drive(
         &mut self,
         goes_on: impl Fn(u64) -> bool + Copy + Send + 'static,
@@ -126,9 +169,11 @@ impl Runner {
             self.started.clients.push(client);
             all += done;
         }
-        all
+        all * self.measured.way.messages() as u64
     }
+}
 
+impl Measured {
     fn rate(&self) -> f64 {
         self.rates.iter().sum::<f64>() / self.rates.len() as f64
     }
@@ -140,29 +185,26 @@ fn budget(peer: &str) -> f64 {
 }
 
 /// Prints every rate, and how many times a peer's rate Trestle's is in the same way, turn by turn: the middle one.
-pub(crate) fn report(runners: &[Runner]) {
+pub(crate) fn report(all: &[Measured]) {
     println!(
         "\n{:<28} {:>12} {:>12} {:>10} {:>12}",
-        "send + receive + delete", "cycles/s", "trestle is", "budget", "server us"
+        "send + receive + delete", "messages/s", "trestle is", "budget", "server us"
     );
-    for runner in runners {
-        let is_ours = |other: &&Runner| other.name == OURS && other.way == runner.way;
-        let Some(ours) = runners.iter().find(is_ours) else { continue };
-        let name = match runner.way {
-            Way::Asked => format!("{}, asked", runner.name),
-            Way::Pushed => format!("{}, pushed", runner.name),
-        };
-        let cpu = runner.cpu_us / (runner.cycles.max(1) as f64);
-        if runner.name == OURS {
-            println!("{name:<28} {:>12.0} {:>12} {:>10} {cpu:>12.1}", runner.rate(), "", "");
+    for one in all {
+        let is_ours = |other: &&Measured| other.name == OURS && other.way == one.way;
+        let Some(ours) = all.iter().find(is_ours) else { continue };
+        let name = format!("{}, {}", one.name, one.way.name());
+        let cpu = one.cpu_us / (one.messages.max(1) as f64);
+        if one.name == OURS {
+            println!("{name:<28} {:>12.0} {:>12} {:>10} {cpu:>12.1}", one.rate(), "", "");
             continue;
         }
-        let pairs = ours.rates.iter().zip(&runner.rates);
+        let pairs = ours.rates.iter().zip(&one.rates);
         let mut ratios: Vec<f64> = pairs.map(|(ours, theirs)| ours / theirs).collect();
         ratios.sort_by(f64::total_cmp);
-        let (ratio, budget) = (ratios[ratios.len() / 2], budget(runner.name));
+        let (ratio, budget) = (ratios[ratios.len() / 2], budget(one.name));
         let missed = if ratio < budget { "  MISSED" } else { "" };
-        let rate = runner.rate();
+        let rate = one.rate();
         println!("{name:<28} {rate:>12.0} {ratio:>10.2} x {budget:>8} x {cpu:>12.1}{missed}");
     }
 }

@@ -1,9 +1,10 @@
 //! Send, receive and delete: Trestle beside Azurite, RabbitMQ and NATS JetStream.
 //!
-//! `trestle-peers TRESTLE PEERS` takes the server's binary and the directory that `install.sh` filled. Every server
-//! that is there is started on free ports of the loopback with a queue and a backlog, and then they take turns under
-//! the same load, so that a slow moment of the machine hits all. `BENCH_SECONDS` is the length of a turn (default 3),
-//! `BENCH_ROUNDS` their number (default 3), `BENCH_BACKLOG` how many messages wait in every queue (default 10,000).
+//! `trestle-peers TRESTLE PEERS` takes the server's binary and the directory that `install.sh` filled. For each way of
+//! working, every server that is there and knows it is started on free ports of the loopback with a queue and a
+//! backlog, and then they take turns under the same load, so that a slow moment of the machine hits all.
+//! `BENCH_SECONDS` is the length of a turn (default 3), `BENCH_ROUNDS` their number (default 3), `BENCH_BACKLOG` how
+//! many messages wait in every queue (default 10,000), `BENCH_WAYS` which ways (default `asked,pushed,batched`).
 //!
 //! Where the systems differ, the peer gets what is kinder to it; docs/benchmarks.md lists it.
 
@@ -22,7 +23,7 @@ mod trestle;
 use std::{path::PathBuf, time::Duration};
 
 use crate::{
-    load::{Plan, Runner, Way},
+    load::{Plan, Runner, Started, Way},
     servers::Installed,
 };
 
@@ -30,8 +31,6 @@ use crate::{
 const CLIENTS: usize = 64;
 /// How many connections they share.
 const CONNECTIONS: usize = 4;
-/// Messages that a consumer of RabbitMQ or NATS is given ahead of asking.
-const AHEAD: u16 = 8;
 
 fn main() {
     let mut arguments = std::env::args_os().skip(1).map(PathBuf::from);
@@ -49,26 +48,38 @@ async fn run(installed: &Installed) {
         rounds: number("BENCH_ROUNDS", 3),
         backlog: number("BENCH_BACKLOG", 10_000),
     };
+    let ways = std::env::var("BENCH_WAYS").ok();
+    let is_wanted =
+        |way: &Way| ways.as_ref().is_none_or(|ways| ways.split(',').any(|name| name == way.name()));
     let mut runners = Vec::new();
-    for (name, way, started) in [
-        ("trestle", Way::Asked, trestle::start(installed, Way::Asked).await),
-        ("trestle", Way::Pushed, trestle::start(installed, Way::Pushed).await),
-        ("azurite", Way::Asked, azurite::start(installed).await),
-        ("rabbitmq", Way::Asked, rabbitmq::start(installed, Way::Asked).await),
-        ("rabbitmq", Way::Pushed, rabbitmq::start(installed, Way::Pushed).await),
-        ("nats jetstream", Way::Pushed, nats::start(installed).await),
-    ] {
-        match started {
-            Ok(started) => runners.push(Runner::start(name, way, started, plan).await),
-            Err(reason) => println!("SKIPPED: {name}: {reason}"),
+    for way in [Way::Asked, Way::Pushed, Way::Batched].into_iter().filter(is_wanted) {
+        let mut turns = Vec::new();
+        for (name, started) in start(installed, way).await {
+            match started {
+                Ok(started) => turns.push(Runner::start(name, way, started, plan).await),
+                Err(reason) => println!("SKIPPED: {name}, {}: {reason}", way.name()),
+            }
         }
-    }
-    for _ in 0..plan.rounds {
-        for runner in &mut runners {
-            runner.turn(plan.turn).await;
+        for _ in 0..plan.rounds {
+            for runner in &mut turns {
+                runner.turn(plan.turn).await;
+            }
         }
+        // Their servers are in nobody's way any more.
+        runners.extend(turns.into_iter().map(Runner::finish));
     }
     load::report(&runners);
+}
+
+/// Every server that knows a way, and what came of starting it.
+async fn start(installed: &Installed, way: Way) -> Vec<(&'static str, Result<Started, String>)> {
+    let mut all = vec![("trestle", trestle::start(installed, way).await)];
+    if way != Way::Pushed {
+        all.push(("azurite", azurite::start(installed, way).await));
+    }
+    all.push(("rabbitmq", rabbitmq::start(installed, way).await));
+    all.push(("nats jetstream", nats::start(installed, way).await));
+    all
 }
 
 fn number(name: &str, default: u64) -> u64 {

@@ -1,19 +1,19 @@
 //! NATS JetStream: a work queue on disk, every publication synced before it is acknowledged. Acknowledgements of
-//! consumers are not confirmed.
+//! consumers are not confirmed. What is pushed is fetched ahead in batches by the client.
 
 use std::{fs, process::Command};
 
 use async_nats::jetstream::{
     self,
-    consumer::{AckPolicy, pull},
+    consumer::{self, AckPolicy, pull},
     stream::{RetentionPolicy, StorageType},
 };
 use async_trait::async_trait;
 use futures::StreamExt as _;
 
 use crate::{
-    AHEAD, CLIENTS, CONNECTIONS,
-    load::{self, Started},
+    CLIENTS, CONNECTIONS,
+    load::{self, Started, Way},
     servers::{Installed, Server, free_port},
 };
 
@@ -21,13 +21,14 @@ const SUBJECT: &str = "bench";
 
 struct Client {
     context: jetstream::Context,
-    consumer: pull::Config,
+    way: Way,
+    consumer: consumer::Consumer<pull::Config>,
     /// From the first cycle on: while the backlog is made, nobody consumes.
     messages: Option<pull::Stream>,
 }
 
 /// Starts a server with a work queue.
-pub(crate) async fn start(installed: &Installed) -> Result<Started, String> {
+pub(crate) async fn start(installed: &Installed, way: Way) -> Result<Started, String> {
     let binary = installed.peers.join("root/usr/sbin/nats-server");
     if !binary.exists() {
         return Err("it is not installed".to_owned());
@@ -41,11 +42,11 @@ pub(crate) async fn start(installed: &Installed) -> Result<Started, String> {
     fs::write(&settings, text).map_err(|error| error.to_string())?;
     server.spawn(Command::new(binary).arg("--config").arg(settings))?;
     server.listening(port).await?;
-    let clients = connect(port).await.map_err(|error| error.to_string())?;
+    let clients = connect(port, way).await.map_err(|error| error.to_string())?;
     Ok(Started { server, clients })
 }
 
-async fn connect(port: u16) -> Result<Vec<Box<dyn load::Client>>, async_nats::Error> {
+async fn connect(port: u16, way: Way) -> Result<Vec<Box<dyn load::Client>>, async_nats::Error> {
     let mut contexts = Vec::new();
     for _ in 0..CONNECTIONS {
         let connection = async_nats::connect(format!("127.0.0.1:{port}")).await?;
@@ -64,37 +65,55 @@ async fn connect(port: u16) -> Result<Vec<Box<dyn load::Client>>, async_nats::Er
         max_ack_pending: -1,
         ..Default::default()
     };
-    stream.await?.create_consumer(consumer.clone()).await?;
-    let client = |context: &jetstream::Context| {
-        let (context, consumer) = (context.clone(), consumer.clone());
-        Box::new(Client { context, consumer, messages: None }) as Box<dyn load::Client>
-    };
-    Ok(contexts.iter().cycle().take(CLIENTS).map(client).collect())
+    stream.await?.create_consumer(consumer).await?;
+    let mut clients: Vec<Box<dyn load::Client>> = Vec::new();
+    for context in contexts.iter().cycle().take(CLIENTS) {
+        let stream = context.get_stream_no_info(SUBJECT).await?;
+        let consumer = stream.get_consumer(SUBJECT).await?;
+        clients.push(Box::new(Client { context: context.clone(), way, consumer, messages: None }));
+    }
+    Ok(clients)
 }
 
 impl Client {
-    async fn consume(&self) -> Result<pull::Stream, async_nats::Error> {
-        let stream = self.context.get_stream_no_info(SUBJECT).await?;
-        let name = self.consumer.durable_name.clone().unwrap_or_default();
-        let consumer = stream.get_or_create_consumer(&name, self.consumer.clone()).await?;
-        Ok(consumer.stream().max_messages_per_batch(AHEAD.into()).messages().await?)
+    async fn ask(&self) -> jetstream::Message {
+        let mut fetched = self.consumer.fetch().max_messages(1).messages().await.expect("fetched");
+        fetched.next().await.expect("a message waits").expect("a message")
+    }
+
+    async fn take(&mut self) -> jetstream::Message {
+        if self.messages.is_none() {
+            let ahead = self.way.ahead().into();
+            let messages = self.consumer.stream().max_messages_per_batch(ahead).messages().await;
+            self.messages = Some(messages.expect("a consumer"));
+        }
+        let messages = self.messages.as_mut().expect("it was made above");
+        messages.next().await.expect("the consumer goes on").expect("a message")
     }
 }
 
 #[async_trait]
 impl load::Client for Client {
+    /// All of them, then all the acknowledgements.
     async fn send(&mut self) {
-        let sent = self.context.publish(SUBJECT, load::payload_bytes()).await;
-        sent.expect("a message is sent").await.expect("and acknowledged");
+        let mut acknowledged = Vec::with_capacity(self.way.messages());
+        for _ in 0..self.way.messages() {
+            let sent = self.context.publish(SUBJECT, load::payload_bytes()).await;
+            acknowledged.push(sent.expect("a message is sent"));
+        }
+        for sent in acknowledged {
+            sent.await.expect("and acknowledged");
+        }
     }
 
     async fn cycle(&mut self) {
         self.send().await;
-        if self.messages.is_none() {
-            self.messages = Some(self.consume().await.expect("a consumer"));
+        for _ in 0..self.way.messages() {
+            let message = match self.way {
+                Way::Asked => self.ask().await,
+                Way::Pushed | Way::Batched => self.take().await,
+            };
+            message.ack().await.expect("it is acknowledged");
         }
-        let messages = self.messages.as_mut().expect("it was made above");
-        let message = messages.next().await.expect("the consumer goes on").expect("a message");
-        message.ack().await.expect("it is acknowledged");
     }
 }

@@ -16,7 +16,7 @@ use lapin::{
 };
 
 use crate::{
-    AHEAD, CLIENTS, CONNECTIONS,
+    CLIENTS, CONNECTIONS,
     load::{self, Started, Way},
     servers::{Installed, Server, free_port},
 };
@@ -91,7 +91,7 @@ async fn connect(port: u16, way: Way) -> Result<Vec<Box<dyn load::Client>>, lapi
         let (durable, none) = (QueueDeclareOptions::durable(), FieldTable::default());
         channel.queue_declare(QUEUE.into(), durable, none).await?;
         channel.confirm_select(ConfirmSelectOptions::default()).await?;
-        channel.basic_qos(AHEAD, BasicQosOptions::default()).await?;
+        channel.basic_qos(way.ahead(), BasicQosOptions::default()).await?;
         let connection = std::sync::Arc::clone(connection);
         clients.push(Box::new(Client { channel, way, consumer: None, _connection: connection }));
     }
@@ -118,21 +118,33 @@ impl Client {
 
 #[async_trait]
 impl load::Client for Client {
+    /// All of them, then all the confirmations.
     async fn send(&mut self) {
-        let properties = BasicProperties::default().with_delivery_mode(PERSISTENT);
-        let (options, payload) = (BasicPublishOptions::default(), load::payload().as_bytes());
-        let sent =
-            self.channel.basic_publish("".into(), QUEUE.into(), options, payload, properties);
-        let confirmed = sent.await.expect("a message is sent").await.expect("and confirmed");
-        assert!(confirmed.is_ack(), "{confirmed:?}");
+        let mut confirms = Vec::with_capacity(self.way.messages());
+        for _ in 0..self.way.messages() {
+            let properties = BasicProperties::default().with_delivery_mode(PERSISTENT);
+            let (options, payload) = (BasicPublishOptions::default(), load::payload().as_bytes());
+            let sent =
+                self.channel.basic_publish("".into(), QUEUE.into(), options, payload, properties);
+            confirms.push(sent.await.expect("a message is sent"));
+        }
+        for confirm in confirms {
+            let confirmed = confirm.await.expect("and confirmed");
+            assert!(confirmed.is_ack(), "{confirmed:?}");
+        }
     }
 
     async fn cycle(&mut self) {
         self.send().await;
-        let delivery = match self.way {
+        let mut last = match self.way {
             Way::Asked => self.ask().await,
-            Way::Pushed => self.take().await,
+            Way::Pushed | Way::Batched => self.take().await,
         };
-        delivery.ack(BasicAckOptions::default()).await.expect("it is acknowledged");
+        for _ in 1..self.way.messages() {
+            last = self.take().await;
+        }
+        // One acknowledgement for all of them.
+        let options = BasicAckOptions { multiple: self.way == Way::Batched };
+        last.ack(options).await.expect("they are acknowledged");
     }
 }

@@ -18,12 +18,14 @@ use trestle_proto::queue::v1::{
 };
 
 use crate::{
-    AHEAD, CLIENTS, CONNECTIONS,
+    CLIENTS, CONNECTIONS,
     load::{self, Started, Way},
     servers::{Installed, Server, free_port},
 };
 
 const QUEUE: &str = "bench";
+/// How long a receipt holds: what was pushed ahead waits for the next turn.
+const HIDDEN: prost_types::Duration = prost_types::Duration { seconds: 600, nanos: 0 };
 
 struct Client {
     rpc: QueueServiceClient<Channel>,
@@ -66,16 +68,30 @@ pub(crate) async fn start(installed: &Installed, way: Way) -> Result<Started, St
 }
 
 impl Client {
-    async fn ask(&mut self) -> Delivery {
-        let request = ReceiveMessagesRequest { queue: QUEUE.to_owned(), ..Default::default() };
-        let received = self.rpc.receive_messages(request).await.expect("a message is received");
-        received.into_inner().deliveries.pop().expect("a message waits")
+    async fn ask(&mut self) -> Vec<Delivery> {
+        let mut deliveries = Vec::new();
+        while deliveries.len() < self.way.messages() {
+            let missing = u32::try_from(self.way.messages() - deliveries.len());
+            let request = ReceiveMessagesRequest {
+                queue: QUEUE.to_owned(),
+                max_messages: missing.ok(),
+                visibility_timeout: Some(HIDDEN),
+                ..Default::default()
+            };
+            let received = self.rpc.receive_messages(request).await.expect("it is received");
+            let received = received.into_inner().deliveries;
+            assert!(!received.is_empty(), "a message waits");
+            deliveries.extend(received);
+        }
+        deliveries
     }
 
     async fn take(&mut self) -> Delivery {
         if self.pushed.is_none() {
-            let (grants, requests) = mpsc::channel(usize::from(AHEAD));
-            let open = Open { queue: QUEUE.to_owned(), credit: AHEAD.into(), ..Default::default() };
+            let credit = self.way.ahead();
+            let (grants, requests) = mpsc::channel(usize::from(credit));
+            let visibility_timeout = Some(HIDDEN);
+            let open = Open { queue: QUEUE.to_owned(), credit: credit.into(), visibility_timeout };
             grants.send(request(Message::Open(open))).await.expect("it is taken below");
             let opened = self.rpc.stream_messages(ReceiverStream::new(requests)).await;
             let deliveries = opened.expect("a stream").into_inner();
@@ -100,21 +116,27 @@ fn request(message: Message) -> StreamMessagesRequest {
 impl load::Client for Client {
     async fn send(&mut self) {
         let body = Some(Body::Text(load::payload().to_owned()));
-        let messages = vec![OutgoingMessage { body, ..OutgoingMessage::default() }];
+        let messages = vec![OutgoingMessage { body, ..Default::default() }; self.way.messages()];
         let request =
             SendMessagesRequest { queue: QUEUE.to_owned(), messages, ..Default::default() };
-        self.rpc.send_messages(request).await.expect("a message is sent");
+        let sent = self.rpc.send_messages(request).await.expect("they are sent").into_inner();
+        assert_eq!(sent.results.len(), self.way.messages());
     }
 
     async fn cycle(&mut self) {
         self.send().await;
-        let delivery = match self.way {
-            Way::Asked => self.ask().await,
-            Way::Pushed => self.take().await,
+        let deliveries = match self.way {
+            Way::Asked | Way::Batched => self.ask().await,
+            Way::Pushed => vec![self.take().await],
         };
-        let message_id = delivery.message.expect("a delivery has a message").message_id;
-        let receipts = vec![ReceiptRef { message_id, pop_receipt: delivery.pop_receipt }];
+        let receipts = deliveries.into_iter().map(|delivery| {
+            let message_id = delivery.message.expect("a delivery has a message").message_id;
+            ReceiptRef { message_id, pop_receipt: delivery.pop_receipt }
+        });
+        let receipts = receipts.collect();
         let request = DeleteMessagesRequest { queue: QUEUE.to_owned(), receipts };
-        self.rpc.delete_messages(request).await.expect("a message is deleted");
+        let deleted = self.rpc.delete_messages(request).await.expect("they are deleted");
+        let failed = deleted.into_inner().results.into_iter().find_map(|result| result.error);
+        assert_eq!(failed, None, "a receipt held");
     }
 }
