@@ -13,7 +13,7 @@ use tracing_opentelemetry::OpenTelemetrySpanExt as _;
 
 use crate::exemplar::Exemplars;
 
-const PARENT_HEADER: &str = "traceparent";
+const PARENT_HEADER: HeaderName = HeaderName::from_static("traceparent");
 
 /// Which traces a process keeps, and the examples it takes from them.
 #[derive(Debug, Clone, Default)]
@@ -147,9 +147,7 @@ mod tests {
     const PASSED_OVER: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00";
 
     fn headers(parent: Option<&'static str>) -> HeaderMap {
-        let parent = parent.map(|parent| {
-            (HeaderName::from_static(PARENT_HEADER), HeaderValue::from_static(parent))
-        });
+        let parent = parent.map(|parent| (PARENT_HEADER, HeaderValue::from_static(parent)));
         HeaderMap::from_iter(parent)
     }
 

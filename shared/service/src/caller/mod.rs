@@ -9,7 +9,7 @@ mod wire;
 
 use std::sync::Arc;
 
-use http::HeaderMap;
+use http::{HeaderMap, HeaderName};
 
 pub use self::grant::{
     AccountGrant, Authority, KeyRange, Letters, PolicyRef, QueueGrant, TableGrant,
@@ -25,6 +25,11 @@ pub const GRANT_HEADER: &str = "trestle-grant-bin";
 /// The header in which a client names the queue that its shared access signature is over, which
 /// the signature does not say itself. A wrong name makes a wrong signature, nothing more.
 pub const QUEUE_HEADER: &str = "trestle-queue";
+
+/// The same as parsed names: every call is asked for them.
+pub(crate) const ACCOUNT: HeaderName = HeaderName::from_static(ACCOUNT_HEADER);
+const GRANT: HeaderName = HeaderName::from_static(GRANT_HEADER);
+pub(crate) const QUEUE: HeaderName = HeaderName::from_static(QUEUE_HEADER);
 
 /// Who calls.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -71,7 +76,7 @@ impl Caller {
 
 /// Removes what claims to be a caller.
 fn remove(headers: &mut HeaderMap) {
-    headers.remove(ACCOUNT_HEADER);
-    headers.remove(GRANT_HEADER);
-    headers.remove(QUEUE_HEADER);
+    headers.remove(ACCOUNT);
+    headers.remove(GRANT);
+    headers.remove(QUEUE);
 }

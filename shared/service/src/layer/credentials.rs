@@ -26,7 +26,7 @@ use super::{
 };
 use crate::{
     account::{AccountSet, Accounts},
-    caller::{ACCOUNT_HEADER, Caller, QUEUE_HEADER},
+    caller::{ACCOUNT, ACCOUNT_HEADER, Caller, QUEUE, QUEUE_HEADER},
     clock::{Clock, Ticks},
     fault::{Reason, Violations},
     name::{AccountName, QueueName},
@@ -139,7 +139,7 @@ impl Call<'_> {
 
     /// The queue that the call names, checked for its form only.
     fn named_queue(&self) -> Result<Option<Resource>, Denial> {
-        let mut values = self.headers.get_all(QUEUE_HEADER).iter();
+        let mut values = self.headers.get_all(QUEUE).iter();
         let Some(value) = values.next() else {
             return Ok(None);
         };
@@ -155,7 +155,7 @@ impl Call<'_> {
 
     /// The account that the call names, checked for its form only.
     fn named_account(&self) -> Result<Option<&str>, Denial> {
-        let mut values = self.headers.get_all(ACCOUNT_HEADER).iter();
+        let mut values = self.headers.get_all(ACCOUNT).iter();
         let Some(value) = values.next() else {
             return Ok(None);
         };

@@ -14,7 +14,7 @@ use std::{
     time::Duration,
 };
 
-use http::HeaderMap;
+use http::{HeaderMap, HeaderName};
 use http_body::{Body as _, Frame};
 use tokio::time::{Instant, Sleep, sleep_until, timeout_at};
 use tonic::body::Body;
@@ -29,7 +29,7 @@ use super::{
 use crate::fault::{Fault, Reason, quoted};
 
 /// The header of a client's time limit: up to eight digits and a unit.
-const HEADER: &str = "grpc-timeout";
+const HEADER: HeaderName = HeaderName::from_static("grpc-timeout");
 /// Most digits that the protocol allows.
 const DIGITS_MAX: usize = 8;
 
@@ -98,7 +98,7 @@ pub(crate) fn client_limit(headers: &HeaderMap) -> Result<Option<Duration>, Faul
         let value = String::from_utf8_lossy(value.as_bytes());
         let rule = "must be up to 8 digits and one of H, M, S, m, u, n";
         let rule = format!("{rule}: value=`{}`", quoted(&value));
-        Fault::violation(Reason::InvalidInput, HEADER, rule)
+        Fault::violation(Reason::InvalidInput, HEADER.as_str(), rule)
     })
 }
 

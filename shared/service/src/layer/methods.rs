@@ -1,8 +1,9 @@
 //! The methods that a process knows, as labels, and what their descriptors say of them. What
 //! clients send beyond them never becomes a label.
 
-use std::{collections::HashMap, sync::Arc};
+use std::sync::Arc;
 
+use foldhash::{HashMap, HashMapExt as _};
 use prost::Message as _;
 use prost_types::{
     FileDescriptorProto, FileDescriptorSet, MethodDescriptorProto, method_options::IdempotencyLevel,

@@ -142,13 +142,21 @@ fn request_id(request: &mut Request, random: fn() -> u128) -> HeaderValue {
         !id.is_empty() && id.len() <= REQUEST_ID_BYTES_MAX && id.iter().all(u8::is_ascii_graphic)
     };
     if let Some(id) = given.filter(visible) {
-        return id.clone();
+        return alone(id.clone());
     }
     let id = uuid::Builder::from_random_bytes(random().to_ne_bytes()).into_uuid();
     let mut text = [0; uuid::fmt::Hyphenated::LENGTH];
     let id = Uuid::hyphenated(id).encode_lower(&mut text);
     let id = HeaderValue::from_str(id).expect("a uuid is letters, digits and hyphens");
+    let id = alone(id);
     request.headers_mut().insert(REQUEST_ID_HEADER, id.clone());
+    id
+}
+
+/// The same id, kept out of the tables of HTTP/2: it never comes twice, and would only be compared with those before it
+/// and push out headers that come again.
+fn alone(mut id: HeaderValue) -> HeaderValue {
+    id.set_sensitive(true);
     id
 }
 
