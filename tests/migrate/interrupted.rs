@@ -138,3 +138,38 @@ fn a_server_that_restarts_while_rows_move_fails_no_import() {
     assert!(told.ends_with("\"not_copied\":0,\"equal\":true}\n"), "{told}");
     drop(server);
 }
+
+#[test]
+fn a_server_that_restarts_while_tables_and_queues_are_made_fails_no_import() {
+    let (data, directory) = (tempdir().unwrap(), tempdir().unwrap());
+    let ws = directory.path().join("ws");
+    fs::create_dir(&ws).unwrap();
+    let mut workspace = Workspace::default();
+    for number in 0..500 {
+        workspace.table(DEV, &format!("Table{number}"), &[("p", "r", "")]);
+        workspace.queue(DEV, &format!("queue-{number}"), "");
+    }
+    workspace.write(&ws);
+    let server = start(&data);
+    let address = server.address("grpc");
+    let mut import = trestle(&server, &["import", "azurite", ws.to_str().unwrap(), "--json"]);
+    let import = import.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+    let import = import.expect("the client runs");
+    let notes = directory.path().join("ws.trestle-import");
+    let started = Instant::now();
+    // They are there before the first table is.
+    while !notes.exists() && started.elapsed() < PROGRESS_WITHIN {
+        std::thread::yield_now();
+    }
+
+    server.kill();
+    assert!(!has_progress(&notes), "nothing was copied yet");
+    let server = Server::start_at(&address, &["--data-dir", data.path().to_str().unwrap()], &[]);
+    let ended = import.wait_with_output().expect("the client is ours");
+
+    let told = String::from_utf8(ended.stdout).unwrap();
+    assert!(ended.status.success(), "{told} {}", String::from_utf8_lossy(&ended.stderr));
+    let summary = "{\"tables\":500,\"queues\":500,\"not_copied\":0,\"equal\":true}\n";
+    assert!(told.ends_with(summary), "{told}");
+    drop(server);
+}

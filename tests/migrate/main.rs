@@ -13,4 +13,5 @@ mod azure;
 mod azurite;
 mod command;
 mod interrupted;
+mod moved;
 mod workspace;

@@ -150,6 +150,27 @@ impl Retries {
     }
 }
 
+/// Makes a call, again where that may help: only for what is safe to repeat even when its outcome is
+/// unknown.
+///
+/// # Errors
+/// The last failure, when it is final or no try is left.
+pub(crate) async fn repeated<T>(
+    mut call: impl AsyncFnMut() -> Result<T, Status>,
+) -> Result<T, Status> {
+    let mut retries = Retries::new(Random::from_system());
+    loop {
+        let failed = match call().await {
+            Ok(answer) => return Ok(answer),
+            Err(failed) => failed,
+        };
+        match retries.next(&failed) {
+            Some(wait) => tokio::time::sleep(wait).await,
+            None => return Err(failed),
+        }
+    }
+}
+
 /// Whether repeating may help. Only for work that is safe to repeat even when its outcome is
 /// unknown.
 pub(crate) fn is_retryable(status: &Status) -> bool {

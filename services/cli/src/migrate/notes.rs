@@ -80,7 +80,18 @@ pub(super) struct QueueNotes {
     pub(super) stayed: u64,
     /// Messages that are counted and may still come again from the source.
     pub(super) counted: Vec<String>,
+    /// Messages that were received in the source last, and may not be deleted there yet.
+    #[serde(default)]
+    pub(super) held: Vec<Held>,
     pub(super) complete: bool,
+}
+
+/// A message that the source hides for who received it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Held {
+    pub(super) id: String,
+    /// What it can be changed with until somebody else receives it.
+    pub(super) receipt: String,
 }
 
 /// Something that was not copied.

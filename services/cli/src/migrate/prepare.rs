@@ -130,9 +130,7 @@ async fn open_queues(session: &Session, ledger: &Arc<Ledger>, plan: &Plan) -> Re
         ledger.read(|notes| notes.queues.get(name).is_some_and(|queue| !queue.complete))
     };
     let opens = plan.queues.iter().filter(|queue| is_open(&queue.name)).map(|queue| async move {
-        let mut queues = Queues::new(session);
-        let is_there = queues.get(&queue.name).await?.is_some();
-        let left = queues.open(queue, is_there).await?;
+        let left = Queues::new(session).open(queue).await?;
         ledger.change(|notes| {
             let Some(left) = left else { return };
             if left.which.is_empty() {

@@ -25,7 +25,7 @@ use super::{
     plan::PlannedQueue,
 };
 use crate::{
-    client::{Link, Random, Retries, Session, is_retryable},
+    client::{Link, Random, Retries, Session, is_retryable, repeated},
     errors::CliError,
     upload::describe,
 };
@@ -99,8 +99,9 @@ impl Queues {
 
     /// A queue as it is, and how many messages it holds; none where there is none.
     pub(super) async fn get(&mut self, name: &str) -> Result<Option<(Queue, u64)>, CliError> {
-        let request = self.session.request(GetQueueRequest { queue: name.to_owned() });
-        match self.client.get_queue(request).await {
+        let Self { session, client } = self;
+        let request = GetQueueRequest { queue: name.to_owned() };
+        match repeated(async || client.get_queue(session.request(request.clone())).await).await {
             Ok(answer) => {
                 let answer = answer.into_inner();
                 let messages = answer.stats.unwrap_or_default().approximate_message_count;
@@ -115,22 +116,12 @@ impl Queues {
 
     /// Makes a queue ready to be filled: there, with metadata and policies, and remembering
     /// deduplication ids. What of it the server refuses.
-    pub(super) async fn open(
-        &mut self,
-        queue: &PlannedQueue,
-        is_there: bool,
-    ) -> Result<Option<Left>, CliError> {
+    pub(super) async fn open(&mut self, queue: &PlannedQueue) -> Result<Option<Left>, CliError> {
         let name = queue.name.clone();
         let metadata = queue.metadata.clone();
         let deduplication_window = Some(super::span(DEDUPLICATION_WINDOW_MAX));
         let wanted = Queue { name, metadata, deduplication_window, ..Queue::default() };
-        let made = if is_there {
-            let mask = ["metadata", "deduplication_window"];
-            self.update(wanted, &mask).await
-        } else {
-            let request = self.session.request(CreateQueueRequest { queue: Some(wanted) });
-            self.client.create_queue(request).await.map(|_| ())
-        };
+        let made = self.make(wanted).await;
         let left = |which: &str, status: &Status| {
             let (which, why) = (which.to_owned(), status.message().to_owned());
             Ok(Some(Left { whose: whose(&queue.name), which, why }))
@@ -143,10 +134,13 @@ impl Queues {
         if queue.policies.is_empty() {
             return Ok(None);
         }
+        let Self { session, client } = self;
         let (queue_name, policies) = (queue.name.clone(), queue.policies.clone());
         let request = SetQueueAccessPoliciesRequest { queue: queue_name, policies };
-        let request = self.session.request(request);
-        match self.client.set_queue_access_policies(request).await {
+        let set = repeated(async || {
+            client.set_queue_access_policies(session.request(request.clone())).await
+        });
+        match set.await {
             Ok(_) => Ok(None),
             Err(status)
                 if matches!(status.code(), Code::InvalidArgument | Code::PermissionDenied) =>
@@ -168,11 +162,27 @@ impl Queues {
         Ok(self.update(queue, &["deduplication_window"]).await?)
     }
 
+    /// Creates a queue; one that is there with other settings gets these.
+    async fn make(&mut self, wanted: Queue) -> Result<(), Status> {
+        let Self { session, client } = self;
+        let request = CreateQueueRequest { queue: Some(wanted.clone()) };
+        let made = repeated(async || client.create_queue(session.request(request.clone())).await);
+        match made.await {
+            Ok(_) => Ok(()),
+            Err(status) if status.code() == Code::AlreadyExists => {
+                self.update(wanted, &["metadata", "deduplication_window"]).await
+            }
+            Err(status) => Err(status),
+        }
+    }
+
     async fn update(&mut self, queue: Queue, mask: &[&str]) -> Result<(), Status> {
+        let Self { session, client } = self;
         let paths = mask.iter().map(|path| (*path).to_owned()).collect();
         let update_mask = Some(FieldMask { paths });
         let request = UpdateQueueRequest { queue: Some(queue), update_mask };
-        self.client.update_queue(self.session.request(request)).await.map(|_| ())
+        repeated(async || client.update_queue(session.request(request.clone())).await).await?;
+        Ok(())
     }
 
     /// Whether the first messages of a queue are those that were sent first.
@@ -181,9 +191,10 @@ impl Queues {
         name: &str,
         first: &[Hash],
     ) -> Result<bool, CliError> {
+        let Self { session, client } = self;
         let request = PeekMessagesRequest { queue: name.to_owned(), max_messages: Some(PEEK_MAX) };
-        let request = self.session.request(request);
-        let peeked = self.client.peek_messages(request).await?.into_inner().messages;
+        let peek = repeated(async || client.peek_messages(session.request(request.clone())).await);
+        let peeked = peek.await?.into_inner().messages;
         let first: HashSet<_> = first.iter().copied().collect();
         Ok(peeked.into_iter().all(|peeked| {
             let hash = match &peeked.body {
@@ -251,7 +262,8 @@ impl Queues {
             let queue_notes = notes.queues.entry(queue.to_owned()).or_default();
             delta.add_to(queue_notes);
             if again == Again::Possible {
-                queue_notes.counted = taken.iter().cloned().collect();
+                let new = taken.iter().filter(|id| !counted.contains(id));
+                queue_notes.counted.extend(new.cloned());
             }
             for (which, why) in left {
                 notes.leave(Left { whose: whose(queue), which, why });

@@ -15,7 +15,7 @@ use super::{
     plan::PlannedTable,
 };
 use crate::{
-    client::Session,
+    client::{Session, repeated},
     errors::CliError,
     scan::Scan,
     upload::{self, Book, Outcome, Upload},
@@ -120,12 +120,13 @@ pub(super) fn whose(name: &str) -> String {
 
 /// Whether a table is there and holds anything.
 pub(super) async fn is_filled(session: &Session, name: &str) -> Result<bool, CliError> {
-    let request = session.request(QueryEntitiesRequest {
+    let request = QueryEntitiesRequest {
         table: name.to_owned(),
         page_size: Some(1),
         ..QueryEntitiesRequest::default()
-    });
-    match session.table().query_entities(request).await {
+    };
+    let mut client = session.table();
+    match repeated(async || client.query_entities(session.request(request.clone())).await).await {
         Ok(answer) => {
             let answer = answer.into_inner();
             // A page may end early, before it found anything.
@@ -144,8 +145,9 @@ pub(super) async fn open(
     let left = |which: &str, why: String| {
         Ok(Some(Left { whose: whose(&table.name), which: which.to_owned(), why }))
     };
-    let request = session.request(CreateTableRequest { table: table.name.clone() });
-    match session.table().create_table(request).await {
+    let mut client = session.table();
+    let request = CreateTableRequest { table: table.name.clone() };
+    match repeated(async || client.create_table(session.request(request.clone())).await).await {
         Ok(_) => {}
         Err(status) if status.code() == Code::AlreadyExists => {}
         Err(status) if status.code() == Code::InvalidArgument => {
@@ -157,8 +159,10 @@ pub(super) async fn open(
         return Ok(None);
     }
     let (name, policies) = (table.name.clone(), table.policies.clone());
-    let request = session.request(SetTableAccessPoliciesRequest { table: name, policies });
-    match session.table().set_table_access_policies(request).await {
+    let request = SetTableAccessPoliciesRequest { table: name, policies };
+    let set =
+        repeated(async || client.set_table_access_policies(session.request(request.clone())).await);
+    match set.await {
         Ok(_) => Ok(None),
         Err(status) if matches!(status.code(), Code::InvalidArgument | Code::PermissionDenied) => {
             left("access policies", status.message().to_owned())

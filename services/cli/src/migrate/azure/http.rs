@@ -251,6 +251,10 @@ impl Http {
         headers.insert("x-ms-version", HeaderValue::from_static(VERSION));
         headers.insert("x-ms-date", HeaderValue::from_str(&date()).ok()?);
         headers.insert(header::ACCEPT, HeaderValue::from_static(ask.accept));
+        if ask.method == Method::PUT {
+            // The client says nothing of a body that is not there.
+            headers.insert(header::CONTENT_LENGTH, HeaderValue::from_static("0"));
+        }
         if ask.service == Service::Tables {
             headers.insert("DataServiceVersion", HeaderValue::from_static("3.0;NetFx"));
         }

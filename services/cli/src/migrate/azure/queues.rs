@@ -16,7 +16,7 @@ use crate::{
     errors::CliError,
     migrate::{
         args::Messages,
-        notes::Ledger,
+        notes::{Held, Ledger},
         plan::{Plan, PlannedQueue, Policy},
         queues::{self, Again, Carried, Queues},
     },
@@ -26,8 +26,8 @@ use crate::{
 const AT_A_TIME: usize = 32;
 /// How long messages are hidden in the source while they are sent here, in seconds.
 const HIDDEN_SECONDS: u32 = 300;
-/// Most messages that are deleted at once.
-const DELETES_AT_ONCE: usize = 8;
+/// Most messages that are changed or deleted at once.
+const CHANGES_AT_ONCE: usize = 8;
 /// Messages that never expire do so from this year on.
 const NEVER_FROM: u64 = 253_370_764_800;
 
@@ -137,6 +137,7 @@ impl SourceQueue<'_> {
 
     /// Moves every message that can be received; it is deleted there once it is here, and noted.
     async fn receive(&self, queues: &mut Queues, ledger: &Arc<Ledger>) -> Result<(), CliError> {
+        self.release(ledger).await?;
         let query = format!("numofmessages={AT_A_TIME}&visibilitytimeout={HIDDEN_SECONDS}");
         loop {
             let found = self.messages(query.clone()).await?;
@@ -144,35 +145,68 @@ impl SourceQueue<'_> {
             if batch.is_empty() {
                 return Ok(());
             }
+            let held: Vec<_> = found.iter().map(held).collect();
+            self.hold(ledger, held.clone())?;
             let taken = queues.send(ledger, &self.name, batch, Again::Possible).await?;
             if taken.is_empty() {
                 // What is refused here would come again and again.
                 return Ok(());
             }
             ledger.save()?;
-            let deletes = found
-                .iter()
-                .filter(|fields| fields.get("MessageId").is_some_and(|id| taken.contains(id)))
-                .map(|fields| self.delete(fields));
-            futures::stream::iter(deletes)
-                .buffer_unordered(DELETES_AT_ONCE)
-                .try_collect::<()>()
-                .await?;
+            let deletes = held.iter().filter(|held| taken.contains(&held.id));
+            self.change_all(deletes, &Method::DELETE, "").await?;
+            ledger.change_quietly(|notes| {
+                let queue = notes.queues.entry(self.name.clone()).or_default();
+                queue.counted.retain(|id| !taken.contains(id));
+            });
         }
     }
 
-    async fn delete(&self, fields: &Fields) -> Result<(), CliError> {
-        let field = |name| encoded(fields.get(name).unwrap_or_default());
-        let path = format!("{}/messages/{}", self.path, field("MessageId"));
-        let query = format!("popreceipt={}", field("PopReceipt"));
-        let ask = Ask { method: Method::DELETE, ..Ask::get(Service::Queues, path, query) };
+    /// Notes, on disk, what is hidden until it is here and deleted there.
+    fn hold(&self, ledger: &Arc<Ledger>, held: Vec<Held>) -> Result<(), CliError> {
+        ledger.change_quietly(|notes| {
+            notes.queues.entry(self.name.clone()).or_default().held = held;
+        });
+        ledger.save()
+    }
+
+    /// Lets the messages come again at once that a run before this one received and may not have
+    /// deleted. Those that are here already are known by their ids.
+    async fn release(&self, ledger: &Arc<Ledger>) -> Result<(), CliError> {
+        let held = ledger.read(|notes| {
+            notes.queues.get(&self.name).map(|queue| queue.held.clone()).unwrap_or_default()
+        });
+        self.change_all(held.iter(), &Method::PUT, "&visibilitytimeout=0").await
+    }
+
+    /// Does the same with each message.
+    async fn change_all(
+        &self,
+        held: impl Iterator<Item = &Held>,
+        method: &Method,
+        query: &str,
+    ) -> Result<(), CliError> {
+        let changes = held.map(|held| self.change(held, method.clone(), query));
+        futures::stream::iter(changes).buffer_unordered(CHANGES_AT_ONCE).try_collect().await
+    }
+
+    async fn change(&self, held: &Held, method: Method, query: &str) -> Result<(), CliError> {
+        let path = format!("{}/messages/{}", self.path, encoded(&held.id));
+        let query = format!("popreceipt={}{query}", encoded(&held.receipt));
+        let ask = Ask { method, ..Ask::get(Service::Queues, path, query) };
         match self.http.ask(&ask).await {
             Ok(_) => Ok(()),
-            // It was deleted by a try whose answer was lost, or it was received by somebody else.
+            // It was deleted, maybe by a try whose answer was lost, or somebody else received it.
             Err(Failure::Refused { status: StatusCode::NOT_FOUND, .. }) => Ok(()),
-            Err(failure) => Err(failure.of(&format!("a delete in queue `{}`", self.name))),
+            Err(Failure::Refused { code, .. }) if code == "PopReceiptMismatch" => Ok(()),
+            Err(failure) => Err(failure.of(&format!("a message in queue `{}`", self.name))),
         }
     }
+}
+
+fn held(fields: &Fields) -> Held {
+    let field = |name| fields.get(name).unwrap_or_default().to_owned();
+    Held { id: field("MessageId"), receipt: field("PopReceipt") }
 }
 
 fn carried(fields: &Fields) -> Carried {

@@ -1,0 +1,136 @@
+//! `import azure` from a live account, which is another server: encrypted, and emptied of messages
+//! by an import that is killed on the way.
+
+use std::{
+    fs,
+    path::Path,
+    process::Stdio,
+    time::{Duration, Instant},
+};
+
+use tempfile::{TempDir, tempdir};
+use trestle_service::account::DEVELOPMENT_KEY;
+use trestle_tests::{Authority, Server};
+
+use crate::command::{run, start, succeeds, trestle};
+
+/// Enough for many receives of 32, so that a kill falls between two of them.
+const MESSAGES: usize = 640;
+/// How long an import may take to write down its first progress.
+const PROGRESS_WITHIN: Duration = Duration::from_secs(60);
+
+/// How the account of a server is reached.
+fn connection(server: &Server, scheme: &str) -> String {
+    let at = |name: &str| format!("{scheme}://{}/devstoreaccount1", server.address(name));
+    let (tables, queues) = (at("azure_table"), at("azure_queue"));
+    let key = format!("AccountName=devstoreaccount1;AccountKey={DEVELOPMENT_KEY}");
+    format!("{key};TableEndpoint={tables};QueueEndpoint={queues}")
+}
+
+/// Sends so many messages, each with a text of its own.
+fn send(server: &Server, queue: &str, count: usize) {
+    succeeds(server, &["queue", "create", queue]);
+    let texts: Vec<_> = (0..count).map(|number| format!("text {number}")).collect();
+    for texts in texts.chunks(100) {
+        let texts: Vec<_> = texts.iter().map(String::as_str).collect();
+        succeeds(server, &[&["queue", "send", queue], &*texts].concat());
+    }
+}
+
+fn messages(server: &Server, queue: &str) -> usize {
+    let stats = succeeds(server, &["queue", "stats", queue, "--json"]);
+    let count = stats.split("\"messages\":").nth(1).and_then(|rest| rest.split(',').next());
+    count.and_then(|count| count.parse().ok()).expect("a number of messages")
+}
+
+/// Kills an import in the middle of the messages that it moves, once its notes say that it holds
+/// some and has moved so many.
+fn kill_on_the_way(server: &Server, args: &[&str], notes: &Path, moved: usize) {
+    let mut import = trestle(server, args);
+    let mut import = import.stdout(Stdio::null()).spawn().expect("the client runs");
+    let started = Instant::now();
+    loop {
+        let text = fs::read_to_string(notes).unwrap_or_default();
+        let read = text.split("\"read\":").nth(1).and_then(|rest| rest.split(',').next());
+        let read: usize = read.and_then(|read| read.parse().ok()).unwrap_or(0);
+        if read >= moved && text.contains("\"receipt\":") {
+            break;
+        }
+        assert!(started.elapsed() < PROGRESS_WITHIN, "no progress: {text}");
+        let ended = import.try_wait().expect("the client is ours");
+        assert!(ended.is_none(), "the import was over before it was killed: {ended:?}");
+    }
+    import.kill().expect("the client is killed");
+    import.wait().expect("the client is ours");
+}
+
+#[test]
+fn messages_that_are_moved_by_an_import_that_is_killed_are_moved_once() {
+    let (there, here, directory) = (tempdir().unwrap(), tempdir().unwrap(), tempdir().unwrap());
+    let (source, server) = (start(&there), start(&here));
+    send(&source, "jobs", MESSAGES);
+    let connection = connection(&source, "http");
+    let notes = directory.path().join("notes");
+    let import =
+        ["import", "azure", &connection, "--queues", "receive", "--notes", notes.to_str().unwrap()];
+
+    kill_on_the_way(&server, &import, &notes, 32);
+    kill_on_the_way(&server, &[&import[..], &["--resume"]].concat(), &notes, 128);
+    assert!(messages(&source, "jobs") > 0, "the import was killed on the way");
+    let told = succeeds(&server, &[&import[..], &["--resume", "--json"]].concat());
+
+    assert!(told.ends_with("\"not_copied\":0,\"equal\":true}\n"), "{told}");
+    assert!(told.contains(&format!("\"read\":{MESSAGES},\"sent\":{MESSAGES}")), "{told}");
+    assert_eq!((messages(&source, "jobs"), messages(&server, "jobs")), (0, MESSAGES));
+    let mut texts = Vec::new();
+    while texts.len() < MESSAGES {
+        let more = succeeds(&server, &["queue", "receive", "jobs", "--max", "32", "--json"]);
+        assert!(!more.is_empty(), "{} messages are here", texts.len());
+        let text = |line: &str| {
+            line.split("\"text\":\"").nth(1).unwrap().split('"').next().map(str::to_owned)
+        };
+        texts.extend(more.lines().filter_map(text));
+    }
+    texts.sort();
+    texts.dedup();
+    assert_eq!(texts.len(), MESSAGES, "each came once");
+}
+
+/// An account that is served encrypted, with a table and a queue.
+fn encrypted(data: &TempDir, settings: &[(&str, &str)]) -> Server {
+    let plain = start(data);
+    succeeds(&plain, &["table", "create", "Orders"]);
+    succeeds(&plain, &["table", "insert", "orders", "-p", "p", "-r", "1", "-s", "state=open"]);
+    send(&plain, "jobs", 3);
+    assert_eq!(plain.terminate(), Some(0));
+    Server::start(&["--data-dir", data.path().to_str().unwrap()], settings)
+}
+
+#[test]
+fn an_account_is_read_encrypted_where_its_authority_is_trusted() {
+    let (there, here, directory) = (tempdir().unwrap(), tempdir().unwrap(), tempdir().unwrap());
+    let authority = Authority::new("of the account");
+    let source = encrypted(&there, &authority.issue("127.0.0.1").settings());
+    let server = start(&here);
+    let connection = connection(&source, "https");
+    let notes = directory.path().join("notes");
+    let import = ["import", "azure", &connection, "--notes", notes.to_str().unwrap()];
+
+    let other = Authority::new("of somebody else");
+    let file = other.file();
+    let args = [&import[..], &["--source-ca-file", file.to_str().unwrap()]].concat();
+    let ended = run(&server, &args);
+    assert_eq!(ended.code, Some(5), "{ended:?}");
+    assert!(ended.errors.contains("cannot be reached"), "{ended:?}");
+    assert!(!ended.errors.contains(DEVELOPMENT_KEY), "{ended:?}");
+    let file = authority.file();
+    let args = [&import[..], &["--source-ca-file", file.to_str().unwrap(), "--json"]].concat();
+    let told = succeeds(&server, &args);
+
+    let summary = "{\"tables\":1,\"queues\":1,\"not_copied\":0,\"equal\":true}\n";
+    assert!(told.ends_with(summary), "{told}");
+    let rows = succeeds(&server, &["table", "query", "orders", "--json"]);
+    assert!(rows.contains("\"state\":\"open\""), "{rows}");
+    assert_eq!(source.terminate(), Some(0));
+    assert_eq!(messages(&start(&there), "jobs"), 3, "nothing is consumed");
+}
