@@ -9,6 +9,7 @@
     reason = "tests"
 )]
 
+mod azure_front;
 mod azure_queue;
 mod azure_table;
 mod bad_input;

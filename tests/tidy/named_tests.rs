@@ -4,7 +4,7 @@ use crate::source::{Finding, Source};
 
 /// The document, and where the tests are that it names by the name of their file.
 const DOCUMENT: &str = "docs/azure-compatibility.md";
-const SUITES: &str = "tests/clients/azure/";
+const SUITES: [&str; 2] = ["tests/clients/azure/", "tests/scenarios/azure_"];
 
 /// Names like `file.py::name` of the document that no file has.
 pub(crate) fn missing(sources: &[Source]) -> Vec<Finding> {
@@ -16,7 +16,8 @@ fn missing_in(document: &Source, sources: &[Source]) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (index, line) in document.text.lines().enumerate() {
         for (file, name) in named(line) {
-            let suites = sources.iter().filter(|source| source.path.starts_with(SUITES));
+            let is_suite = |path: &str| SUITES.iter().any(|suite| path.starts_with(suite));
+            let suites = sources.iter().filter(|source| is_suite(&source.path));
             let mut files = suites.filter(|source| source.file_name() == file);
             if !files.any(|source| source.text.contains(&definition(file, name))) {
                 findings.push(document.finding(index, format!("no such test: `{file}::{name}`")));

@@ -78,31 +78,3 @@ async fn the_secondary_name_reads_and_alone_tells_its_stats() {
         assert_eq!(told.failure(), (403, "InsufficientAccountPermissions"), "{method} {target}");
     }
 }
-
-#[tokio::test]
-async fn a_page_of_another_origin_asks_first_and_is_told_by_the_rules() {
-    let rest = QueueRest::start().await;
-    let body = "<StorageServiceProperties><Cors><CorsRule><AllowedOrigins>http://a</AllowedOrigins>\
-                <AllowedMethods>GET,PUT</AllowedMethods><MaxAgeInSeconds>500</MaxAgeInSeconds>\
-                <ExposedHeaders>x-ms-*</ExposedHeaders><AllowedHeaders>x-ms-*</AllowedHeaders>\
-                </CorsRule></Cors></StorageServiceProperties>";
-    assert_eq!(rest.send(Ask::xml("PUT", PROPERTIES, body)).await.status, 202);
-    let preflight = |origin: &str, method: &str| {
-        let ask = Ask::queue("OPTIONS", "/orders/messages").scheme(None).with("origin", origin);
-        rest.send(ask.with("access-control-request-method", method))
-    };
-
-    let allowed = preflight("http://a", "PUT").await;
-    assert_eq!(allowed.status, 200, "{allowed:?}");
-    assert_eq!(allowed.header("access-control-allow-origin"), "http://a");
-    assert_eq!(allowed.header("access-control-max-age"), "500");
-    for (origin, method) in [("http://b", "PUT"), ("http://a", "DELETE")] {
-        let refused = preflight(origin, method).await;
-        assert_eq!(refused.failure(), (403, "CorsPreflightFailure"), "{origin} {method}");
-    }
-    let bare = Ask::queue("OPTIONS", "/orders/messages").scheme(None);
-    assert_eq!(rest.send(bare).await.failure(), (400, "InvalidHeaderValue"));
-
-    let actual = rest.send(Ask::queue("GET", "/?comp=list").with("origin", "http://a")).await;
-    assert_eq!((actual.status, actual.header("access-control-allow-origin")), (200, "http://a"));
-}

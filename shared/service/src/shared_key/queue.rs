@@ -135,14 +135,6 @@ impl Signed<'_> {
         date.map(|value| text_of(value.as_bytes())).unwrap_or_default()
     }
 
-    /// A header that is signed by its place and that the request has more than once, which no
-    /// client means: it cannot be said which one was signed.
-    #[must_use]
-    pub fn repeated_header(&self) -> Option<HeaderName> {
-        let repeated = |name: &HeaderName| self.headers.get_all(name).iter().nth(1).is_some();
-        BY_PLACE.into_iter().find(repeated)
-    }
-
     /// The forms in which this request differs, the most likely one first; a dozen at most.
     fn forms(&self, account: &str) -> impl Iterator<Item = Form> {
         let names = self.names(Order::Bytes);

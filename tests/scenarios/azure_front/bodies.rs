@@ -1,0 +1,215 @@
+//! Bodies of requests and answers: their length, their pace, and how they are packed.
+
+use std::{
+    io::{Read as _, Write as _},
+    time::{Duration, Instant},
+};
+
+use flate2::{Compression, read::GzDecoder, write::GzEncoder};
+
+use super::door::{Door, FRONTS, Header};
+
+fn packed(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+    encoder.write_all(bytes).unwrap();
+    encoder.finish().unwrap()
+}
+
+fn chunked(bytes: &[u8], size: usize) -> Vec<u8> {
+    let chunk =
+        |chunk: &[u8]| [format!("{:x}\r\n", chunk.len()).as_bytes(), chunk, b"\r\n"].concat();
+    let mut out: Vec<u8> = bytes.chunks(size).flat_map(chunk).collect();
+    out.extend(b"0\r\n\r\n");
+    out
+}
+
+#[tokio::test]
+async fn a_length_that_lies_puts_nothing() {
+    for front in FRONTS {
+        let door = Door::open(front, &[]).await;
+        let body = front.put.body.as_bytes();
+        let too_large = (front.body_bytes_max + 1).to_string();
+        // More than comes, less than comes, no number, two of them, none that can be.
+        for length in ["500", "10", "x", "-1", "1e3", "99999999999999999999", &too_large] {
+            let headers = [("content-length", length), ("content-type", front.put.content_type)];
+            let head = door.head(front.put.method, front.put.target, &headers);
+            lies(&door, &[head.as_bytes(), body].concat()).await;
+        }
+        let (own, other) = (body.len().to_string(), (body.len() + 1).to_string());
+        let twice = [("content-length", own.as_str()), ("content-length", other.as_str())];
+        let both = [("content-length", own.as_str()), ("transfer-encoding", "chunked")];
+        for headers in [twice, both] {
+            let head = door.head(front.put.method, front.put.target, &headers);
+            lies(&door, &[head.as_bytes(), body].concat()).await;
+        }
+        door.is_untouched().await;
+    }
+}
+
+/// What a request with a false length is told is no success.
+async fn lies(door: &Door, bytes: &[u8]) {
+    let mut wire = door.connect().await;
+    wire.send(bytes).await;
+    wire.ends().await;
+    if let Some(told) = wire.answer().await {
+        assert!((400..500).contains(&told.status), "{told:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_body_that_comes_too_slowly_is_given_up() {
+    for front in FRONTS {
+        let door = Door::open(front, &[("TRESTLE__LIMITS__REQUEST_WITHIN_SECONDS", "1")]).await;
+        let body = front.put.body.as_bytes();
+        let length = body.len().to_string();
+        let headers = [("content-length", &*length), ("content-type", front.put.content_type)];
+        let head = door.head(front.put.method, front.put.target, &headers);
+
+        let started = Instant::now();
+        let mut wire = door.connect().await;
+        wire.send(head.as_bytes()).await;
+        // Each byte keeps the connection alive, and none but the last ends the body.
+        for byte in &body[..20] {
+            wire.send(&[*byte]).await;
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+
+        let told = wire.answer().await.expect("an answer");
+        assert!(told.failure().0 >= 400, "{told:?}");
+        assert!(started.elapsed() < Duration::from_secs(15), "the default is 20 s");
+        door.is_untouched().await;
+    }
+}
+
+#[tokio::test]
+async fn a_body_may_come_in_chunks() {
+    for front in FRONTS {
+        let door = Door::open(front, &[]).await;
+        let headers = [("transfer-encoding", "chunked"), ("content-type", front.put.content_type)];
+        let head = door.head(front.put.method, front.put.target, &headers);
+
+        let large = chunked(&vec![b' '; front.body_bytes_max + 1], 10_000);
+        let told = door.connect().await.ask(&[head.as_bytes(), &large].concat()).await;
+        assert_eq!(told.failure(), (413, "RequestBodyTooLarge"));
+        // Sizes that are none, and an end that does not come.
+        for body in [&b"zz\r\nabc\r\n0\r\n\r\n"[..], b"-1\r\n\r\n", b"ffffffffffffffff1\r\n"] {
+            lies(&door, &[head.as_bytes(), body].concat()).await;
+        }
+        door.is_untouched().await;
+
+        let body = chunked(front.put.body.as_bytes(), 7);
+        let told = door.connect().await.ask(&[head.as_bytes(), &body].concat()).await;
+        assert_eq!(told.status, 201, "{told:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_client_may_wait_until_its_body_is_wanted() {
+    for front in FRONTS {
+        let door = Door::open(front, &[]).await;
+        let length = front.put.body.len().to_string();
+        let headers = [
+            ("content-length", length.as_str()),
+            ("content-type", front.put.content_type),
+            ("expect", "100-continue"),
+        ];
+        let mut wire = door.connect().await;
+
+        let head = door.head(front.put.method, front.put.target, &headers);
+        let told = wire.ask(head.as_bytes()).await;
+        assert_eq!((told.status, told.headers.len()), (100, 0));
+        let told = wire.ask(front.put.body.as_bytes()).await;
+        assert_eq!(told.status, 201, "{told:?}");
+
+        // A body that nobody will read is not asked for.
+        let wrong =
+            [&headers[..], &[("authorization", "SharedKey devstoreaccount1:AAAA")]].concat();
+        let head = door.head(front.put.method, front.put.target, &wrong);
+        let told = door.connect().await.ask(head.as_bytes()).await;
+        assert_eq!(told.failure(), (403, "AuthenticationFailed"));
+    }
+}
+
+#[tokio::test]
+async fn a_body_may_be_packed_and_is_bounded_by_what_is_in_it() {
+    for front in FRONTS {
+        let door = Door::open(front, &[]).await;
+        let body = front.put.body.as_bytes();
+        let gzip = [("content-encoding", "gzip")];
+
+        let bomb = packed(&vec![b' '; 20 * front.body_bytes_max]);
+        assert!(bomb.len() < front.body_bytes_max);
+        assert_eq!(door.put(&bomb, &gzip).await.failure(), (413, "RequestBodyTooLarge"));
+        let cut = packed(body);
+        for broken in [body, &cut[..cut.len() - 4], b""] {
+            let told = door.put(broken, &gzip).await;
+            assert_eq!(told.failure(), (400, "InvalidInput"), "{broken:?}");
+        }
+        let told = door.put(body, &[("content-encoding", "br")]).await;
+        assert_eq!(told.failure(), (400, "InvalidHeaderValue"));
+        door.is_untouched().await;
+
+        let told = door.put(&packed(body), &gzip).await;
+        assert_eq!(told.status, 201, "{told:?}");
+    }
+}
+
+#[tokio::test]
+async fn answers_are_packed_where_the_server_does_so_and_the_client_asks() {
+    for front in FRONTS {
+        let large = format!("te{}xt", "x".repeat(3000));
+        let body = front.put.body.replace("\"r\"", &format!("\"r\",\"a\":\"{large}\""));
+        let body = body.replace("text", &large);
+        let asks = [("accept-encoding", "gzip")];
+
+        let plain = Door::open(front, &[]).await;
+        assert_eq!(plain.put(body.as_bytes(), &[]).await.status, 201);
+        assert_eq!(plain.get(front.read, &asks).await.header("content-encoding"), "");
+
+        let door = Door::open(front, &[("TRESTLE__SERVER__AZURE_GZIP", "true")]).await;
+        assert_eq!(door.put(body.as_bytes(), &[]).await.status, 201);
+        let whole = door.get(front.read, &[]).await;
+        assert_eq!((whole.status, whole.header("content-encoding")), (200, ""));
+        let told = door.get(front.read, &asks).await;
+        assert_eq!((told.status, told.header("content-encoding")), (200, "gzip"));
+        assert!(told.body.len() < whole.body.len() / 10, "{told:?}");
+        let mut text = String::new();
+        GzDecoder::new(&*told.body).read_to_string(&mut text).unwrap();
+        assert_eq!(text, whole.text());
+    }
+}
+
+#[tokio::test]
+async fn a_connection_serves_on_after_a_failure() {
+    for front in FRONTS {
+        let door = Door::open(front, &[]).await;
+        let mut wire = door.connect().await;
+        let put = |body: &str, more: &[Header<'_>]| {
+            let length = body.len().to_string();
+            let usual = [("content-length", &*length), ("content-type", front.put.content_type)];
+            let headers = [&usual[..], more].concat();
+            [door.head(front.put.method, front.put.target, &headers), body.to_owned()].concat()
+        };
+        let (absent, code) = front.absent;
+        let list = door.head("GET", front.list, &[]);
+        for (request, failure) in [
+            (door.head("GET", absent, &[]), (404, code)),
+            (
+                put("{<", &[]),
+                (400, if front.name == "table" { "InvalidInput" } else { "InvalidXmlDocument" }),
+            ),
+            // Read to its end, though nobody looks at it.
+            (put(front.put.body, &[("authorization", "x")]), (400, "InvalidAuthenticationInfo")),
+            (put(&" ".repeat(front.body_bytes_max + 1), &[]), (413, "RequestBodyTooLarge")),
+            (door.head("GET", front.list, &[("x-ms-version", "x")]), (400, "InvalidHeaderValue")),
+        ] {
+            assert_eq!(wire.ask(request.as_bytes()).await.failure(), failure);
+            assert_eq!(wire.ask(list.as_bytes()).await.status, 200, "after {failure:?}");
+        }
+        // Two at once are answered in their order.
+        let both = [list.as_bytes(), door.head("GET", absent, &[]).as_bytes()].concat();
+        assert_eq!(wire.ask(&both).await.status, 200);
+        assert_eq!(wire.answer().await.unwrap().failure(), (404, code));
+        door.is_untouched().await;
+    }
+}

@@ -1,0 +1,106 @@
+//! Pages of other origins: what a browser asks first, and what a page may see.
+
+use trestle_tests::Told;
+
+use super::door::{Call, Door, FRONTS, Front, Header};
+
+const RULES: &str = "<StorageServiceProperties><Cors><CorsRule>\
+    <AllowedOrigins>http://a,http://b</AllowedOrigins><AllowedMethods>GET,PUT</AllowedMethods>\
+    <MaxAgeInSeconds>500</MaxAgeInSeconds><ExposedHeaders>x-ms-*</ExposedHeaders>\
+    <AllowedHeaders>x-ms-*,content-type</AllowedHeaders></CorsRule></Cors>\
+    </StorageServiceProperties>";
+
+async fn door_with_rules(front: &'static Front) -> Door {
+    let door = Door::open(front, &[]).await;
+    let set = Call {
+        method: "PUT",
+        target: "/?restype=service&comp=properties",
+        content_type: "application/xml",
+        body: RULES,
+    };
+    let told = door.call(set, RULES.as_bytes(), &[]).await;
+    assert_eq!(told.status, 202, "{told:?}");
+    door
+}
+
+/// What a browser asks, without credentials.
+async fn preflight(door: &Door, account: &str, headers: &[Header<'_>]) -> Told {
+    let address = door.address();
+    let mut head = format!("OPTIONS /{account}/things HTTP/1.1\r\nhost: {address}\r\n");
+    for (name, value) in headers {
+        head.push_str(&format!("{name}: {value}\r\n"));
+    }
+    door.connect().await.ask(format!("{head}\r\n").as_bytes()).await
+}
+
+const ORIGIN: &str = "origin";
+const METHOD: &str = "access-control-request-method";
+const HEADERS: &str = "access-control-request-headers";
+
+#[tokio::test]
+async fn a_preflight_is_allowed_as_the_rules_say() {
+    for front in FRONTS {
+        let door = door_with_rules(front).await;
+        let asked = [(ORIGIN, "http://b"), (METHOD, "PUT"), (HEADERS, "x-ms-date,content-type")];
+        for account in ["devstoreaccount1", "devstoreaccount1-secondary"] {
+            let told = preflight(&door, account, &asked).await;
+            assert_eq!((told.status, told.body.len()), (200, 0), "{told:?}");
+            assert_eq!(told.header("access-control-allow-origin"), "http://b");
+            assert_eq!(told.header("access-control-max-age"), "500");
+            assert_eq!(told.header("access-control-allow-credentials"), "true");
+            let methods = told.header("access-control-allow-methods");
+            assert!(methods.split(',').any(|method| method.trim() == "PUT"), "{told:?}");
+            let headers = told.header("access-control-allow-headers");
+            assert!(headers.contains("x-ms-date") && headers.contains("content-type"), "{told:?}");
+            assert_eq!(told.header("x-ms-request-id").len(), 36);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_preflight_that_no_rule_allows_is_refused() {
+    for front in FRONTS {
+        let door = door_with_rules(front).await;
+        for asked in [
+            [(ORIGIN, "http://c"), (METHOD, "PUT"), (HEADERS, "x-ms-date")],
+            [(ORIGIN, "HTTP://A"), (METHOD, "PUT"), (HEADERS, "x-ms-date")],
+            [(ORIGIN, "http://a"), (METHOD, "DELETE"), (HEADERS, "x-ms-date")],
+            [(ORIGIN, "http://a"), (METHOD, "PUT"), (HEADERS, "x-ms-date,authorization")],
+        ] {
+            let told = preflight(&door, "devstoreaccount1", &asked).await;
+            assert_eq!(told.failure(), (403, "CorsPreflightFailure"), "{asked:?}");
+            assert_eq!(told.header("access-control-allow-origin"), "", "{asked:?}");
+        }
+        // An account that is not there has no rules, and nobody learns that it is not there.
+        let asked = [(ORIGIN, "http://a"), (METHOD, "PUT")];
+        let told = preflight(&door, "nobody", &asked).await;
+        assert_eq!(told.failure(), (403, "CorsPreflightFailure"));
+    }
+}
+
+#[tokio::test]
+async fn a_preflight_that_asks_nothing_is_malformed() {
+    for front in FRONTS {
+        let door = door_with_rules(front).await;
+        for asked in [&[][..], &[(ORIGIN, "http://a")], &[(METHOD, "PUT")]] {
+            let told = preflight(&door, "devstoreaccount1", asked).await;
+            assert_eq!(told.failure(), (400, "InvalidHeaderValue"), "{asked:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_page_sees_answers_and_failures_where_a_rule_lets_it() {
+    for front in FRONTS {
+        let door = door_with_rules(front).await;
+        for (target, status) in [(front.list, 200), (front.absent.0, 404)] {
+            let told = door.get(target, &[(ORIGIN, "http://a")]).await;
+            assert_eq!(told.status, status, "{told:?}");
+            assert_eq!(told.header("access-control-allow-origin"), "http://a", "{told:?}");
+            let exposed = told.header("access-control-expose-headers");
+            assert!(exposed.contains("x-ms-request-id"), "{told:?}");
+            let told = door.get(target, &[(ORIGIN, "http://c")]).await;
+            assert_eq!((told.status, told.header("access-control-allow-origin")), (status, ""));
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! Documents of XML and JSON that are sent to do harm.
+
+use super::door::{Call, Door, FRONTS, TABLES};
+
+/// What both services take as XML, and the element that it is.
+const DOCUMENTS: [(&str, &str); 2] = [
+    ("/things?comp=acl", "SignedIdentifiers"),
+    ("/?restype=service&comp=properties", "StorageServiceProperties"),
+];
+
+fn set(target: &'static str) -> Call {
+    Call { method: "PUT", target, content_type: "application/xml", body: "" }
+}
+
+#[tokio::test]
+async fn documents_of_xml_declare_nothing_and_are_bounded_in_depth_and_size() {
+    for front in FRONTS {
+        let door = Door::open(front, &[]).await;
+        for (target, root) in DOCUMENTS {
+            let inside = |declared: &str, text: &str| format!("{declared}<{root}>{text}</{root}>");
+            let laughs: String = (1..10)
+                .map(|at| format!("<!ENTITY l{at} \"{}\">", format!("&l{};", at - 1).repeat(10)))
+                .collect();
+            let laughs = format!("<!DOCTYPE x [<!ENTITY l0 \"ha\">{laughs}]>");
+            let file = "<!DOCTYPE x [<!ENTITY f SYSTEM \"file:///etc/passwd\">]>";
+            let remote = "<!DOCTYPE x SYSTEM \"http://127.0.0.1:1/x.dtd\">";
+            for document in [
+                inside(&laughs, "&l9;"),
+                inside(file, "&f;"),
+                inside(remote, ""),
+                inside("", "&unknown;"),
+                inside("", "&#x110000;"),
+                inside("", &"<a>".repeat(20_000)),
+                inside("", &format!("{}{}", "<a>".repeat(10_000), "</a>".repeat(10_000))),
+                inside("", "<a b='1' b='2'/>"),
+                format!("<{root}>"),
+                format!("<{root}/><{root}/>"),
+                "text".to_owned(),
+                "\u{0}".to_owned(),
+            ] {
+                let told = door.call(set(target), document.as_bytes(), &[]).await;
+                let shown = &document[..document.len().min(100)];
+                assert_eq!(told.failure(), (400, "InvalidXmlDocument"), "{target} {shown}");
+                assert!(!told.text().contains("root:"), "{told:?}");
+            }
+            let large = inside("", &" ".repeat(front.body_bytes_max));
+            let told = door.call(set(target), large.as_bytes(), &[]).await;
+            assert_eq!(told.failure(), (413, "RequestBodyTooLarge"), "{target}");
+        }
+        door.is_untouched().await;
+    }
+}
+
+#[tokio::test]
+async fn entities_with_names_given_twice_or_halves_of_characters_are_refused() {
+    let door = Door::open(&TABLES, &[]).await;
+    for (members, code) in [
+        (r#""x":1,"x":1"#, "DuplicatePropertiesSpecified"),
+        (r#""x":1,"\u0078":1"#, "DuplicatePropertiesSpecified"),
+        (r#""PartitionKey":"q""#, "DuplicatePropertiesSpecified"),
+        (
+            r#""x":"1","x@odata.type":"Edm.Int64","x@odata.type":"Edm.Int64""#,
+            "DuplicatePropertiesSpecified",
+        ),
+        (r#""x":"\ud800""#, "InvalidInput"),
+        (r#""x":"\udc00\ud800""#, "InvalidInput"),
+        (r#""\ud800":"x""#, "InvalidInput"),
+        (r#""x":"\ud83d\u0041""#, "InvalidInput"),
+        (r#""x":"\u00""#, "InvalidInput"),
+        ("\"x\":\"\u{1}\"", "InvalidInput"),
+        (r#""x":{"y":1}"#, "InvalidInput"),
+        (r#""x":[1]"#, "InvalidInput"),
+        (r#""x":1e999"#, "InvalidInput"),
+        (r#""x":01"#, "InvalidInput"),
+        (r#""x":NaN"#, "InvalidInput"),
+    ] {
+        let body = format!(r#"{{"PartitionKey":"p","RowKey":"r",{members}}}"#);
+        let told = door.put(body.as_bytes(), &[]).await;
+        assert_eq!(told.failure(), (400, code), "{members}");
+    }
+    door.is_untouched().await;
+    let body = r#"{"PartitionKey":"p","RowKey":"r","x":"\ud83d\ude00"}"#;
+    assert_eq!(door.put(body.as_bytes(), &[]).await.status, 201);
+    assert!(door.get("/things()", &[]).await.text().contains('😀'));
+}

@@ -1,0 +1,221 @@
+//! Heads of requests: how much may be in them, and what each part of them says.
+
+use super::door::{ACCOUNT, Door, FRONTS, QUEUES, TABLES};
+
+/// The newest version that is known, which answers name where a request names none.
+const NEWEST: &str = "2026-10-06";
+
+#[tokio::test]
+async fn a_flood_of_headers_is_refused_and_the_server_goes_on() {
+    for front in FRONTS {
+        let door = Door::open(front, &[]).await;
+        let many: String = (0..5000).map(|at| format!("x-{at}: y\r\n")).collect();
+        let long = format!("x-long: {}\r\n", "y".repeat(20_000));
+        let endless = format!("x-{}", "y".repeat(1 << 20));
+        for headers in [many, long, endless] {
+            let mut wire = door.connect().await;
+            let head = format!("GET /{ACCOUNT}{} HTTP/1.1\r\nhost: h\r\n{headers}\r\n", front.list);
+            wire.send(head.as_bytes()).await;
+            wire.ends().await;
+            if let Some(told) = wire.answer().await {
+                assert_eq!(told.status, 431, "{told:?}");
+            }
+        }
+        door.is_untouched().await;
+    }
+}
+
+#[tokio::test]
+async fn an_address_of_8_kib_is_served_and_one_beyond_every_bound_is_refused() {
+    for front in FRONTS {
+        let door = Door::open(front, &[]).await;
+        let sign = if front.list.contains('?') { '&' } else { '?' };
+        let target = |bytes: usize| {
+            let target = format!("{}{sign}unknown=", front.list);
+            let rest = bytes - target.len() - ACCOUNT.len() - 1;
+            format!("{target}{}", "x".repeat(rest))
+        };
+
+        for bytes in [8192, 12_000] {
+            let told = door.get(&target(bytes), &[]).await;
+            assert_eq!(told.status, 200, "{bytes}: {told:?}");
+        }
+        for bytes in [17_000, 60_000] {
+            let mut wire = door.connect().await;
+            wire.send(door.head("GET", &target(bytes), &[]).as_bytes()).await;
+            wire.ends().await;
+            if let Some(told) = wire.answer().await {
+                assert!([414, 431].contains(&told.status), "{bytes}: {told:?}");
+            }
+        }
+        door.is_untouched().await;
+    }
+}
+
+#[tokio::test]
+async fn every_date_is_a_version_and_is_echoed() {
+    for front in FRONTS {
+        let door = Door::open(front, &[]).await;
+        for version in ["2009-09-19", "2013-08-15", "2019-02-02", NEWEST, "2099-12-31"] {
+            let told = door.get(front.list, &[("x-ms-version", version)]).await;
+            assert_eq!((told.status, told.header("x-ms-version")), (200, version), "{told:?}");
+        }
+        // Without one, which no client sends, it is the newest.
+        let told = door.get(front.list, &[("x-ms-version", "")]).await;
+        assert_eq!((told.status, told.header("x-ms-version")), (200, NEWEST), "{told:?}");
+        for version in ["latest", "2019-02-30", "2019-2-2", "20190202", "2019-02-02T00:00:00Z"] {
+            let told = door.get(front.list, &[("x-ms-version", version)]).await;
+            assert_eq!(told.failure(), (400, "InvalidHeaderValue"), "{version}");
+            assert_eq!(told.header("x-ms-version"), NEWEST, "{version}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_id_of_a_client_is_echoed_and_each_request_has_an_id_of_its_own() {
+    for front in FRONTS {
+        let door = Door::open(front, &[]).await;
+        let mut ids = Vec::new();
+        for target in [front.list, front.absent.0] {
+            let told = door.get(target, &[("x-ms-client-request-id", "of my own")]).await;
+            assert_eq!(told.header("x-ms-client-request-id"), "of my own", "{told:?}");
+            ids.push(told.header("x-ms-request-id").to_owned());
+        }
+        assert!(ids[0].len() == 36 && ids[0] != ids[1], "{ids:?}");
+        let long = "x".repeat(1025);
+        let told = door.get(front.list, &[("x-ms-client-request-id", &long)]).await;
+        assert_eq!((told.status, told.header("x-ms-client-request-id")), (200, ""));
+    }
+}
+
+#[tokio::test]
+async fn an_account_may_be_in_the_host_and_its_secondary_only_reads() {
+    for front in FRONTS {
+        let door = Door::open(front, &[]).await;
+        let host = |account: &str| format!("{account}.{}.localhost:10000", front.name);
+        let (primary, secondary) = (host(ACCOUNT), host(&format!("{ACCOUNT}-secondary")));
+        let put = |host: &str| {
+            let length = front.put.body.len().to_string();
+            let (kind, length) = (front.put.content_type, length.as_str());
+            let headers = [("host", host), ("content-type", kind), ("content-length", length)];
+            door.head_to(front.put.method, front.put.target, &headers) + front.put.body
+        };
+        let read = |host: &str| door.head_to("GET", front.read, &[("host", host)]);
+
+        let told = door.connect().await.ask(put(&secondary).as_bytes()).await;
+        assert_eq!(told.failure(), (403, "InsufficientAccountPermissions"));
+        let told = door.connect().await.ask(read(&secondary).as_bytes()).await;
+        assert_eq!((told.status, told.text()), (200, front.empty));
+        let told = door.connect().await.ask(put(&primary).as_bytes()).await;
+        assert_eq!(told.status, 201, "{told:?}");
+        if front.name == TABLES.name {
+            let location = format!("http://{primary}/things(PartitionKey='p',RowKey='r')");
+            assert_eq!(told.header("location"), location);
+        }
+        let told = door.connect().await.ask(read(&primary).as_bytes()).await;
+        assert!(told.status == 200 && told.text() != front.empty, "{told:?}");
+        // The account of a host is not that of its path as well.
+        let other = host("nobody");
+        let told = door.connect().await.ask(read(&other).as_bytes()).await;
+        assert_eq!(told.failure(), (403, "AuthenticationFailed"));
+    }
+}
+
+#[tokio::test]
+async fn credentials_that_are_given_twice_are_none() {
+    for front in FRONTS {
+        let door = Door::open(front, &[]).await;
+        let head = door.head("GET", front.list, &[]);
+        let (_, signed) = head.split_once("authorization: ").unwrap();
+        let line = format!("authorization: {}\r\n", signed.trim_end());
+        let twice = head.replacen("\r\n", &format!("\r\n{line}"), 1);
+
+        let told = door.connect().await.ask(twice.as_bytes()).await;
+
+        assert_eq!(told.failure(), (400, "InvalidAuthenticationInfo"));
+        let signature = line.rsplit(':').next().unwrap().trim();
+        assert!(!told.text().contains(signature), "{told:?}");
+        assert_eq!(door.connect().await.ask(head.as_bytes()).await.status, 200);
+    }
+}
+
+#[tokio::test]
+async fn paths_that_try_to_be_others_name_no_queue() {
+    let door = Door::open(&QUEUES, &[]).await;
+    for (path, code) in [
+        ("/..", "InvalidResourceName"),
+        ("/%2e%2e", "InvalidResourceName"),
+        ("/%252e%252e", "InvalidResourceName"),
+        ("/%00", "InvalidResourceName"),
+        ("/things%00", "InvalidResourceName"),
+        ("/things%2fmessages", "InvalidResourceName"),
+        ("/things%252fmessages", "InvalidResourceName"),
+        ("/THINGS", "InvalidResourceName"),
+        ("/%74hings%20", "InvalidResourceName"),
+        ("/%C3%A4rger", "InvalidResourceName"),
+        ("/%zz", "InvalidResourceName"),
+        ("/%ff", "InvalidUri"),
+        ("//things", "InvalidUri"),
+        ("/things/../things", "InvalidUri"),
+        ("/things/%2e%2e", "InvalidUri"),
+    ] {
+        let told = door.get(&format!("{path}?comp=metadata"), &[]).await;
+        assert_eq!(told.failure(), (400, code), "{path}");
+    }
+    for (path, failure) in [
+        ("/things//messages", (400, "InvalidUri")),
+        ("/things/messages//", (400, "InvalidUri")),
+        ("/things/messages%2f", (400, "InvalidUri")),
+        ("/things/messages/..", (400, "InvalidQueryParameterValue")),
+        ("/things/messages/%2e%2e", (400, "InvalidQueryParameterValue")),
+        ("/things/messages/%00", (400, "InvalidQueryParameterValue")),
+    ] {
+        let head = door.head("DELETE", &format!("{path}?popreceipt=x"), &[]);
+        let told = door.connect().await.ask(head.as_bytes()).await;
+        assert_eq!(told.failure(), failure, "{path}");
+    }
+    // What is only written in another way is still the same queue.
+    let told = door.get("/%74hin%67s?comp=metadata", &[]).await;
+    assert_eq!(told.status, 200, "{told:?}");
+    door.is_untouched().await;
+}
+
+#[tokio::test]
+async fn names_of_metadata_are_kept_in_lower_case() {
+    let door = Door::open(&QUEUES, &[]).await;
+    let headers = [("x-ms-meta-owner", "Me"), ("content-length", "0")];
+    let head = door.head("PUT", "/cased", &headers).replace("x-ms-meta-owner", "X-Ms-Meta-OWNER");
+
+    let told = door.connect().await.ask(head.as_bytes()).await;
+
+    assert_eq!(told.status, 201, "{told:?}");
+    let listed = door.get("/?comp=list&include=metadata&prefix=cased", &[]).await;
+    assert_eq!(listed.only("owner"), "Me", "{listed:?}");
+}
+
+#[tokio::test]
+async fn a_query_goes_on_past_the_longest_keys_that_there_are() {
+    let door = Door::open(&TABLES, &[]).await;
+    // Three bytes for each of 1,024 units, in either key.
+    let (partition, row) = ("€".repeat(1024), "€".repeat(1023));
+    let body = |at: usize| format!(r#"{{"PartitionKey":"{partition}","RowKey":"{row}{at}"}}"#);
+    for at in 0..3 {
+        assert_eq!(door.put(body(at).as_bytes(), &[]).await.status, 201);
+    }
+
+    let (mut found, mut marks) = (0, String::new());
+    loop {
+        let target = format!("/things()?$top=1&$select=RowKey&$filter=RowKey%20ne%20''{marks}");
+        let told = door.get(&target, &[]).await;
+        assert_eq!(told.status, 200, "{told:?}");
+        found += told.text().matches("RowKey").count();
+        let partition = told.header("x-ms-continuation-nextpartitionkey").to_owned();
+        if partition.is_empty() {
+            break;
+        }
+        let row = told.header("x-ms-continuation-nextrowkey");
+        marks = format!("&NextPartitionKey={partition}&NextRowKey={row}");
+    }
+    assert!(marks.len() > 8192, "the marks were long: {}", marks.len());
+    assert_eq!(found, 3);
+}

@@ -1,0 +1,8 @@
+//! What the fronts of all Azure services have in common: the same tests for each of them.
+
+mod bodies;
+mod browsers;
+mod documents;
+mod door;
+mod heads;
+mod overload;
