@@ -4,7 +4,8 @@
 //! working, every server that is there and knows it is started on free ports of the loopback with a queue and a
 //! backlog, and then they take turns under the same load, so that a slow moment of the machine hits all.
 //! `BENCH_SECONDS` is the length of a turn (default 3), `BENCH_ROUNDS` their number (default 3), `BENCH_BACKLOG` how
-//! many messages wait in every queue (default 10,000), `BENCH_WAYS` which ways (default `asked,pushed,batched`).
+//! many messages wait in every queue (default 10,000), `BENCH_WAYS` which ways (default `asked,pushed,batched`), and
+//! `BENCH_PEERS` beside which peers (default `azurite,rabbitmq,nats`).
 //!
 //! Where the systems differ, the peer gets what is kinder to it; docs/benchmarks.md lists it.
 
@@ -48,9 +49,7 @@ async fn run(installed: &Installed) {
         rounds: number("BENCH_ROUNDS", 3),
         backlog: number("BENCH_BACKLOG", 10_000),
     };
-    let ways = std::env::var("BENCH_WAYS").ok();
-    let is_wanted =
-        |way: &Way| ways.as_ref().is_none_or(|ways| ways.split(',').any(|name| name == way.name()));
+    let is_wanted = |way: &Way| is_listed("BENCH_WAYS", way.name());
     let mut runners = Vec::new();
     for way in [Way::Asked, Way::Pushed, Way::Batched].into_iter().filter(is_wanted) {
         let mut turns = Vec::new();
@@ -74,12 +73,21 @@ async fn run(installed: &Installed) {
 /// Every server that knows a way, and what came of starting it.
 async fn start(installed: &Installed, way: Way) -> Vec<(&'static str, Result<Started, String>)> {
     let mut all = vec![("trestle", trestle::start(installed, way).await)];
-    if way != Way::Pushed {
+    if way != Way::Pushed && is_listed("BENCH_PEERS", "azurite") {
         all.push(("azurite", azurite::start(installed, way).await));
     }
-    all.push(("rabbitmq", rabbitmq::start(installed, way).await));
-    all.push(("nats jetstream", nats::start(installed, way).await));
+    if is_listed("BENCH_PEERS", "rabbitmq") {
+        all.push(("rabbitmq", rabbitmq::start(installed, way).await));
+    }
+    if is_listed("BENCH_PEERS", "nats") {
+        all.push(("nats jetstream", nats::start(installed, way).await));
+    }
     all
+}
+
+/// Whether a list of the environment has a name, as it does where it is not set.
+fn is_listed(list: &str, name: &str) -> bool {
+    std::env::var(list).map_or(true, |names| names.split(',').any(|listed| listed == name))
 }
 
 fn number(name: &str, default: u64) -> u64 {
