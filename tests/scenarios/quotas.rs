@@ -11,7 +11,7 @@ use trestle_proto::table::v1::{
     Entity, GetServicePropertiesRequest, GetServiceStatsRequest, HotPartition,
     QueryEntitiesRequest, StreamEntitiesRequest, WriteMode, stored::decode_entities,
 };
-use trestle_tests::{Refusal, Server, Table, World, entity, insert_op, page, string};
+use trestle_tests::{Refusal, Server, Table, World, entity, insert_op, metric, page, string};
 
 /// Settings of a server, by what follows `TRESTLE__QUOTAS__`.
 type Quotas<'a> = &'a [(&'a str, &'a str)];
@@ -300,8 +300,16 @@ async fn operators_see_the_hottest_partitions_and_their_keys_only_where_allowed(
             .await
             .unwrap();
 
+        let metrics = page(&admin, "/metrics").await;
         let page = page(&admin, "/hot-partitions").await;
 
+        let rate = |rank: u32| {
+            let series = format!("trestle_partition_hottest{{trestle_partition_rank=\"{rank}\"");
+            metric(&metrics, &series).expect("the rank is there")
+        };
+        assert!(rate(1) >= rate(2) && rate(2) > 0.0, "{metrics}");
+        assert!(rate(3) == 0.0 && rate(10) == 0.0, "{metrics}");
+        assert!(!metrics.contains("watched") && !metrics.contains("secret"), "{metrics}");
         assert!(page.contains("\"account\": \"devstoreaccount1\""), "{page}");
         assert!(page.contains("\"table\": \"watched\""), "{page}");
         assert_eq!(page.contains("secret"), shown, "{page}");

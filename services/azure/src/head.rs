@@ -14,6 +14,18 @@ use crate::{address::Address, params::Params, version};
 pub(crate) const VERSION: HeaderName = HeaderName::from_static("x-ms-version");
 /// The header with the id that a client gives a request, on requests and answers.
 pub(crate) const CLIENT_REQUEST_ID: HeaderName = HeaderName::from_static("x-ms-client-request-id");
+/// Headers that have one value.
+const SINGLE: [HeaderName; 9] = [
+    VERSION,
+    HeaderName::from_static("x-ms-date"),
+    HeaderName::from_static("content-md5"),
+    header::DATE,
+    header::HOST,
+    header::CONTENT_TYPE,
+    header::CONTENT_ENCODING,
+    header::IF_MATCH,
+    header::IF_NONE_MATCH,
+];
 
 /// See the module.
 #[derive(Debug, Clone)]
@@ -44,7 +56,7 @@ impl Head {
     /// Reads the head of a request to `service`, such as `table`.
     ///
     /// # Errors
-    /// An address, a query or a version that cannot be read.
+    /// An address, a query or a version that cannot be read; a header that is repeated.
     pub(crate) fn read(request: &Request, service: &str) -> Result<Self, Fault> {
         let (uri, headers) = (request.uri(), request.headers());
         let peer = Peer::of(request.extensions());
@@ -56,6 +68,7 @@ impl Head {
         };
         let address = Address::parse(uri, host, service).ok_or_else(unnamed)?;
         let account = AccountName::parse(address.account).ok_or_else(unnamed)?;
+        check_single(headers)?;
         check_version(headers)?;
         let scheme = if peer.tls.is_some() { "https" } else { "http" };
         let mut base = format!("{scheme}://{host}");
@@ -87,6 +100,19 @@ impl Head {
 fn host<'a>(uri: &'a Uri, headers: &'a HeaderMap) -> &'a str {
     let named = headers.get(header::HOST).and_then(|host| host.to_str().ok());
     uri.authority().map(http::uri::Authority::as_str).or(named).unwrap_or("localhost")
+}
+
+/// Refuses a header of [`SINGLE`] that is there more than once: it could not be said which one is
+/// meant, nor which one was signed.
+fn check_single(headers: &HeaderMap) -> Result<(), Fault> {
+    let is_repeated = |name: &&HeaderName| headers.get_all(*name).iter().nth(1).is_some();
+    match SINGLE.iter().find(is_repeated) {
+        None => Ok(()),
+        Some(name) => {
+            let rule = "must not be there more than once";
+            Err(Fault::violation(Reason::InvalidHeaderValue, name.as_str(), rule))
+        }
+    }
 }
 
 fn check_version(headers: &HeaderMap) -> Result<(), Fault> {

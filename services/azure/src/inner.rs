@@ -55,7 +55,7 @@ impl<P: Protocol> Inner<P> {
     }
 
     /// Puts the caller on a request whose credentials are good.
-    fn admit(&self, head: &Head, request: &mut Request) -> Result<(), Refusal> {
+    fn admit(&self, head: &Head, request: &mut Request) -> Result<(), Fault> {
         let caller = auth::caller(head, P::SIGNING, &self.identity).map_err(Fault::from)?;
         Arc::new(caller).insert(request);
         Ok(())
@@ -78,7 +78,9 @@ impl<P: Protocol> Service<Request> for Inner<P> {
             return Box::pin(async move { Ok(refused(fault.into())) });
         };
         // Credentials first: nobody learns without them what operations there are.
-        let admitted = self.admit(&head, &mut request).and(operation);
+        let admitted = self.admit(&head, &mut request);
+        let denied = admitted.as_ref().err().map(|fault| fault.reason);
+        let admitted = admitted.map_err(Refusal::from).and(operation);
         let (protocol, upstream) = (self.protocol.clone(), self.upstream.clone());
         Box::pin(async move {
             let answered = async {
@@ -88,7 +90,12 @@ impl<P: Protocol> Service<Request> for Inner<P> {
                 let body = read::<P>(&head, body).await?;
                 protocol.perform(operation, &head, body, Upcall::of(parts, upstream)).await
             };
-            Ok(answered.await.map_or_else(refused, counted))
+            let mut answer = answered.await.map_or_else(refused, counted);
+            // For the metrics, as of any layer that turns a call away.
+            if let Some(reason) = denied {
+                answer.extensions_mut().insert(reason);
+            }
+            Ok(answer)
         })
     }
 }

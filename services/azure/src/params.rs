@@ -24,7 +24,12 @@ impl Params {
         }
         let decoded = pairs.map(|pair| {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-            Ok((decode(name)?, decode(value)?))
+            let name = decode(name).ok_or_else(|| unreadable("the name of a parameter"))?;
+            // Not the value itself: it may be a part of a signature.
+            let value = decode(value).ok_or_else(|| {
+                unreadable(&format!("the value of parameter `{}`", quoted(&name)))
+            })?;
+            Ok((name, value))
         });
         decoded.collect::<Result<_, _>>().map(Self)
     }
@@ -47,13 +52,13 @@ impl Params {
     }
 }
 
-fn decode(text: &str) -> Result<String, Fault> {
+fn decode(text: &str) -> Option<String> {
     let spaced = text.replace('+', " ");
-    let bytes: Vec<u8> = percent_decode(spaced.as_bytes()).collect();
-    String::from_utf8(bytes).map_err(|_| {
-        let rule = format!("must be percent-encoded UTF-8: value=`{}`", quoted(text));
-        Fault::violation(Reason::InvalidUri, "query", rule)
-    })
+    String::from_utf8(percent_decode(spaced.as_bytes()).collect()).ok()
+}
+
+fn unreadable(what: &str) -> Fault {
+    Fault::violation(Reason::InvalidUri, "query", format!("{what} must be percent-encoded UTF-8"))
 }
 
 #[cfg(test)]
@@ -71,6 +76,13 @@ mod tests {
         assert_eq!(params.get("y"), None);
         assert!(params.is("COMP", "LIST") && !params.is("comp", "acl"));
         assert_eq!(params.iter().count(), 5);
+    }
+
+    #[test]
+    fn a_value_that_is_no_text_is_not_repeated() {
+        let fault = Params::parse("se=1&sig=hunter2%FF").expect_err("refused").to_string();
+
+        assert!(fault.contains("`sig`") && !fault.contains("hunter2"), "{fault}");
     }
 
     #[test]

@@ -59,6 +59,7 @@ impl TableRole {
     #[must_use]
     pub fn new(deps: Deps) -> Self {
         let throttle = Arc::new(Throttle::new(deps.quotas, &deps.meter));
+        throttle::observe(&throttle, &deps.meter);
         Self { api: Api::new(deps.engine, deps.clock, throttle) }
     }
 

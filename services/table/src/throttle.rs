@@ -6,6 +6,7 @@
 
 use std::{
     hash::{BuildHasher as _, RandomState},
+    sync::Arc,
     time::Duration,
 };
 
@@ -25,6 +26,8 @@ use trestle_service::{
 
 use crate::keys;
 
+/// Ranks that a metric tells of the hottest partitions, which bounds its label.
+const RANKS: usize = 10;
 /// Most tokens that a scan takes ahead of its need, to come back for more less often.
 const AHEAD_MAX: u64 = 64;
 /// One in so many of the tokens of a second: what a scan borrows at its start where less is there,
@@ -83,6 +86,22 @@ impl From<OverQuota> for Fault {
         let quota = fault::OverQuota { subject: over.subject, description };
         Self::over_quota(quota, over.wait)
     }
+}
+
+/// Tells how hot the hottest partitions are whenever metrics are asked for; a rank that no partition
+/// has is 0. Holds the throttle weakly: metrics keep no service alive.
+pub(crate) fn observe(throttle: &Arc<Throttle>, meter: &Meter) {
+    let (metric, throttle) = (semconv::HOT_PARTITIONS, Arc::downgrade(throttle));
+    let gauge = meter.f64_observable_gauge(metric.name).with_unit(metric.unit);
+    let gauge = gauge.with_description(metric.help).with_callback(move |observer| {
+        let Some(throttle) = throttle.upgrade() else { return };
+        let hottest = throttle.hottest(None, RANKS);
+        let rates = hottest.iter().map(|hot| hot.per_second).chain(std::iter::repeat(0.0));
+        for (rank, rate) in (1_i64..).zip(rates).take(RANKS) {
+            observer.observe(rate, &[KeyValue::new(semconv::PARTITION_RANK, rank)]);
+        }
+    });
+    let _ = gauge.build();
 }
 
 impl Throttle {

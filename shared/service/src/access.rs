@@ -86,6 +86,7 @@ impl AccessLog {
             peer = line.peer.map(tracing::field::display),
             method = line.method,
             table = work.table,
+            queue = work.queue,
             partition_key,
             row_key,
             partition_key_hash,

@@ -37,24 +37,32 @@ pub struct Work {
     /// The row key, where the request names one.
     #[prost(string, optional, tag = "3")]
     pub row_key: Option<String>,
-    /// How many entities the call wrote or tried to write.
+    /// How many entities or messages the call wrote, changed or removed, or tried to.
     #[prost(uint64, tag = "4")]
     pub written: u64,
     /// How many entities were read to answer it.
     #[prost(uint64, tag = "5")]
     pub scanned: u64,
-    /// How many entities it returned.
+    /// How many entities or messages it returned.
     #[prost(uint64, tag = "6")]
     pub returned: u64,
-    /// Bytes of the entities that it returned.
+    /// Bytes of the entities or messages that it returned.
     #[prost(uint64, tag = "7")]
     pub bytes: u64,
+    /// The queue, as the request names it.
+    #[prost(string, optional, tag = "8")]
+    pub queue: Option<String>,
 }
 
 impl Work {
     /// Notes the table that the call is about.
     pub fn names(&mut self, table: &str) {
         self.table = Some(cut(table).to_owned());
+    }
+
+    /// Notes the queue that the call is about.
+    pub fn names_queue(&mut self, queue: &str) {
+        self.queue = Some(cut(queue).to_owned());
     }
 
     /// Notes the partition that the call is about.

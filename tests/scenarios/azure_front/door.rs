@@ -151,6 +151,11 @@ impl Door {
         assert!(self.server.pid() > 0);
     }
 
+    /// The metrics of the server.
+    pub(super) async fn metrics(&self) -> String {
+        self.server.page("/metrics").await
+    }
+
     /// The head of a request that is signed, with these headers besides the usual ones.
     pub(super) fn head(&self, method: &str, target: &str, headers: &[Header<'_>]) -> String {
         self.head_to(method, &format!("/{ACCOUNT}{target}"), headers)

@@ -72,6 +72,39 @@ async fn every_date_is_a_version_and_is_echoed() {
 }
 
 #[tokio::test]
+async fn a_header_that_can_have_only_one_value_is_refused_where_it_is_there_twice() {
+    for front in FRONTS {
+        let door = Door::open(front, &[]).await;
+        for (name, value) in [
+            ("x-ms-version", "2019-02-02"),
+            ("x-ms-date", "Sat, 21 Nov 2026 12:00:00 GMT"),
+            ("content-type", "application/json"),
+            ("if-match", "*"),
+        ] {
+            let told = door.get(front.list, &[(name, value), (name, value)]).await;
+            assert_eq!(told.failure(), (400, "InvalidHeaderValue"), "{name}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn credentials_that_are_refused_are_counted_by_their_reason() {
+    for front in FRONTS {
+        let door = Door::open(front, &[]).await;
+        let wrong = [("authorization", "SharedKey devstoreaccount1:AAAA")];
+        for _ in 0..3 {
+            assert_eq!(door.get(front.list, &wrong).await.status, 403);
+        }
+        let metrics = door.metrics().await;
+        let refused = metrics.lines().find(|line| {
+            line.starts_with("trestle_rpc_server_refusals_total{")
+                && line.contains("AUTHENTICATION_FAILED")
+        });
+        assert!(refused.is_some_and(|line| line.ends_with(" 3")), "{metrics}");
+    }
+}
+
+#[tokio::test]
 async fn the_id_of_a_client_is_echoed_and_each_request_has_an_id_of_its_own() {
     for front in FRONTS {
         let door = Door::open(front, &[]).await;

@@ -1,5 +1,6 @@
 //! The gRPC face of the service: parse the request, call the domain, render the response. Decides nothing itself.
 
+mod facts;
 mod parse;
 mod render;
 mod settings;
@@ -11,8 +12,11 @@ use futures::Stream;
 use tonic::{Request, Response, Status, Streaming};
 use trestle_kv::Engine;
 use trestle_proto::queue::v1::{self as proto, queue_service_server::QueueService};
-use trestle_service::{caller::Caller, clock::Ticks, fault::Fault, name::AccountName};
+use trestle_service::{
+    caller::Caller, clock::Ticks, facts::Facts, fault::Fault, name::AccountName,
+};
 
+use self::facts::{Names, tell_returned};
 use crate::{
     Deps, QUEUE_SERVICE,
     authorize::{self, Access, Need},
@@ -56,7 +60,8 @@ impl Api {
 /// The account that a request works in, and the message, for a caller who may do what it needs.
 ///
 /// There is no other way to the message than this one and [`enter`].
-fn open<T>(request: Request<T>, need: Need) -> Result<(AccountName, T), Fault> {
+fn open<T: Names>(request: Request<T>, need: Need) -> Result<(AccountName, T), Fault> {
+    Facts::of(request.extensions()).note(|work| request.get_ref().tell(work));
     let caller = Caller::of(&request)?;
     authorize::check(&caller, need)?;
     Ok((caller.account.clone(), request.into_inner()))
@@ -64,7 +69,8 @@ fn open<T>(request: Request<T>, need: Need) -> Result<(AccountName, T), Fault> {
 
 /// The access of a caller to the messages of queues, and the message. Whoever finds a queue asks the access whether it
 /// is the right one.
-fn enter<T>(request: Request<T>, need: Need) -> Result<(Access, T), Fault> {
+fn enter<T: Names>(request: Request<T>, need: Need) -> Result<(Access, T), Fault> {
+    Facts::of(request.extensions()).note(|work| request.get_ref().tell(work));
     let access = Access::new(Caller::of(&request)?, need)?;
     Ok((access, request.into_inner()))
 }
@@ -169,10 +175,12 @@ impl QueueService for Api {
         &self,
         request: Request<proto::ReceiveMessagesRequest>,
     ) -> Result<Response<proto::ReceiveMessagesResponse>, Status> {
+        let facts = Facts::of(request.extensions());
         let (access, message) = enter(request, Need::Process).map_err(refused)?;
         let (queue, receive) = parse::receive(message).map_err(refused)?;
         let delivered = self.messages.receive(&access, &queue, receive).await.map_err(refused)?;
-        let deliveries = delivered.into_iter().map(render::delivery).collect();
+        let deliveries: Vec<_> = delivered.into_iter().map(render::delivery).collect();
+        tell_returned(&facts, deliveries.iter().map(|delivery| delivery.message.as_ref()));
         answer(Ok(proto::ReceiveMessagesResponse { deliveries }))
     }
 
@@ -180,19 +188,23 @@ impl QueueService for Api {
         &self,
         request: Request<Streaming<proto::StreamMessagesRequest>>,
     ) -> Result<Response<Self::StreamMessagesStream>, Status> {
+        let facts = Facts::of(request.extensions());
         let (access, requests) = enter(request, Need::Process).map_err(refused)?;
-        answer(Ok(stream::deliveries(self.messages.clone(), access, requests)))
+        answer(Ok(stream::deliveries(self.messages.clone(), access, requests, facts)))
     }
 
     async fn peek_messages(
         &self,
         request: Request<proto::PeekMessagesRequest>,
     ) -> Result<Response<proto::PeekMessagesResponse>, Status> {
+        let facts = Facts::of(request.extensions());
         let (access, message) = enter(request, Need::Peek).map_err(refused)?;
         let (queue, max) = parse::peek(message).map_err(refused)?;
         let found = self.messages.peek(&access, &queue, max).await.map_err(refused)?;
         let messages = found.into_iter().map(|(state, body)| render::message(&state, body));
-        answer(Ok(proto::PeekMessagesResponse { messages: messages.collect() }))
+        let messages: Vec<_> = messages.collect();
+        tell_returned(&facts, messages.iter().map(Some));
+        answer(Ok(proto::PeekMessagesResponse { messages }))
     }
 
     async fn update_message(

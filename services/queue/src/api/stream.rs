@@ -14,12 +14,13 @@ use trestle_proto::queue::v1::{
     stream_messages_request::{Message, Open},
 };
 use trestle_service::{
+    facts::Facts,
     fault::{Fault, Reason, Violations},
     limits::{RECEIVE_MESSAGES_MAX, RECEIVE_WAIT_MAX, STREAM_CREDIT_MAX, STREAM_IDLE_MAX},
     name::QueueName,
 };
 
-use super::{Responses, parse, refused, render};
+use super::{Responses, facts::tell_returned, parse, refused, render};
 use crate::{authorize::Access, messages::Messages, receive::Receive};
 
 /// Answers that wait for the client.
@@ -37,9 +38,10 @@ pub(super) fn deliveries(
     messages: Messages,
     access: Access,
     requests: impl Stream<Item = Result<StreamMessagesRequest, Status>> + Send + Unpin + 'static,
+    facts: Facts,
 ) -> Responses<StreamMessagesResponse> {
     let (answers, receiver) = mpsc::channel(WAITING_MAX);
-    let work = run(messages, access, requests, answers);
+    let work = run(messages, access, requests, answers, facts);
     let task = tokio::spawn(tracing::Instrument::in_current_span(work));
     // The task ends before or with the last answer, so waiting for it takes no time.
     let end = stream::once(failure(task)).filter_map(|failure| async { failure.map(Err) });
@@ -58,8 +60,15 @@ async fn run(
     access: Access,
     mut requests: impl Stream<Item = Result<StreamMessagesRequest, Status>> + Unpin,
     answers: mpsc::Sender<StreamMessagesResponse>,
+    facts: Facts,
 ) -> Result<(), Status> {
-    let first = requests.try_next().await?.and_then(|request| request.message);
+    // Who says nothing holds a place among the streams all the same.
+    let first = tokio::time::timeout(STREAM_IDLE_MAX, requests.try_next()).await;
+    let first = first.map_err(|_| silent("no first message came"))?;
+    let first = first?.and_then(|request| request.message);
+    if let Some(Message::Open(open)) = &first {
+        facts.note(|work| work.names_queue(&open.queue));
+    }
     let Opened { queue, hidden_for, mut credit } = open(first).map_err(refused)?;
     // A queue that is not there is told at once, also without credit.
     messages.queues.open(&access, &queue).await.map_err(refused)?;
@@ -102,15 +111,20 @@ async fn run(
             continue;
         }
         credit = credit.saturating_sub(u32::try_from(delivered.len()).unwrap_or(u32::MAX));
-        let deliveries = delivered.into_iter().map(render::delivery).collect();
+        let deliveries: Vec<_> = delivered.into_iter().map(render::delivery).collect();
+        tell_returned(&facts, deliveries.iter().map(|delivery| delivery.message.as_ref()));
         let answer = StreamMessagesResponse { deliveries };
         if answers.send_timeout(answer, STREAM_IDLE_MAX).await.is_err() {
-            let seconds = STREAM_IDLE_MAX.as_secs();
-            let message = format!("no delivery was read: seconds=`{seconds}`");
-            return Err(refused(Fault::new(Reason::OperationTimedOut, message)));
+            return Err(silent("no delivery was read"));
         }
     }
     Ok(())
+}
+
+/// The end of a stream whose client does nothing.
+fn silent(what: &str) -> Status {
+    let message = format!("{what}: seconds=`{}`", STREAM_IDLE_MAX.as_secs());
+    refused(Fault::new(Reason::OperationTimedOut, message))
 }
 
 fn open(first: Option<Message>) -> Result<Opened, Fault> {

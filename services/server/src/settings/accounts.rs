@@ -118,10 +118,10 @@ impl AccountsSettings {
         if self.0.is_empty() && !has_development(server, development) {
             problems.push(format!(
                 "accounts: there is none, so nobody could call, since the development account, \
-                 whose key everybody knows, is only there on loopback; add accounts.NAME with \
-                 key1_file, or allow the development account to everybody with \
-                 gateway.development_account = \"anywhere\": server.listen=`{}`",
-                server.listen
+                 whose key everybody knows, is only there where every listener for calls is on \
+                 loopback; add accounts.NAME with key1_file, or allow the development account to \
+                 everybody with gateway.development_account = \"anywhere\": {}",
+                reachable(server).join(", ")
             ));
         }
         problems
@@ -131,8 +131,15 @@ impl AccountsSettings {
 /// Whether the development account is there.
 pub(crate) fn has_development(server: &ServerSettings, development: DevelopmentAccount) -> bool {
     match development {
-        DevelopmentAccount::Loopback => server.listen.ip().to_canonical().is_loopback(),
+        DevelopmentAccount::Loopback => reachable(server).is_empty(),
         DevelopmentAccount::Off => false,
         DevelopmentAccount::Anywhere => true,
     }
+}
+
+/// The listeners for calls that others can reach: key and address. One is enough to let everybody in.
+fn reachable(server: &ServerSettings) -> Vec<String> {
+    let calls = server.calls().into_iter();
+    let reachable = calls.filter(|(_, address)| !address.ip().to_canonical().is_loopback());
+    reachable.map(|(key, address)| format!("{key}=`{address}`")).collect()
 }

@@ -128,18 +128,24 @@ impl ServerSettings {
         }
     }
 
+    /// The listeners for calls: key and address.
+    #[must_use]
+    pub fn calls(&self) -> Vec<(&'static str, SocketAddr)> {
+        let listeners = [
+            ("server.listen", Some(self.listen)),
+            ("server.azure_table", self.azure(self.azure_table)),
+            ("server.azure_queue", self.azure(self.azure_queue)),
+        ];
+        listeners.into_iter().filter_map(|(key, address)| Some((key, address?))).collect()
+    }
+
     /// The listeners that others can reach and that are not encrypted: key and address.
     #[must_use]
     pub fn exposed(&self, tls: &TlsSettings) -> Vec<(&'static str, SocketAddr)> {
-        let calls = tls.grpc().is_some();
-        let listeners = [
-            ("server.listen", Some(self.listen), calls),
-            ("server.azure_table", self.azure(self.azure_table), calls),
-            ("server.azure_queue", self.azure(self.azure_queue), calls),
-            ("server.admin", Some(self.admin), tls.admin().is_some()),
-        ];
-        let exposed = listeners.into_iter().filter_map(|(key, address, is_encrypted)| {
-            let address = address?;
+        let of_calls = |(key, address)| (key, address, tls.grpc().is_some());
+        let admin = ("server.admin", self.admin, tls.admin().is_some());
+        let listeners = self.calls().into_iter().map(of_calls).chain([admin]);
+        let exposed = listeners.filter_map(|(key, address, is_encrypted)| {
             let is_exposed = !address.ip().to_canonical().is_loopback() && !is_encrypted;
             is_exposed.then_some((key, address))
         });

@@ -2,7 +2,10 @@
 
 use serde_json::Value;
 use tonic::{Code, Request, transport::Channel};
-use trestle_proto::table::v1::{self as proto, table_service_client::TableServiceClient};
+use trestle_proto::{
+    queue::v1::{self as queue, queue_service_client::QueueServiceClient},
+    table::v1::{self as proto, table_service_client::TableServiceClient},
+};
 use trestle_service::{
     account::AccountKey,
     caller::KeyRange,
@@ -361,6 +364,46 @@ async fn a_salt_from_a_file_gives_the_same_hashes_after_a_restart_in_a_file_of_i
     let lines = lines(&std::fs::read_to_string(output).unwrap());
     let hash = |id: &str| line(&lines, id)["partition_key_hash"].as_str().unwrap();
     assert_eq!(hash("first"), hash("second"));
+}
+
+/// Calls on a queue, each with its own id.
+async fn call_a_queue(client: &mut QueueServiceClient<Channel>) {
+    let named = || "jobs".to_owned();
+    let queue = Some(queue::Queue { name: named(), ..Default::default() });
+    client.create_queue(request("create", queue::CreateQueueRequest { queue })).await.unwrap();
+    let message = |text: &str| queue::OutgoingMessage {
+        body: Some(queue::outgoing_message::Body::Text(text.to_owned())),
+        ..Default::default()
+    };
+    let messages = vec![message("secret-1"), message("secret-22")];
+    let send = queue::SendMessagesRequest { queue: named(), messages, ..Default::default() };
+    client.send_messages(request("send", send)).await.unwrap();
+    let max_messages = Some(2);
+    let receive =
+        queue::ReceiveMessagesRequest { queue: named(), max_messages, ..Default::default() };
+    client.receive_messages(request("receive", receive)).await.unwrap();
+    let peek = queue::PeekMessagesRequest { queue: "nobody".into(), ..Default::default() };
+    client.peek_messages(request("absent", peek)).await.unwrap_err();
+}
+
+#[tokio::test]
+async fn calls_on_queues_tell_the_queue_and_how_many_messages() {
+    let world = World::in_one_process(&JSON);
+    let endpoint = tonic::transport::Endpoint::new(world.gateway.endpoint()).unwrap();
+    call_a_queue(&mut QueueServiceClient::new(endpoint.connect().await.unwrap())).await;
+    let (log, _) = world.end().await;
+
+    let lines = lines(&log);
+    let json = |text: &str| serde_json::from_str(text).unwrap();
+    for (id, expected) in [
+        ("create", json(r#"{"queue":"jobs","table":null,"written":0,"status":"OK"}"#)),
+        ("send", json(r#"{"queue":"jobs","written":2,"returned":0}"#)),
+        ("receive", json(r#"{"queue":"jobs","written":0,"returned":2,"bytes":17}"#)),
+        ("absent", json(r#"{"queue":"nobody","returned":0,"reason":"QUEUE_NOT_FOUND"}"#)),
+    ] {
+        assert_line(&lines, id, &expected);
+    }
+    assert!(!log.contains("secret-"), "{log}");
 }
 
 #[tokio::test]

@@ -47,19 +47,22 @@ fn printed_settings_and_complaints_about_them_never_hold_a_key() {
 
 #[test]
 fn an_address_that_others_reach_needs_an_account() {
-    let reached = |more: &[(&str, &str)]| {
-        let mut command = trestle(&["config", "print", "--listen", "0.0.0.0:0"]);
+    let reached_at = |listener: &str, more: &[(&str, &str)]| {
+        let mut command = trestle(&["config", "print", listener, "0.0.0.0:0"]);
         output(command.env("TRESTLE__SERVER__ALLOW_PLAINTEXT", "true").envs(more.iter().copied()))
     };
+    let reached = |more: &[(&str, &str)]| reached_at("--listen", more);
 
     let alone = reached(&[]);
+    let by_tables = reached_at("--azure-table", &[]);
+    let by_queues = reached_at("--azure-queue", &[]);
     let off = [("TRESTLE__GATEWAY__DEVELOPMENT_ACCOUNT", "off")];
     let without = output(trestle(&["config", "print"]).envs(off));
     let anywhere = reached(&[("TRESTLE__GATEWAY__DEVELOPMENT_ACCOUNT", "anywhere")]);
     let key = "c2VjcmV0LW9uZS1zZWNyZXQtb25lLXNlY3JldC1vbmU=";
     let named = reached(&[("TRESTLE__ACCOUNTS__ACME__KEY1", key)]);
 
-    for refused in [alone, without] {
+    for refused in [alone, by_tables, by_queues, without] {
         assert_eq!(code(&refused), Some(2));
         assert!(errors(&refused).contains("nobody could call"), "{}", errors(&refused));
     }

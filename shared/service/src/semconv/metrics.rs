@@ -124,6 +124,13 @@ pub const STORAGE_STOPPED: Described = Described::new(
     "{flag}",
     "1 when the store takes no more writes until a restart",
 );
+/// How fast the hottest partitions are used, by [`super::PARTITION_RANK`]: their names are data, and
+/// without bound.
+pub const HOT_PARTITIONS: Described = Described::new(
+    "trestle.partition.hottest",
+    "{entity}/s",
+    "Entities a second on the partitions that were used most in the last ten seconds, by rank",
+);
 /// Changes that wait for the commit thread.
 pub const COMMIT_QUEUE: Described = Described::new(
     "trestle.storage.commit.queue",

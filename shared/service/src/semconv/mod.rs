@@ -55,6 +55,8 @@ pub const REFUSAL_REASON: &str = "trestle.refusal.reason";
 pub const THROTTLE_SCOPE: &str = "trestle.throttle.scope";
 /// Whether a block was in the cache: `hit` or `miss`.
 pub const CACHE_RESULT: &str = "trestle.cache.result";
+/// The place of a partition among the hottest: 1 for the hottest.
+pub const PARTITION_RANK: &str = "trestle.partition.rank";
 /// The version of the build.
 pub const BUILD_VERSION: &str = "version";
 /// The revision of its sources, where the build was told.

@@ -67,7 +67,8 @@ fn requests(
 async fn a_client_that_reads_nothing_is_let_go_and_loses_nothing() {
     let world = opened().await;
     let requests = requests(&world.queue);
-    let mut answers = deliveries(world.messages.clone(), world.access.clone(), requests);
+    let mut answers =
+        deliveries(world.messages.clone(), world.access.clone(), requests, Facts::default());
 
     // The clock of the test runs by itself while everybody waits.
     sleep(STREAM_IDLE_MAX - Duration::from_secs(1)).await;
@@ -89,7 +90,8 @@ async fn a_client_that_reads_nothing_is_let_go_and_loses_nothing() {
 async fn a_client_that_reads_slowly_is_kept() {
     let world = opened().await;
     let requests = requests(&world.queue);
-    let mut answers = deliveries(world.messages.clone(), world.access.clone(), requests);
+    let mut answers =
+        deliveries(world.messages.clone(), world.access.clone(), requests, Facts::default());
 
     let mut delivered = 0;
     while delivered < SENT {
@@ -99,4 +101,17 @@ async fn a_client_that_reads_slowly_is_kept() {
     }
 
     assert_eq!(delivered, SENT);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_never_says_what_it_wants_is_let_go() {
+    let world = opened().await;
+    let silent = stream::pending();
+    let mut answers =
+        deliveries(world.messages.clone(), world.access.clone(), silent, Facts::default());
+
+    let ended = answers.next().await.expect("an end").expect_err("let go");
+
+    assert_eq!(ended.code(), Code::DeadlineExceeded);
+    assert!(ended.message().contains("no first message"), "{}", ended.message());
 }

@@ -1,0 +1,106 @@
+//! What the access log learns from messages: the names in requests, the work in both.
+
+use trestle_proto::queue::v1::{self as proto, message::Body};
+use trestle_service::facts::{Facts, Work};
+
+/// A request that names something. What it names is told before it is checked, so that the log also
+/// tells what a refused call was about.
+pub(super) trait Names {
+    /// Tells the names.
+    fn tell(&self, work: &mut Work);
+}
+
+macro_rules! names_a_queue {
+    ($($request:ident),+ $(,)?) => {$(
+        impl Names for proto::$request {
+            fn tell(&self, work: &mut Work) {
+                work.names_queue(&self.queue);
+            }
+        }
+    )+};
+}
+
+macro_rules! holds_a_queue {
+    ($($request:ident),+ $(,)?) => {$(
+        impl Names for proto::$request {
+            fn tell(&self, work: &mut Work) {
+                if let Some(queue) = &self.queue {
+                    work.names_queue(&queue.name);
+                }
+            }
+        }
+    )+};
+}
+
+macro_rules! names_nothing {
+    ($($request:ident),+ $(,)?) => {$(
+        impl Names for proto::$request {
+            fn tell(&self, _: &mut Work) {}
+        }
+    )+};
+}
+
+names_a_queue!(
+    GetQueueRequest,
+    DeleteQueueRequest,
+    GetQueueAccessPoliciesRequest,
+    SetQueueAccessPoliciesRequest,
+    ReceiveMessagesRequest,
+    PeekMessagesRequest,
+    ClearMessagesRequest,
+    RedriveMessagesRequest,
+);
+holds_a_queue!(CreateQueueRequest, UpdateQueueRequest);
+names_nothing!(
+    ListQueuesRequest,
+    GetServicePropertiesRequest,
+    SetServicePropertiesRequest,
+    GetServiceStatsRequest,
+);
+
+impl Names for proto::SendMessagesRequest {
+    fn tell(&self, work: &mut Work) {
+        work.names_queue(&self.queue);
+        work.written = self.messages.len() as u64;
+    }
+}
+
+impl Names for proto::UpdateMessageRequest {
+    fn tell(&self, work: &mut Work) {
+        work.names_queue(&self.queue);
+        work.written = 1;
+    }
+}
+
+impl Names for proto::DeleteMessagesRequest {
+    fn tell(&self, work: &mut Work) {
+        work.names_queue(&self.queue);
+        work.written = self.receipts.len() as u64;
+    }
+}
+
+/// The name of a stream's queue comes with its first message.
+impl<T> Names for tonic::Streaming<T> {
+    fn tell(&self, _: &mut Work) {}
+}
+
+/// Tells which messages an answer, or one of a stream of them, returns.
+pub(super) fn tell_returned<'a>(
+    facts: &Facts,
+    messages: impl IntoIterator<Item = Option<&'a proto::Message>>,
+) {
+    facts.note(|work| {
+        for message in messages {
+            work.returned += 1;
+            work.bytes += message.and_then(|message| message.body.as_ref()).map_or(0, bytes_of);
+        }
+    });
+}
+
+fn bytes_of(body: &Body) -> u64 {
+    let bytes = match body {
+        Body::Text(text) => text.len(),
+        Body::Data(data) => data.len(),
+    };
+    bytes as u64
+}
