@@ -273,4 +273,38 @@ describe('from the real Azurite', () => {
     assert.equal(lines.find((line) => line.queue === 'jobs-1').stayed, 1);
     await checkTables(server);
   });
+
+  it('an import that is killed lets go of the messages that it had received', async () => {
+    const server = await fresh();
+    const notes = path.join(workspace.directory, 'held.notes');
+    const queue = source.queue('held');
+    await queue.create();
+    const texts = Array.from({ length: 160 }, (_, at) => `message ${at} <x>&amp;é`);
+    for (const text of texts) await queue.sendMessage(text);
+    const args = ['import', 'azure', source.connection, '--notes', notes, '--queues', 'receive'];
+    const deadline = Date.now() + PROGRESS_MS;
+    const noted = () => (fs.existsSync(notes) ? fs.readFileSync(notes, 'utf8') : '');
+
+    const killed = await trestle(server, [...args, '--parallel', '1'], {
+      kill: async () => {
+        while (!noted().includes('"receipt"') && Date.now() < deadline) {
+          await new Promise((resolve) => setTimeout(resolve, 1));
+        }
+      },
+    });
+
+    assert.equal(killed.signal, 'SIGKILL', 'it was killed on the way');
+    const ended = await trestle(server, [...args, '--resume', '--json']);
+    const lines = ended.output.split('\n').filter(Boolean).map((line) => JSON.parse(line));
+    const held = lines.find((line) => line.queue === 'held');
+    assert.deepEqual([held.read, held.sent, held.stayed, held.here], [160, 160, 0, 160]);
+    assert.equal((await queue.getProperties()).approximateMessagesCount, 0);
+    const found = [];
+    for (let more = true; more; ) {
+      const taken = await succeeds(server, ['queue', 'receive', 'held', '--max', '32', '--json']);
+      found.push(...taken.map((message) => message.text));
+      more = taken.length > 0;
+    }
+    assert.deepEqual(found.sort(), texts.sort(), 'each came once, as it was sent');
+  });
 });
