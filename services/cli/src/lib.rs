@@ -35,6 +35,8 @@ pub use args::{
 pub use bench::{BenchCommand, BenchOp, TableBenchArgs};
 pub use credentials::{CredentialArgs, Secret};
 pub use migrate::{AzureArgs, AzuriteArgs, CopyArgs, ImportCommand, Messages};
+#[cfg(feature = "testing")]
+pub use migrate::{Documents, azurite_documents};
 pub use queue::{DrainArgs, LoadArgs, MessageArgs, QueueCommand};
 pub use rows::Format;
 pub use sas::{ExplainArgs, GrantArgs, RangeArgs, SasArgs, SasCommand, ServiceGrantArgs};

@@ -16,6 +16,8 @@ mod prepare;
 mod queues;
 mod tables;
 
+#[cfg(feature = "testing")]
+pub use self::azurite::sifted::{Documents, azurite_documents};
 pub use args::{AzureArgs, AzuriteArgs, CopyArgs, ImportCommand, Messages};
 
 use std::{path::PathBuf, sync::Arc, time::Duration};

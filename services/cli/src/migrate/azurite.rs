@@ -23,6 +23,8 @@ use crate::{client::Session, errors::CliError};
 mod documents;
 mod loki;
 mod messages;
+#[cfg(feature = "testing")]
+pub(super) mod sifted;
 mod survey;
 mod texts;
 
