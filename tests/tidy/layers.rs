@@ -50,6 +50,7 @@ const LAYERS: &[(&str, &[&str])] = &[
         "trestle-fuzz",
         &[
             "trestle-azure",
+            "trestle-cli",
             "trestle-kv",
             "trestle-proto",
             "trestle-queue",
