@@ -1,5 +1,7 @@
 //! The server under test: Trestle, or Azurite for a comparison, on free ports of this machine.
 
+mod busy;
+
 use std::{
     collections::HashMap,
     env,
@@ -20,6 +22,8 @@ use azure_storage::shared_access_signature::{
     },
 };
 use time::{Duration, OffsetDateTime};
+
+pub use self::busy::BusyDoor;
 
 /// The account of every emulator.
 pub const ACCOUNT: &str = "devstoreaccount1";

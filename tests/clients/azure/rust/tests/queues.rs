@@ -21,7 +21,7 @@ use azure_storage_queue::{
 };
 use futures::TryStreamExt;
 use time::Duration;
-use trestle_azure_clients::{name, target};
+use trestle_azure_clients::{BusyDoor, name, target};
 
 fn service_at(endpoint: &str) -> QueueServiceClient {
     let client_options = ClientOptions { retry: RetryOptions::none(), ..ClientOptions::default() };
@@ -239,4 +239,19 @@ async fn properties_come_back_as_they_were_set_and_statistics_are_at_the_seconda
     let replication = stats.into_model().unwrap().geo_replication.unwrap();
     assert_eq!(replication.status.unwrap().to_string(), "live");
     assert!(replication.last_sync_time.is_some());
+}
+
+#[tokio::test]
+async fn a_client_tries_again_while_the_service_is_busy() {
+    let (name, messages) = created().await;
+    let door = BusyDoor::before(&target().queue, 2);
+    let endpoint = target().signed_queues(AccountSasResourceType::Object);
+    let endpoint = endpoint.replace(&target().queue, &door.address);
+    let patient = QueueServiceClient::new(Url::parse(&endpoint).unwrap(), None, None).unwrap();
+
+    let sent = text("once").try_into().unwrap();
+    patient.queue_client(&name).unwrap().send_message(sent, None).await.unwrap();
+
+    assert_eq!(door.refused(), 2);
+    assert_eq!(received(&messages, 32).await.len(), 1);
 }

@@ -1,11 +1,11 @@
 //! Tables through the crate that Rust programs have for them, with the key of the account.
 
-use azure_data_tables::{IfMatchCondition, prelude::*};
+use azure_data_tables::{IfMatchCondition, clients::TableServiceClientBuilder, prelude::*};
 use azure_storage::{CloudLocation, StorageCredentials};
 use futures::StreamExt;
 use legacy_core::{StatusCode, error::ErrorKind};
 use serde::{Deserialize, Serialize};
-use trestle_azure_clients::{ACCOUNT, KEY, name, target};
+use trestle_azure_clients::{ACCOUNT, BusyDoor, KEY, name, target};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct Order {
@@ -34,13 +34,15 @@ fn order(partition: &str, row: &str) -> Order {
     }
 }
 
-fn service() -> TableServiceClient {
-    let uri = format!("http://{}/{ACCOUNT}", target().table);
+fn builder(address: &str) -> TableServiceClientBuilder {
+    let uri = format!("http://{address}/{ACCOUNT}");
     let location = CloudLocation::Custom { account: ACCOUNT.to_owned(), uri };
     let credentials = StorageCredentials::access_key(ACCOUNT, KEY.to_owned());
-    let builder =
-        azure_data_tables::clients::TableServiceClientBuilder::with_location(location, credentials);
-    builder.retry(legacy_core::RetryOptions::none()).build()
+    TableServiceClientBuilder::with_location(location, credentials)
+}
+
+fn service() -> TableServiceClient {
+    builder(&target().table).retry(legacy_core::RetryOptions::none()).build()
 }
 
 async fn created() -> TableClient {
@@ -188,4 +190,18 @@ async fn a_transaction_in_bare_line_feeds_is_all_or_nothing() {
     assert_eq!(statuses, [StatusCode::Conflict]);
     let rows: Vec<_> = all(table.query()).await.into_iter().flatten().map(|one| one.row).collect();
     assert_eq!(rows, ["made", "merged", "other"]);
+}
+
+#[tokio::test]
+async fn a_client_tries_again_while_the_service_is_busy() {
+    let name = name();
+    service().table_client(&name).create().await.unwrap();
+    let door = BusyDoor::before(&target().table, 2);
+    let patient = builder(&door.address).build().table_client(&name);
+
+    patient.insert::<_, Order>(&order("p", "r")).unwrap().await.unwrap();
+
+    assert_eq!(door.refused(), 2);
+    let stored = patient.partition_key_client("p").entity_client("r").get::<Order>().await.unwrap();
+    assert_eq!(stored.entity, order("p", "r"));
 }
