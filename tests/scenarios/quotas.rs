@@ -304,7 +304,8 @@ async fn operators_see_the_hottest_partitions_and_their_keys_only_where_allowed(
         let page = page(&admin, "/hot-partitions").await;
 
         let rate = |rank: u32| {
-            let series = format!("trestle_partition_hottest{{trestle_partition_rank=\"{rank}\"");
+            let series =
+                format!("trestle_partition_hottest_per_second{{trestle_partition_rank=\"{rank}\"");
             metric(&metrics, &series).expect("the rank is there")
         };
         assert!(rate(1) >= rate(2) && rate(2) > 0.0, "{metrics}");
