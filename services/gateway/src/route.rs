@@ -2,6 +2,7 @@
 
 use std::{
     convert::Infallible,
+    sync::Arc,
     task::{Context, Poll},
 };
 
@@ -16,14 +17,15 @@ use trestle_service::{
 /// The services that a process reaches, by their full names.
 #[derive(Clone, Default)]
 pub struct Routes {
-    upstreams: Vec<(&'static str, Upstream)>,
+    // Shared: every call has a clone of its own, of which it needs one service.
+    upstreams: Arc<Vec<(&'static str, Upstream)>>,
 }
 
 impl Routes {
     /// Also reaches the service `name`, such as `trestle.table.v1.TableService`.
     #[must_use]
     pub fn with(mut self, name: &'static str, upstream: Upstream) -> Self {
-        self.upstreams.push((name, upstream));
+        Arc::make_mut(&mut self.upstreams).push((name, upstream));
         self
     }
 }
@@ -45,9 +47,9 @@ impl Service<Request> for Routes {
     fn call(&mut self, request: Request) -> Answer {
         let path = request.uri().path();
         let service = service_of(path);
-        let known = |(name, _): &&mut (&'static str, Upstream)| Some(*name) == service;
-        if let Some((_, upstream)) = self.upstreams.iter_mut().find(known) {
-            return upstream.call(request);
+        let known = |(name, _): &&(&'static str, Upstream)| Some(*name) == service;
+        if let Some((_, upstream)) = self.upstreams.iter().find(known) {
+            return upstream.clone().call(request);
         }
         let message = format!("no such service here: path=`{}`", quoted(path));
         let fault = Fault::new(Reason::NotImplemented, message);
