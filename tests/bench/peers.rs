@@ -1,13 +1,24 @@
-//! The queue beside other queues. They, and the load that speaks their protocols, are in a workspace
-//! of their own, whose dependencies nothing else wants.
+//! The queue beside other queues, and the protocol of Azure Storage beside its emulator. They, and the
+//! load that speaks their protocols, are in a workspace of their own, whose dependencies nothing else
+//! wants.
 
 use std::process::Command;
 
 use crate::{Plan, server};
 
-/// Runs the program that installs the peers, starts them, and prints its own table.
-pub(crate) async fn beside(_: Plan) {
+/// The queue.
+pub(crate) async fn queues(_: Plan) {
+    run("queue");
+}
+
+/// The protocol of Azure Storage.
+pub(crate) async fn rest(_: Plan) {
+    run("rest");
+}
+
+/// Runs the program that installs the peers, starts them, and prints its own tables.
+fn run(what: &str) {
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/peers/run.sh");
-    let status = Command::new(script).arg(server::binary()).status().unwrap();
+    let status = Command::new(script).arg(server::binary()).arg(what).status().unwrap();
     assert!(status.success(), "the peers are measured");
 }

@@ -3,7 +3,7 @@
 # Azurite from npm, RabbitMQ and NATS from Debian packages, unpacked. What cannot be had is left
 # out with a word; what is there already is kept.
 #
-#   tests/peers/install.sh DIRECTORY
+#   tests/peers/install.sh DIRECTORY [azurite]     all of them, or Azurite alone
 set -eu
 
 # The last one that Node 20 runs.
@@ -54,6 +54,7 @@ rabbitmq() {
 }
 
 [ -x azurite/node_modules/.bin/azurite-queue ] || azurite
+[ "${2:-all}" = all ] || exit 0
 if ! command -v apt-get >/dev/null || ! command -v dpkg >/dev/null; then
     echo "SKIPPED: rabbitmq, nats: no apt on this machine"
     exit 0

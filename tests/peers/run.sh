@@ -1,12 +1,13 @@
 #!/bin/sh
-# The queue beside its peers: installs them under target/peers, builds the load, and runs both.
-# `cargo bench … budgets -- peers` calls it; see src/main.rs for what can be set.
+# Servers beside their peers: installs them under target/peers, builds the load, and runs both.
+# `cargo bench … budgets -- peers` and `… -- rest` call it; see src/main.rs for what can be set.
 #
-#   tests/peers/run.sh TRESTLE      the binary of the server, built with optimisations
+#   tests/peers/run.sh TRESTLE          the queue; TRESTLE is the server, built with optimisations
+#   tests/peers/run.sh TRESTLE rest     the protocol of Azure Storage, beside Azurite alone
 set -eu
 trestle=$(realpath "$1")
 cd "$(dirname "$0")"
 target=$(realpath ../..)/target/peers
-./install.sh "$target"
+if [ "${2:-}" = rest ]; then ./install.sh "$target" azurite; else ./install.sh "$target"; fi
 cargo build --quiet --locked --release --target-dir "$target/build"
-exec "$target/build/release/trestle-peers" "$trestle" "$target"
+exec "$target/build/release/trestle-peers" "$trestle" "$target" "${2:-queue}"

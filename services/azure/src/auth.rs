@@ -174,7 +174,7 @@ mod tests {
         for (name, value) in headers {
             request.headers_mut().append(*name, value.parse().expect("a value"));
         }
-        Head::read(&request, "table").expect("a head")
+        Head::take(&mut request, "table").expect("a head")
     }
 
     /// The header of a request for `path`, signed with the development key.

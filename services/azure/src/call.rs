@@ -9,8 +9,11 @@ use tower::Service as _;
 use trestle_service::{
     fault::{Fault, Reason},
     layer::{Request, trace::REQUEST_ID_HEADER},
+    limits::MESSAGE_BYTES_MAX,
     upstream::Upstream,
 };
+
+use crate::gather::Gathered;
 
 /// Bytes before a message: one for the flag, four for the length.
 const HEAD_BYTES: usize = 5;
@@ -53,10 +56,32 @@ impl Upcall {
         headers.insert(header::TE, HeaderValue::from_static("trailers"));
         let Ok(answer) = self.upstream.call(request).await;
         ended(answer.headers())?;
-        let body = answer.into_body().collect().await?;
-        body.trailers().map_or(Ok(()), ended)?;
-        A::decode(unframed(body.to_bytes())?).map_err(|_| unreadable())
+        let (message, trailers) = gathered(answer.into_body()).await?;
+        trailers.as_ref().map_or(Ok(()), ended)?;
+        A::decode(unframed(message)?).map_err(|_| unreadable())
     }
+}
+
+/// The bytes of an answer and what follows them.
+async fn gathered(mut body: Body) -> Result<(Bytes, Option<HeaderMap>), Status> {
+    let (mut gathered, mut room, mut trailers) = (Gathered::default(), None, None);
+    while let Some(frame) = body.frame().await {
+        match frame?.into_data() {
+            Ok(data) => {
+                let room = *room.get_or_insert_with(|| announced(&data));
+                gathered.add(data, room);
+            }
+            Err(other) => trailers = other.into_trailers().ok(),
+        }
+    }
+    Ok((gathered.bytes(), trailers))
+}
+
+/// How long an answer is that begins so, as far as it says, and may be.
+fn announced(start: &[u8]) -> usize {
+    let length = start.get(1..HEAD_BYTES).and_then(|bytes| bytes.try_into().ok());
+    let length = length.map_or(0, u32::from_be_bytes) as usize;
+    HEAD_BYTES + length.min(MESSAGE_BYTES_MAX)
 }
 
 /// A message as gRPC sends it.
@@ -93,7 +118,31 @@ fn unreadable() -> Status {
 
 #[cfg(test)]
 mod tests {
+    use http_body::Frame;
+    use http_body_util::StreamBody;
+
     use super::*;
+
+    #[tokio::test]
+    async fn an_answer_is_gathered_with_what_follows_it() {
+        let bytes = framed(&"é".repeat(50_000));
+        let trailers = HeaderMap::from_iter([(header::TE, HeaderValue::from_static("x"))]);
+        for size in [1, 16_384, bytes.len()] {
+            let pieces = (0..bytes.len()).step_by(size);
+            let pieces = pieces.map(|at| bytes.slice(at..bytes.len().min(at + size)));
+            let frames = pieces.map(Frame::data).chain([Frame::trailers(trailers.clone())]);
+            let frames: Vec<_> = frames.map(Ok::<_, Status>).collect();
+            let body = Body::new(StreamBody::new(futures::stream::iter(frames)));
+
+            assert_eq!(
+                gathered(body).await.expect("whole"),
+                (bytes.clone(), Some(trailers.clone()))
+            );
+        }
+        assert_eq!(announced(&bytes), bytes.len());
+        assert_eq!(announced(&[0, 1]), HEAD_BYTES);
+        assert_eq!(announced(&[0, 255, 255, 255, 255]), HEAD_BYTES + MESSAGE_BYTES_MAX);
+    }
 
     #[test]
     fn a_message_is_read_as_it_was_written_and_a_damaged_one_is_refused() {

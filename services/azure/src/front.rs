@@ -46,10 +46,15 @@ const TRACE_HEADERS: [&str; 3] = ["traceparent", "tracestate", "baggage"];
 /// See the module.
 #[derive(Clone)]
 pub(crate) struct Front<P> {
-    protocol: P,
     calls: CallService,
+    outer: Arc<Outer<P>>,
+}
+
+/// What every request uses, and none changes.
+struct Outer<P> {
+    protocol: P,
     clock: Arc<dyn Clock>,
-    rules: Arc<Lookup>,
+    rules: Lookup,
 }
 
 impl<P: Protocol> Front<P> {
@@ -61,9 +66,11 @@ impl<P: Protocol> Front<P> {
         clock: Arc<dyn Clock>,
         rules: Lookup,
     ) -> Self {
-        Self { protocol, calls, clock, rules: Arc::new(rules) }
+        Self { calls, outer: Arc::new(Outer { protocol, clock, rules }) }
     }
+}
 
+impl<P: Protocol> Outer<P> {
     /// The request as the layers see it: a call of the method that it becomes.
     fn call_of(&self, mut request: Request, head: Arc<Head>) -> Request {
         let operation = self.protocol.route(&head);
@@ -165,35 +172,34 @@ impl<P: Protocol> Service<Request> for Front<P> {
         self.calls.poll_ready(cx)
     }
 
-    fn call(&mut self, request: Request) -> Answer {
-        let client_headers = request.headers().clone();
-        let head = match Head::read(&request, P::SERVICE) {
+    fn call(&mut self, mut request: Request) -> Answer {
+        let head = match Head::take(&mut request, P::SERVICE) {
             Ok(head) => Arc::new(head),
             Err(fault) => {
                 // No layer sees it, so it gets its id here.
                 let id = Uuid::new_v4().hyphenated().to_string();
-                let mut answer = self.failed(fault.into(), &id, None);
-                common(answer.headers_mut(), &client_headers);
+                let mut answer = self.outer.failed(fault.into(), &id, None);
+                common(answer.headers_mut(), request.headers());
                 answer.headers_mut().extend(id.parse().ok().map(|id| (REQUEST_ID, id)));
                 return Box::pin(async move { Ok(answer) });
             }
         };
-        let front = self.clone();
+        let outer = Arc::clone(&self.outer);
         if head.method == Method::OPTIONS {
             return Box::pin(async move {
                 let id = Uuid::new_v4().hyphenated().to_string();
-                let refused = |fault: Fault| front.failed(fault.into(), &id, Some(&head));
-                let mut answer = front.preflight(&head).await.unwrap_or_else(refused);
-                common(answer.headers_mut(), &client_headers);
+                let refused = |fault: Fault| outer.failed(fault.into(), &id, Some(&head));
+                let mut answer = outer.preflight(&head).await.unwrap_or_else(refused);
+                common(answer.headers_mut(), &head.headers);
                 answer.headers_mut().extend(id.parse().ok().map(|id| (REQUEST_ID, id)));
                 Ok(answer)
             });
         }
-        let calls = self.calls.call(self.call_of(request, Arc::clone(&head)));
+        let calls = self.calls.call(outer.call_of(request, Arc::clone(&head)));
         Box::pin(async move {
-            let mut answer = front.rendered(calls.await?, &head);
-            common(answer.headers_mut(), &client_headers);
-            front.show(&mut answer, &head).await;
+            let mut answer = outer.rendered(calls.await?, &head);
+            common(answer.headers_mut(), &head.headers);
+            outer.show(&mut answer, &head).await;
             Ok(answer)
         })
     }

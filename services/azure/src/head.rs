@@ -53,11 +53,12 @@ pub(crate) struct Head {
 }
 
 impl Head {
-    /// Reads the head of a request to `service`, such as `table`.
+    /// Takes the head off a request to `service`, such as `table`: its headers are here afterwards.
     ///
     /// # Errors
-    /// An address, a query or a version that cannot be read; a header that is repeated.
-    pub(crate) fn read(request: &Request, service: &str) -> Result<Self, Fault> {
+    /// An address, a query or a version that cannot be read, or a header that is repeated; the
+    /// request is as it was.
+    pub(crate) fn take(request: &mut Request, service: &str) -> Result<Self, Fault> {
         let (uri, headers) = (request.uri(), request.headers());
         let peer = Peer::of(request.extensions());
         let host = host(uri, headers);
@@ -78,7 +79,6 @@ impl Head {
         }
         Ok(Self {
             method: request.method().clone(),
-            headers: headers.clone(),
             account,
             is_secondary: address.is_secondary,
             path: address.path.to_owned(),
@@ -87,6 +87,7 @@ impl Head {
             peer,
             is_http2: request.version() == Version::HTTP_2,
             uri: uri.clone(),
+            headers: std::mem::take(request.headers_mut()),
         })
     }
 

@@ -7,7 +7,7 @@ use std::{
     task::{Context, Poll},
 };
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, header};
 use http_body_util::BodyExt as _;
 use tonic::{Status, body::Body};
@@ -23,11 +23,15 @@ use crate::{
     auth,
     call::Upcall,
     failure::Refusal,
+    gather::Gathered,
     gzip::Encoding,
     head::Head,
     protocol::Protocol,
     reply::{Answered, Outcome},
 };
+
+/// Most bytes that are set aside for a body before they arrive: nobody has to send what he announces.
+const ROOM_BYTES_MAX: usize = 256 * 1024;
 
 /// What the outer half found in a request, in its extensions.
 pub(crate) struct Asked<P: Protocol> {
@@ -122,30 +126,30 @@ async fn read<P: Protocol>(head: &Head, body: Body) -> Result<Bytes, Refusal> {
         Refusal::from(fault).with("MaxLimit", limit.to_string())
     };
     let declared = head.header(header::CONTENT_LENGTH).and_then(|length| length.parse().ok());
-    let is_too_large = declared.is_some_and(|length: usize| length > limit);
-    let body = collect(body, limit, is_too_large).await?.ok_or_else(too_large)?;
+    let body = collect(body, limit, declared.unwrap_or_default()).await?.ok_or_else(too_large)?;
     encoding.decode(body, limit)?.ok_or_else(too_large)
 }
 
 /// The bytes of a body; none where there are more than the limit. So many more are read and
 /// dropped then: a client that is still sending when the answer comes may never look at it.
-async fn collect(body: Body, limit: usize, is_too_large: bool) -> Result<Option<Bytes>, Refusal> {
+async fn collect(body: Body, limit: usize, declared: usize) -> Result<Option<Bytes>, Refusal> {
     let mut body = std::pin::pin!(body);
-    let (mut kept, mut read, mut is_too_large) = (BytesMut::new(), 0_usize, is_too_large);
+    let (mut kept, mut read, mut is_too_large) = (Gathered::default(), 0_usize, declared > limit);
+    let room = declared.min(ROOM_BYTES_MAX);
     while let Some(frame) = body.frame().await {
         let Ok(data) = frame.map_err(broken)?.into_data() else { continue };
         read = read.saturating_add(data.len());
         is_too_large |= read > limit;
         if is_too_large {
-            kept.clear();
+            kept = Gathered::default();
         } else {
-            kept.extend_from_slice(&data);
+            kept.add(data, room);
         }
         if read > limit.saturating_mul(2) {
             break;
         }
     }
-    Ok((!is_too_large).then(|| kept.freeze()))
+    Ok((!is_too_large).then(|| kept.bytes()))
 }
 
 /// A body that breaks off: what a layer says of it, or that the client went away.

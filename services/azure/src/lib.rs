@@ -20,6 +20,7 @@ mod auth;
 mod call;
 mod failure;
 mod front;
+mod gather;
 mod gzip;
 mod head;
 mod inner;

@@ -1,11 +1,13 @@
-//! Send, receive and delete: Trestle beside Azurite, RabbitMQ and NATS JetStream.
+//! Send, receive and delete: Trestle beside Azurite, RabbitMQ and NATS JetStream; and, with a third argument `rest`,
+//! the protocol of Azure Storage beside Azurite and beside gRPC, see `rest`.
 //!
-//! `trestle-peers TRESTLE PEERS` takes the server's binary and the directory that `install.sh` filled. For each way of
-//! working, every server that is there and knows it is started on free ports of the loopback with a queue and a
+//! `trestle-peers TRESTLE PEERS [rest]` takes the server's binary and the directory that `install.sh` filled. For each
+//! way of working, every server that is there and knows it is started on free ports of the loopback with a queue and a
 //! backlog, and then they take turns under the same load, so that a slow moment of the machine hits all.
-//! `BENCH_SECONDS` is the length of a turn (default 3), `BENCH_ROUNDS` their number (default 3), `BENCH_BACKLOG` how
-//! many messages wait in every queue (default 10,000), `BENCH_WAYS` which ways (default `asked,pushed,batched`), and
-//! `BENCH_PEERS` beside which peers (default `azurite,rabbitmq,nats`).
+//! `BENCH_SECONDS` is the length of a turn (default 3, of `rest` 2), `BENCH_ROUNDS` their number (default 3),
+//! `BENCH_BACKLOG` how many messages wait in every queue (default 10,000), `BENCH_WAYS` which ways (default
+//! `asked,pushed,batched`), and `BENCH_PEERS` beside which peers (default `azurite,rabbitmq,nats`). With `BENCH_ONLY`,
+//! `rest` measures only what has this in its name.
 //!
 //! Where the systems differ, the peer gets what is kinder to it; docs/benchmarks.md lists it.
 
@@ -18,6 +20,7 @@ mod azurite;
 mod load;
 mod nats;
 mod rabbitmq;
+mod rest;
 mod servers;
 mod trestle;
 
@@ -36,19 +39,30 @@ const CONNECTIONS: usize = 4;
 fn main() {
     let mut arguments = std::env::args_os().skip(1).map(PathBuf::from);
     let (Some(trestle), Some(peers)) = (arguments.next(), arguments.next()) else {
-        eprintln!("usage: trestle-peers TRESTLE PEERS");
+        eprintln!("usage: trestle-peers TRESTLE PEERS [rest]");
         std::process::exit(2);
     };
+    let is_rest = arguments.next().is_some_and(|word| word.as_os_str() == "rest");
+    let installed = Installed { trestle, peers };
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
-    runtime.expect("a runtime").block_on(run(&Installed { trestle, peers }));
+    runtime.expect("a runtime").block_on(async {
+        match is_rest {
+            true => rest::run(&installed, plan(2)).await,
+            false => run(&installed, plan(3)).await,
+        }
+    });
 }
 
-async fn run(installed: &Installed) {
-    let plan = Plan {
-        turn: Duration::from_secs(number("BENCH_SECONDS", 3)),
+/// What the environment asks for, or else turns of so many seconds.
+fn plan(seconds: u64) -> Plan {
+    Plan {
+        turn: Duration::from_secs(number("BENCH_SECONDS", seconds)),
         rounds: number("BENCH_ROUNDS", 3),
         backlog: number("BENCH_BACKLOG", 10_000),
-    };
+    }
+}
+
+async fn run(installed: &Installed, plan: Plan) {
     let is_wanted = |way: &Way| is_listed("BENCH_WAYS", way.name());
     let mut runners = Vec::new();
     for way in [Way::Asked, Way::Pushed, Way::Batched].into_iter().filter(is_wanted) {

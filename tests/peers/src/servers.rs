@@ -81,6 +81,18 @@ impl Server {
         };
         self.children.iter().map(used).sum()
     }
+
+    /// Memory that its processes have resident, in MiB.
+    pub(crate) fn resident_mib(&self) -> f64 {
+        let resident = |child: &Child| {
+            let path = format!("/proc/{}/status", child.id());
+            let status = fs::read_to_string(path).unwrap_or_default();
+            let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap_or_default();
+            let kib = line.split_whitespace().nth(1).and_then(|kib| kib.parse::<f64>().ok());
+            kib.unwrap_or_default() / 1024.0
+        };
+        self.children.iter().map(resident).sum()
+    }
 }
 
 impl Drop for Server {

@@ -143,6 +143,9 @@ fn sizes_are_those_that_azure_publishes() {
 #[test]
 fn utf16_lengths_equal_those_of_the_encoding() {
     for text in ["", "abc", "é", "\u{FFFF}", "𝄞", "a𝄞\u{E000}é"] {
-        assert_eq!(utf16_len(text), text.encode_utf16().count(), "{text}");
+        for count in [1, 126, 127, 128, 1000] {
+            let text = text.repeat(count);
+            assert_eq!(utf16_len(&text), text.encode_utf16().count(), "{text}");
+        }
     }
 }

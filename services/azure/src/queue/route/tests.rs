@@ -6,7 +6,7 @@ use super::*;
 
 fn head(method: &str, target: &str) -> Head {
     let request: Builder = Request::builder().method(method).uri(format!("/acme{target}"));
-    Head::read(&request.body(Body::empty()).expect("a request"), "queue").expect("a head")
+    Head::take(&mut request.body(Body::empty()).expect("a request"), "queue").expect("a head")
 }
 
 fn routed(method: &str, target: &str) -> Operation {

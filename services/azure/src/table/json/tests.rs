@@ -359,6 +359,26 @@ fn tables_are_written_at_each_level() {
     assert_eq!(tables_json(std::iter::empty(), &place(), Level::None), br#"{"value":[]}"#);
 }
 
+#[test]
+fn texts_are_escaped_wherever_they_have_to_be() {
+    for length in [1, 2, 127, 128, 129, 300] {
+        for (at, escaped) in
+            (0..length).flat_map(|at| ["\"", "\\", "\n", "\u{1f}", "é"].map(|e| (at, e)))
+        {
+            let text = format!("{}{escaped}{}", "x".repeat(at), "y".repeat(length - at - 1));
+            let encoded = stored("p", &text, &[(&text, Kind::StringValue(text.clone()))]);
+
+            let read: serde_json::Value =
+                serde_json::from_str(&json(&encoded, Level::None, None)).expect("JSON");
+
+            assert_eq!(
+                (read["RowKey"].as_str(), read[&text].as_str()),
+                (Some(&*text), Some(&*text))
+            );
+        }
+    }
+}
+
 #[tokio::test]
 async fn a_page_is_the_same_in_chunks_as_at_once() {
     let large = "x".repeat(5000);

@@ -18,6 +18,9 @@ use crate::table::level::Level;
 const KEY: &AsciiSet =
     &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b'\'');
 
+/// Bytes of a text that are looked at before it is decided whether to go on.
+const ESCAPE_CHUNK_BYTES: usize = 128;
+
 /// Where an answer comes from, for the addresses in it.
 #[derive(Debug, Clone)]
 pub(crate) struct Place {
@@ -234,20 +237,20 @@ fn push_selected(
 }
 
 fn push_null(out: &mut Vec<u8>, name: &str) {
-    push_json(out, name);
+    push_text(out, name);
     out.extend_from_slice(b":null,");
 }
 
 fn push_property(out: &mut Vec<u8>, name: &str, value: ValueRef<'_>, level: Level) {
     if let (Some(edm), true) = (annotation(value), level != Level::None) {
         // No type of a name that escapes would be known to a reader: the suffix goes inside.
-        push_json(out, name);
+        push_text(out, name);
         out.pop();
         out.extend_from_slice(b"@odata.type\":\"");
         out.extend_from_slice(edm.as_bytes());
         out.extend_from_slice(b"\",");
     }
-    push_json(out, name);
+    push_text(out, name);
     out.push(b':');
     push_value(out, value);
     out.push(b',');
@@ -269,7 +272,7 @@ fn annotation(value: ValueRef<'_>) -> Option<&'static str> {
 
 fn push_value(out: &mut Vec<u8>, value: ValueRef<'_>) {
     match value {
-        ValueRef::String(text) | ValueRef::Guid(text) => push_json(out, text),
+        ValueRef::String(text) | ValueRef::Guid(text) => push_text(out, text),
         ValueRef::Int32(number) => push_json(out, &number),
         ValueRef::Boolean(truth) => push_json(out, &truth),
         ValueRef::Int64(number) => {
@@ -302,9 +305,28 @@ fn push_time(out: &mut Vec<u8>, (seconds, nanos): (i64, i32)) {
 
 /// A name, a colon and a text.
 fn push_name_and_json(out: &mut Vec<u8>, name: &str, text: &str) {
-    push_json(out, name);
+    push_text(out, name);
     out.push(b':');
-    push_json(out, text);
+    push_text(out, text);
+}
+
+/// A text in quotes. Most need nothing escaped, which is found out many bytes at a time.
+fn push_text(out: &mut Vec<u8>, text: &str) {
+    if is_escaped(text) {
+        return push_json(out, text);
+    }
+    out.push(b'"');
+    out.extend_from_slice(text.as_bytes());
+    out.push(b'"');
+}
+
+/// Whether JSON cannot have a text as it is. A chunk is looked at without a branch for each byte.
+fn is_escaped(text: &str) -> bool {
+    let is_escaped = |byte: u8| (byte < b' ') | (byte == b'"') | (byte == b'\\');
+    let chunks = text.as_bytes().chunks(ESCAPE_CHUNK_BYTES);
+    let mut found =
+        chunks.map(|chunk| chunk.iter().fold(false, |any, byte| any | is_escaped(*byte)));
+    found.any(|is_found| is_found)
 }
 
 fn push_json<T: Serialize + ?Sized>(out: &mut Vec<u8>, value: &T) {
