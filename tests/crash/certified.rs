@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 use tonic::Code;
-use trestle_tests::{Authority, Issued, Server, Table, entity};
+use trestle_proto::queue::v1 as proto;
+use trestle_tests::{Authority, Issued, Queue, Server, Table, entity, text};
 
 use crate::{sight::MAIN, writer::create};
 
@@ -14,8 +15,8 @@ const HERE: &str = "127.0.0.1";
 /// How long files may take to be read again, with the reconnect after it.
 const SOON: Duration = Duration::from_secs(30);
 
-/// A table process that asks for certificates of an authority.
-fn table_process(data: &TempDir, own: &Issued, gateways: &Authority) -> Server {
+/// The process of a role that asks for certificates of an authority.
+fn process(role: &str, data: &TempDir, own: &Issued, gateways: &Authority) -> Server {
     let path = data.path().to_str().expect("a path in UTF-8");
     let authorities = gateways.file();
     let asked = [
@@ -23,15 +24,23 @@ fn table_process(data: &TempDir, own: &Issued, gateways: &Authority) -> Server {
         ("TRESTLE__TLS__CLIENT_CERTIFICATES", "required"),
     ];
     let settings = [&own.settings()[..], &asked].concat();
-    Server::start(&["--roles", "table", "--data-dir", path], &settings)
+    Server::start(&["--roles", role, "--data-dir", path], &settings)
 }
 
-/// A gateway that trusts an authority and shows a certificate, or none.
+fn table_process(data: &TempDir, own: &Issued, gateways: &Authority) -> Server {
+    process("table", data, own, gateways)
+}
+
+/// A gateway that reaches tables encrypted, trusts an authority and shows a certificate, or none.
 fn gateway(table: &Server, trusted: &Authority, shown: Option<&Issued>) -> Server {
     let endpoint = format!("https://{}", table.address("grpc"));
+    gateway_to(&[("TRESTLE__GATEWAY__TABLE_ENDPOINT", &endpoint)], trusted, shown)
+}
+
+/// A gateway that reaches roles at endpoints.
+fn gateway_to(endpoints: &[(&str, &str)], trusted: &Authority, shown: Option<&Issued>) -> Server {
     let authorities = trusted.file();
     let mut settings = vec![
-        ("TRESTLE__GATEWAY__TABLE_ENDPOINT", endpoint.as_str()),
         ("TRESTLE__GATEWAY__TLS__CA_FILE", authorities.to_str().expect("a path in UTF-8")),
         ("TRESTLE__GATEWAY__WAIT_MS", "0"),
     ];
@@ -40,7 +49,7 @@ fn gateway(table: &Server, trusted: &Authority, shown: Option<&Issued>) -> Serve
         settings.push(("TRESTLE__GATEWAY__TLS__CERT_FILE", certificate.expect("a path")));
         settings.push(("TRESTLE__GATEWAY__TLS__KEY_FILE", key.expect("a path")));
     }
-    Server::start(&["--roles", "gateway"], &settings)
+    Server::start(&["--roles", "gateway"], &[endpoints, &settings].concat())
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -66,6 +75,34 @@ async fn only_a_gateway_with_the_right_certificate_reaches_the_table_process() {
         assert_eq!(refused.kind(), (Code::Unavailable, "SERVER_UNAVAILABLE"), "{what}");
     }
     assert_eq!(through.rows("").await.unwrap().len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn queues_are_reached_with_certificates_where_tables_are_reached_without() {
+    let (roles, gateways) = (Authority::new("roles"), Authority::new("gateways"));
+    let (own, shown) = (roles.issue(HERE), gateways.issue("gateway"));
+    let [tables, queues] = [(); 2].map(|()| tempfile::tempdir().unwrap());
+    let path = tables.path().to_str().unwrap();
+    let table = Server::start(&["--roles", "table", "--data-dir", path], &[]);
+    let queue = process("queue", &queues, &own, &gateways);
+    let endpoints = [table.endpoint(), format!("https://{}", queue.address("grpc"))];
+    let endpoints = [
+        ("TRESTLE__GATEWAY__TABLE_ENDPOINT", endpoints[0].as_str()),
+        ("TRESTLE__GATEWAY__QUEUE_ENDPOINT", endpoints[1].as_str()),
+    ];
+
+    let good = gateway_to(&endpoints, &roles, Some(&shown));
+    let jobs = Queue::over(&good.channel(), "jobs");
+    let wanted = proto::Queue { name: jobs.name(), ..Default::default() };
+    let request = proto::CreateQueueRequest { queue: Some(wanted) };
+    jobs.client().create_queue(request).await.unwrap();
+    jobs.send(text("encrypted")).await.unwrap();
+    assert_eq!(jobs.count().await, 1);
+    create(&Table::over(&good.channel(), MAIN)).await.unwrap();
+
+    let bad = gateway_to(&endpoints, &roles, None);
+    let refused = Queue::over(&bad.channel(), "jobs").peek(1).await.unwrap_err();
+    assert_eq!(refused.kind(), (Code::Unavailable, "SERVER_UNAVAILABLE"));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

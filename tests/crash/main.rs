@@ -16,6 +16,7 @@ mod clock;
 mod drain;
 mod faults;
 mod gateway;
+mod hung;
 mod kills;
 mod ledger;
 mod overload;

@@ -1,9 +1,17 @@
-//! Five times as many callers as a server bears: it answers or turns away, in bounded memory, and
-//! serves everybody afterwards. How much it still gets done is measured by the bench `overload`.
+//! Five times as many callers as a server bears: it answers or turns away, goes on with most of what
+//! it gets done at its peak, in bounded memory, and serves everybody afterwards. What share that is
+//! on a quiet machine is measured by the bench `overload`.
 
-use std::{fs, time::Duration};
+use std::{
+    fs,
+    time::{Duration, Instant},
+};
 
 use futures::future::join_all;
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::TcpStream,
+};
 use tonic::{Code, transport::Channel};
 use tonic_types::StatusExt as _;
 use trestle_proto::table::v1::{
@@ -17,8 +25,17 @@ const CALLS_MAX: usize = 16;
 const CALLERS: usize = 5 * CALLS_MAX;
 /// Calls of each caller under overload.
 const CALLS: usize = 12;
-/// Most memory that the overload may cost, debug build and allocator included.
-const GROWTH_MIB_MAX: f64 = 256.0;
+/// How long callers go on where answers are counted.
+const COUNTED: Duration = Duration::from_secs(3);
+/// Rounds of peak and overload; the best counts, since others use the machine too.
+const ROUNDS: usize = 3;
+/// The share of its peak that the server must get done under overload. It is to be 0.7, to which
+/// the bench holds a release build on a machine of its own; here client and server share the cores
+/// of a debug build with whatever else runs, and the refusals themselves cost ten times as much.
+const GOODPUT_MIN: f64 = 0.5;
+/// Most memory that the overload may cost beyond what the peak does: bodies in flight are bounded
+/// by 16 MiB and answers by one for each call, the rest is connections and the allocator.
+const GROWTH_MIB_MAX: f64 = 96.0;
 const TABLE: &str = "Overload";
 
 type Client = TableServiceClient<Channel>;
@@ -54,6 +71,26 @@ async fn call(client: &mut Client, caller: usize, count: usize) -> Result<(), to
     client.query_entities(request).await.map(drop)
 }
 
+/// Calls that were answered in a second, of so many callers who wait as long as they are told.
+async fn goodput(clients: &[Client]) -> f64 {
+    let began = Instant::now();
+    let callers = clients.iter().cloned().enumerate().map(|(caller, mut client)| async move {
+        let mut answered = 0.0;
+        for count in 0.. {
+            if began.elapsed() >= COUNTED {
+                break;
+            }
+            match call(&mut client, caller, count).await {
+                Ok(()) => answered += 1.0,
+                Err(status) => tokio::time::sleep(advice(&status).expect("advice")).await,
+            }
+        }
+        answered
+    });
+    let answered: f64 = join_all(callers).await.into_iter().sum();
+    answered / began.elapsed().as_secs_f64()
+}
+
 /// What a turned-away client is told to wait.
 fn advice(status: &tonic::Status) -> Option<Duration> {
     status.get_error_details().retry_info()?.retry_delay
@@ -75,8 +112,21 @@ async fn overload_is_turned_away_with_advice_in_bounded_memory_and_leaves_nothin
     for caller in 0..CALLERS {
         upsert(&mut clients[0].clone(), caller).await.unwrap();
     }
-    call(&mut clients[0].clone(), 0, 1).await.unwrap();
+    // Warms up everything, buffers of connections included.
+    goodput(&clients[..CALLS_MAX]).await;
     let before = resident_mib(&server);
+
+    let mut best: f64 = 0.0;
+    for _ in 0..ROUNDS {
+        let peak = goodput(&clients[..CALLS_MAX]).await;
+        let under_overload = goodput(&clients).await;
+        println!("answered a second: {under_overload:.0} of {peak:.0}");
+        best = best.max(under_overload / peak);
+        if best >= GOODPUT_MIN {
+            break;
+        }
+    }
+    assert!(best >= GOODPUT_MIN, "{best:.2} of the peak");
 
     let callers = clients.iter().cloned().enumerate().map(|(caller, mut client)| async move {
         let mut outcomes = Vec::new();
@@ -111,4 +161,33 @@ async fn overload_is_turned_away_with_advice_in_bounded_memory_and_leaves_nothin
         false
     });
     assert!(join_all(patient).await.iter().all(|is_done| *is_done));
+}
+
+/// The settings that a server sends when a client of HTTP/2 connects: number and value of each.
+async fn settings_of(server: &Server) -> Vec<(u16, u32)> {
+    let mut stream = TcpStream::connect(server.address("grpc")).await.unwrap();
+    // The opening, and a frame of settings that sets nothing.
+    stream.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0").await.unwrap();
+    let mut head = [0; 9];
+    stream.read_exact(&mut head).await.unwrap();
+    assert_eq!(head[3..5], [4, 0], "the first frame is of settings: {head:?}");
+    let length = u32::from_be_bytes([0, head[0], head[1], head[2]]);
+    let mut settings = vec![0; usize::try_from(length).unwrap()];
+    stream.read_exact(&mut settings).await.unwrap();
+    let one = |bytes: &[u8]| {
+        let number = u16::from_be_bytes([bytes[0], bytes[1]]);
+        (number, u32::from_be_bytes([bytes[2], bytes[3], bytes[4], bytes[5]]))
+    };
+    settings.chunks_exact(6).map(one).collect()
+}
+
+#[tokio::test]
+async fn a_client_is_told_how_many_calls_its_connection_takes() {
+    let limit = [("TRESTLE__LIMITS__CALLS_PER_CONNECTION_MAX", "17")];
+    let server = Server::start(&["--ephemeral"], &limit);
+
+    let settings = settings_of(&server).await;
+
+    // SETTINGS_MAX_CONCURRENT_STREAMS.
+    assert!(settings.contains(&(3, 17)), "{settings:?}");
 }

@@ -1,5 +1,5 @@
 //! Roles that are killed or restarted under load, one after the other and at their own addresses:
-//! the gateway waits for the table process, and clients for the gateway.
+//! the gateway waits for the table and the queue process, and clients for the gateway.
 
 use std::{
     collections::BTreeSet,
@@ -11,7 +11,8 @@ use std::{
 use futures::future::join_all;
 use tempfile::TempDir;
 use tonic::Code;
-use trestle_tests::{Refusal, Server, Table, entity};
+use trestle_proto::queue::v1 as proto;
+use trestle_tests::{Queue, Refusal, Server, Table, entity, receipt_of, seconds, text};
 
 use crate::{sight::MAIN, writer::create};
 
@@ -19,60 +20,71 @@ use crate::{sight::MAIN, writer::create};
 const KILLS: usize = 10;
 /// Restarts of each role.
 const RESTARTS: usize = 4;
+/// The roles that own data.
+const DATA: [&str; 2] = ["table", "queue"];
 /// Clients that write, and as many that read.
 const CLIENTS: usize = 8;
 /// No call takes longer.
 const ANSWER_WITHIN: Duration = Duration::from_secs(20);
 
-/// A gateway and the table process behind it, each on an address that it keeps.
+/// A gateway and the processes behind it, each on an address that it keeps.
 struct Roles {
     data: TempDir,
     table: Option<Server>,
+    queue: Option<Server>,
     gateway: Option<Server>,
 }
 
 impl Roles {
     fn start() -> Self {
         let data = tempfile::tempdir().unwrap();
-        let table = Self::table("127.0.0.1:0", data.path());
-        let gateway = Self::gateway(&free_address(), &table.endpoint());
-        Self { data, table: Some(table), gateway: Some(gateway) }
+        let [table, queue] = DATA.map(|role| Self::process(role, "127.0.0.1:0", data.path()));
+        let gateway = Self::gateway(&free_address(), &[table.endpoint(), queue.endpoint()]);
+        Self { data, table: Some(table), queue: Some(queue), gateway: Some(gateway) }
     }
 
-    fn table(address: &str, data: &Path) -> Server {
-        let path = data.to_str().expect("a path in UTF-8");
-        Server::start_at(address, &["--roles", "table", "--data-dir", path], &[])
+    /// A process that owns data, in a folder of its own.
+    fn process(role: &str, address: &str, data: &Path) -> Server {
+        let folder = data.join(role);
+        let path = folder.to_str().expect("a path in UTF-8");
+        Server::start_at(address, &["--roles", role, "--data-dir", path], &[])
     }
 
-    fn gateway(address: &str, table: &str) -> Server {
-        let settings =
-            [("TRESTLE__GATEWAY__TABLE_ENDPOINT", table), ("TRESTLE__SERVER__REUSE_PORT", "true")];
+    fn gateway(address: &str, [table, queue]: &[String; 2]) -> Server {
+        let settings = [
+            ("TRESTLE__GATEWAY__TABLE_ENDPOINT", table.as_str()),
+            ("TRESTLE__GATEWAY__QUEUE_ENDPOINT", queue),
+            ("TRESTLE__SERVER__REUSE_PORT", "true"),
+        ];
         Server::start_at(address, &["--roles", "gateway"], &settings)
     }
 
-    /// A table as a client of its own sees it, over a connection of its own.
-    fn client(&self) -> Table {
-        Table::over(&self.gateway.as_ref().expect("it runs").channel(), MAIN)
+    /// A table and a queue as a client of its own sees them, over a connection of its own.
+    fn client(&self) -> (Table, Queue) {
+        let channel = self.gateway.as_ref().expect("it runs").channel();
+        (Table::over(&channel, MAIN), Queue::over(&channel, "jobs"))
     }
 
-    /// Ends the table process in a way and starts it again.
-    async fn renew_table(&mut self, end: impl FnOnce(Server) + Send + 'static) {
-        let old = self.table.take().expect("it runs");
+    /// Ends the process of a role that owns data in a way and starts it again.
+    async fn renew(&mut self, role: &'static str, end: impl FnOnce(Server) + Send + 'static) {
+        let place = if role == "queue" { &mut self.queue } else { &mut self.table };
+        let old = place.take().expect("it runs");
         let (address, path) = (old.address("grpc"), self.data.path().to_owned());
         let renew = move || {
             end(old);
-            Self::table(&address, &path)
+            Self::process(role, &address, &path)
         };
-        self.table = Some(tokio::task::spawn_blocking(renew).await.unwrap());
+        *place = Some(tokio::task::spawn_blocking(renew).await.unwrap());
     }
 
     /// Restarts the gateway.
     async fn renew_gateway(&mut self, handover: Handover) {
         let old = self.gateway.take().expect("it runs");
         let address = old.address("grpc");
-        let table = self.table.as_ref().expect("it runs").endpoint();
+        let running = [&self.table, &self.queue].map(|role| role.as_ref().expect("it runs"));
+        let roles = running.map(Server::endpoint);
         let renew = move || {
-            let start = || Self::gateway(&address, &table);
+            let start = || Self::gateway(&address, &roles);
             let early = matches!(handover, Handover::Overlap).then(start);
             drained(old);
             early.unwrap_or_else(start)
@@ -102,7 +114,7 @@ impl Handover {
 }
 
 /// An address that nobody listens at; several processes may then take it together.
-fn free_address() -> String {
+pub(crate) fn free_address() -> String {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
     listener.local_addr().expect("it has an address").to_string()
 }
@@ -158,17 +170,17 @@ async fn read_rows(table: &Table, stop: &AtomicBool) -> usize {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn kills_of_the_table_process_lose_nothing_and_clients_may_retry_what_they_are_told() {
     let mut roles = Roles::start();
-    let table = roles.client();
+    let (table, _) = roles.client();
     create(&table).await.unwrap();
     table.insert(entity("p", "first", [])).await.unwrap();
     let stop = AtomicBool::new(false);
-    let tables: Vec<Table> = (0..CLIENTS).map(|_| roles.client()).collect();
+    let tables: Vec<Table> = (0..CLIENTS).map(|_| roles.client().0).collect();
     let writers = join_all((0..CLIENTS).map(|client| insert_rows(&tables[client], client, &stop)));
     let readers = join_all(tables.iter().map(|table| read_rows(table, &stop)));
     let kills = async {
         for _ in 0..KILLS {
             tokio::time::sleep(Duration::from_millis(300)).await;
-            roles.renew_table(Server::kill).await;
+            roles.renew("table", Server::kill).await;
         }
         tokio::time::sleep(Duration::from_millis(300)).await;
         stop.store(true, Ordering::Relaxed);
@@ -218,61 +230,85 @@ impl Once<'_> {
     }
 }
 
-/// Writes, reads and queries until told to stop. The rows that were written.
-async fn work(table: &Table, client: usize, once: Once<'_>, stop: &AtomicBool) -> usize {
-    let mut written = 0;
+/// Writes, reads, queries, sends and receives until told to stop. The rows that were written, and
+/// the messages that were sent and not deleted.
+async fn work(
+    (table, queue): &(Table, Queue),
+    client: usize,
+    once: Once<'_>,
+    stop: &AtomicBool,
+) -> (usize, isize) {
+    let (mut written, mut kept) = (0_usize, 0_isize);
     while !stop.load(Ordering::Relaxed) {
         let row = format!("{client}-{written:06}");
         // A retry of what was written would be told that it is there already.
         once.call(|| table.insert(entity("p", &row, []))).await;
         written += 1;
         once.call(|| table.get("p", &row)).await;
+        once.call(|| queue.send(text(&row))).await;
+        kept += 1;
+        // Hidden for longer than the test: each message goes to one client, once.
+        for delivery in once.call(|| queue.receive(1, seconds(3600))).await {
+            if written % 2 == 0 {
+                once.call(|| queue.delete(receipt_of(&delivery))).await;
+                kept -= 1;
+            }
+        }
         if written % 16 == 0 {
             once.call(|| table.rows("RowKey eq 'none'")).await;
         }
     }
-    written
+    (written, kept)
 }
 
-/// Restarts every role a few times under load. How often clients retried: for the table process,
-/// and for the gateway.
+/// Restarts every role a few times under load. How often clients retried: for the processes that
+/// own data, and for the gateway.
 async fn roll(handover: Handover) -> (usize, usize) {
     let mut roles = Roles::start();
-    create(&roles.client()).await.unwrap();
+    let (table, queue) = roles.client();
+    create(&table).await.unwrap();
+    let jobs = proto::Queue { name: queue.name(), ..Default::default() };
+    let request = proto::CreateQueueRequest { queue: Some(jobs) };
+    queue.client().create_queue(request).await.unwrap();
     let (stop, retried) = (AtomicBool::new(false), AtomicUsize::new(0));
     let once = Once { retried: &retried, come_back_after: handover.come_back_after() };
-    let tables: Vec<Table> = (0..CLIENTS).map(|_| roles.client()).collect();
-    let clients = tables.iter().enumerate();
-    let clients = join_all(clients.map(|(client, table)| work(table, client, once, &stop)));
+    let parts: Vec<_> = (0..CLIENTS).map(|_| roles.client()).collect();
+    let clients = parts.iter().enumerate();
+    let clients = join_all(clients.map(|(client, parts)| work(parts, client, once, &stop)));
     let restarts = async {
         for _ in 0..RESTARTS {
-            tokio::time::sleep(Duration::from_millis(400)).await;
-            roles.renew_table(drained).await;
+            for role in DATA {
+                tokio::time::sleep(Duration::from_millis(400)).await;
+                roles.renew(role, drained).await;
+            }
         }
         tokio::time::sleep(Duration::from_millis(400)).await;
-        let of_table = retried.load(Ordering::Relaxed);
+        let of_data = retried.load(Ordering::Relaxed);
         for _ in 0..RESTARTS {
             roles.renew_gateway(handover).await;
             tokio::time::sleep(handover.come_back_after() + Duration::from_millis(400)).await;
         }
         stop.store(true, Ordering::Relaxed);
-        of_table
+        of_data
     };
 
-    let (written, of_table) = tokio::join!(clients, restarts);
+    let (done, of_data) = tokio::join!(clients, restarts);
 
-    let written: usize = written.iter().sum();
-    let of_gateway = retried.load(Ordering::Relaxed) - of_table;
-    println!("{written} written; retried: {of_table} for the table, {of_gateway} for the gateway");
-    assert_eq!(roles.client().rows("").await.unwrap().len(), written);
-    (of_table, of_gateway)
+    let written: usize = done.iter().map(|(written, _)| written).sum();
+    let kept: isize = done.iter().map(|(_, kept)| kept).sum();
+    let of_gateway = retried.load(Ordering::Relaxed) - of_data;
+    println!("{written} written; retried: {of_data} for the data, {of_gateway} for the gateway");
+    let (table, queue) = roles.client();
+    assert_eq!(table.rows("").await.unwrap().len(), written);
+    assert_eq!(queue.count().await, u64::try_from(kept).unwrap());
+    (of_data, of_gateway)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_rolling_restart_of_every_role_fails_no_call_of_a_client_that_retries_once() {
-    let (of_table, of_gateway) = roll(Handover::Gap).await;
+    let (of_data, of_gateway) = roll(Handover::Gap).await;
 
-    assert_eq!(of_table, 0, "the gateway waits out a restart behind it");
+    assert_eq!(of_data, 0, "the gateway waits out a restart behind it");
     assert!(of_gateway > 0, "the gateway restarted under load");
 }
 

@@ -13,7 +13,7 @@ use trestle_service::{
     sas::{AddressRange, Protocol, Scope, Terms, Time, mint},
 };
 use trestle_tests::{
-    Refusal, Server, World, entity, int, scenario_with, server_binary, string, terms,
+    Refusal, Server, World, entity, int, scenario_with, server_binary, string, terms, text,
 };
 
 /// Base64 of 64 bytes, each the number of the key.
@@ -357,18 +357,85 @@ async fn the_development_account_can_be_switched_off() {
     assert!(tables(&basic(&world, "acme", KEY_1)).await.is_ok());
 }
 
+/// Who signs with a command.
+const OWNER: [(&str, &str); 2] = [("TRESTLE_ACCOUNT", "acme"), ("TRESTLE_ACCOUNT_KEY", KEY_1)];
+
+/// Runs a command with variables and nothing else: its exit code, output and errors.
+fn run(args: &[&str], variables: &[(&str, &str)], endpoint: &str) -> (Option<i32>, String, String) {
+    let mut command = Command::new(server_binary());
+    command.args(args).env_clear().envs(variables.iter().copied());
+    let output = command.env("TRESTLE_ENDPOINT", endpoint).output().unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    (output.status.code(), text(output.stdout), text(output.stderr))
+}
+
+/// What `trestle sas` signs.
+fn minted(args: &[&str]) -> String {
+    let (code, token, errors) = run(&[&["sas"], args].concat(), &OWNER, "");
+    assert_eq!(code, Some(0), "{errors}");
+    token.trim().to_owned()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_kind_of_signature_that_the_command_makes_is_good_for_what_it_names() {
+    let world = World::over_loopback_with(ACCOUNTS).await;
+    let owner = basic(&world, "acme", KEY_1);
+    owner.table("Ours").await.insert(entity("p", "r", [])).await.unwrap();
+    owner.table("Theirs").await;
+    owner.queue("jobs").await;
+
+    let mine = minted(&["table", "Ours", "--permissions", "r", "--expiry", "1h"]);
+    let mine = world.signed(&mine);
+    assert_eq!(mine.existing_table("Ours").rows("").await.unwrap(), ["r"]);
+    assert!(mine.existing_table("Theirs").rows("").await.is_err());
+    assert!(mine.existing_table("Ours").insert(entity("p", "s", [])).await.is_err());
+    let range = ["--start-partition-key", "q", "--end-partition-key", "z"];
+    let narrow = ["table", "Ours", "--permissions", "r", "--expiry", "1h"];
+    let narrow = world.signed(&minted(&[&narrow[..], &range].concat()));
+    assert_eq!(narrow.existing_table("Ours").rows("").await.unwrap(), Vec::<String>::new());
+
+    let token = minted(&["queue", "jobs", "--permissions", "a", "--expiry", "1h"]);
+    let jobs = world.signed_for_queue(&token, "jobs").existing_queue("jobs");
+    jobs.send(text("work")).await.unwrap();
+    assert_eq!(jobs.peek(1).await.unwrap_err().code, Code::PermissionDenied);
+    let wrong = world.signed_for_queue(&token, "other").existing_queue("jobs");
+    assert_eq!(wrong.send(text("work")).await.unwrap_err().kind(), NOT_AUTHENTIC);
+
+    let wide = ["account", "--services", "tq", "--permissions", "rl", "--expiry", "1h"];
+    let wide = world.signed(&minted(&wide));
+    assert_eq!(wide.existing_queue("jobs").peek(1).await.unwrap().len(), 1);
+    assert_eq!(wide.existing_table("Ours").rows("").await.unwrap(), ["r"]);
+}
+
+#[test]
+fn signatures_are_explained_for_the_queue_or_the_container_that_they_are_for() {
+    let queue = minted(&["queue", "jobs", "--permissions", "p", "--expiry", "1h"]);
+    let container = minted(&["container", "logs", "--permissions", "rl", "--expiry", "1h"]);
+    let explain = |token: &str, option: &str, name: &str| {
+        let (_, text, _) = run(&["sas", "explain", token, option, name, "--json"], &OWNER, "");
+        let explained: serde_json::Value = serde_json::from_str(&text).unwrap();
+        let checks = explained["checks"].as_array().unwrap().clone();
+        let signature = checks.iter().find(|check| check["check"] == "signature").unwrap();
+        let text = |value: &serde_json::Value| value.as_str().unwrap_or("nothing").to_owned();
+        (text(&signature["outcome"]), text(&explained["refused_by"]))
+    };
+    let outcome = |signature: &str, refused: &str| (signature.to_owned(), refused.to_owned());
+
+    assert_eq!(explain(&queue, "--queue", "jobs"), outcome("passed", "nothing"));
+    assert_eq!(explain(&queue, "--queue", "other"), outcome("refused", "signature"));
+    for part in ["logs", "logs/a blob.txt"] {
+        // Signed well, for a service that is not there yet.
+        assert_eq!(explain(&container, "--container", part), outcome("passed", "service"));
+    }
+    assert_eq!(explain(&container, "--container", "other"), outcome("refused", "signature"));
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn commands_send_the_credentials_they_are_given_and_sign_offline() {
     let world = World::over_loopback_with(ACCOUNTS).await;
     let endpoint = format!("http://{}", world.address().unwrap());
-    let run = |args: &[&str], variables: &[(&str, &str)]| {
-        let mut command = Command::new(server_binary());
-        command.args(args).env_clear().envs(variables.iter().copied());
-        let output = command.env("TRESTLE_ENDPOINT", &endpoint).output().unwrap();
-        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
-        (output.status.code(), text(output.stdout), text(output.stderr))
-    };
-    let owner = [("TRESTLE_ACCOUNT", "acme"), ("TRESTLE_ACCOUNT_KEY", KEY_1)];
+    let run = |args: &[&str], variables: &[(&str, &str)]| run(args, variables, &endpoint);
+    let owner = OWNER;
 
     let created = run(&["table", "create", "Ours"], &owner);
     let sign = ["sas", "account", "--permissions", "rl", "--expiry", "1h"];

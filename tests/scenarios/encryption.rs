@@ -5,10 +5,22 @@ use std::{
     fs,
     net::{TcpStream, ToSocketAddrs as _},
     process::{Command, Output},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
+use bytes::Bytes;
+use http_body_util::{BodyExt as _, Empty};
+use hyper::client::conn::http1;
+use hyper_util::rt::TokioIo;
 use rustix::process::{Pid, Signal, kill_process};
+use tokio_rustls::{
+    TlsConnector,
+    rustls::{
+        ClientConfig, RootCertStore, crypto,
+        pki_types::{CertificateDer, ServerName, pem::PemObject as _},
+    },
+};
 use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint, Identity};
 use trestle_proto::table::v1::{
     CreateTableRequest, ListTablesRequest, table_service_client::TableServiceClient,
@@ -17,6 +29,8 @@ use trestle_tests::{Authority, Issued, Server, Table, entity, server_binary};
 
 /// The address that servers of tests listen on, as a certificate names it.
 const HERE: &str = "127.0.0.1";
+/// A key of an account.
+const KEY: &str = "c2VjcmV0LW9uZS1zZWNyZXQtb25lLXNlY3JldC1vbmU=";
 /// How long a server may take to see that a file has changed.
 const SOON: Duration = Duration::from_secs(30);
 
@@ -94,6 +108,104 @@ async fn calls_are_encrypted_for_clients_that_know_the_authority_and_for_no_othe
     assert!(!is_served(&server, trusting(&ours).domain_name("other.test")).await);
     let plain = Endpoint::from_shared(server.endpoint()).unwrap().connect_lazy();
     assert!(!answers(&plain).await);
+}
+
+/// The status of one HTTP/1.1 request over TLS, by a client that trusts an authority.
+async fn status_over_tls(address: &str, target: &str, authority: &Authority) -> Option<u16> {
+    let mut roots = RootCertStore::empty();
+    roots.add(CertificateDer::from_pem_file(authority.file()).unwrap()).unwrap();
+    let provider = Arc::new(crypto::ring::default_provider());
+    let config = ClientConfig::builder_with_provider(provider);
+    let config = config.with_safe_default_protocol_versions().unwrap();
+    let config = config.with_root_certificates(roots).with_no_client_auth();
+    let stream = tokio::net::TcpStream::connect(address).await.unwrap();
+    let name = ServerName::try_from(HERE).unwrap();
+    let stream = TlsConnector::from(Arc::new(config)).connect(name, stream).await.ok()?;
+    let (mut to, connection) = http1::handshake(TokioIo::new(stream)).await.unwrap();
+    tokio::spawn(connection);
+    let request = http::Request::get(target).header("host", address);
+    let request = request.header("x-ms-version", "2019-02-02").body(Empty::<Bytes>::new());
+    let answer = to.send_request(request.unwrap()).await.unwrap();
+    let status = answer.status().as_u16();
+    answer.into_body().collect().await.unwrap();
+    Some(status)
+}
+
+#[tokio::test]
+async fn every_listener_speaks_to_those_who_know_the_authority_and_to_nobody_in_plain_text() {
+    use std::io::{Read as _, Write as _};
+    let (ours, another) = (Authority::new("ours"), Authority::new("another"));
+    let server = server(&ours.issue(HERE), &[("TRESTLE__TLS__ADMIN", "true")]);
+
+    for (listener, target, status) in [
+        // Nobody is let in without credentials: the answer comes from the front itself.
+        ("azure_table", "/devstoreaccount1/Tables", 401),
+        ("azure_queue", "/devstoreaccount1?comp=list", 401),
+        ("admin", "/livez", 200),
+    ] {
+        let address = server.address(listener);
+        assert_eq!(status_over_tls(&address, target, &ours).await, Some(status), "{listener}");
+        assert_eq!(status_over_tls(&address, target, &another).await, None, "{listener}");
+
+        let mut plain = TcpStream::connect(&address).unwrap();
+        plain.set_read_timeout(Some(SOON)).unwrap();
+        let request = format!("GET {target} HTTP/1.1\r\nhost: {address}\r\n\r\n");
+        plain.write_all(request.as_bytes()).unwrap();
+        let mut answer = Vec::new();
+        // A reset is as good an end as any.
+        let _ = plain.read_to_end(&mut answer);
+        assert!(!answer.starts_with(b"HTTP"), "{listener} answered in plain text");
+    }
+}
+
+#[test]
+fn a_listener_that_others_reach_is_encrypted_or_asked_to_be_plain() {
+    let ours = Authority::new("ours");
+    let issued = ours.issue(HERE);
+    let account = ("TRESTLE__ACCOUNTS__ACME__KEY1", KEY);
+    for listener in ["--listen", "--azure-table", "--azure-queue", "--admin"] {
+        let print = |more: &[&str], settings: &[(&str, &str)]| {
+            let mut command = Command::new(server_binary());
+            command.args(["config", "print", listener, "0.0.0.0:0"]).args(more);
+            command.envs([account]).envs(settings.iter().copied()).output().unwrap()
+        };
+        let key = format!("server.{}", listener.trim_start_matches("--").replace('-', "_"));
+
+        let plain = print(&[], &[]);
+        let asked = print(&["--allow-plaintext"], &[]);
+        let admin = ("TRESTLE__TLS__ADMIN", "true");
+        let encrypted = print(&[], &[&issued.settings()[..], &[admin]].concat());
+
+        let said = String::from_utf8_lossy(&plain.stderr);
+        assert_eq!(plain.status.code(), Some(2), "{listener}: {plain:?}");
+        assert!(said.contains(&key) && said.contains("--allow-plaintext"), "{listener}: {said}");
+        assert!(is_done(&asked) && is_done(&encrypted), "{listener}: {asked:?} {encrypted:?}");
+    }
+}
+
+#[test]
+fn each_endpoint_of_a_gateway_says_whether_it_is_encrypted() {
+    let (plain, encrypted) = ("http://127.0.0.1:1", "https://127.0.0.1:1");
+    let print = |table: &str, queue: &str, ca_file: Option<&str>| {
+        let mut command = Command::new(server_binary());
+        command.args(["config", "print", "--roles", "gateway"]);
+        command.env("TRESTLE__GATEWAY__TABLE_ENDPOINT", table);
+        command.env("TRESTLE__GATEWAY__QUEUE_ENDPOINT", queue);
+        command.envs(ca_file.map(|file| ("TRESTLE__GATEWAY__TLS__CA_FILE", file)));
+        command.output().unwrap()
+    };
+    let file = Some("/etc/ca.pem");
+
+    for (table, queue) in [(plain, encrypted), (encrypted, plain), (encrypted, encrypted)] {
+        let (with, without) = (print(table, queue, file), print(table, queue, None));
+        assert!(is_done(&with), "{table} {queue}: {with:?}");
+        assert_eq!(without.status.code(), Some(2), "{table} {queue}: {without:?}");
+        assert!(String::from_utf8_lossy(&without.stderr).contains("gateway.tls.ca_file: required"));
+    }
+    let useless = print(plain, plain, file);
+    assert_eq!(useless.status.code(), Some(2), "{useless:?}");
+    assert!(String::from_utf8_lossy(&useless.stderr).contains("gateway.tls: of no use"));
+    assert!(is_done(&print(plain, plain, None)));
 }
 
 #[tokio::test]

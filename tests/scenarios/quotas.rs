@@ -11,7 +11,9 @@ use trestle_proto::table::v1::{
     Entity, GetServicePropertiesRequest, GetServiceStatsRequest, HotPartition,
     QueryEntitiesRequest, StreamEntitiesRequest, WriteMode, stored::decode_entities,
 };
-use trestle_tests::{Refusal, Server, Table, World, entity, insert_op, metric, page, string};
+use trestle_tests::{
+    Refusal, Server, Table, World, entity, insert_op, metric, page, string, update_op,
+};
 
 /// Settings of a server, by what follows `TRESTLE__QUOTAS__`.
 type Quotas<'a> = &'a [(&'a str, &'a str)];
@@ -195,6 +197,36 @@ async fn large_entities_count_for_each_kibibyte() {
     // Nine tokens are used, and those for the second are nine again: eight seconds, less the time
     // that the test took.
     assert!(refused.retry_after.unwrap() > Duration::from_secs(1), "{refused:?}");
+}
+
+#[tokio::test]
+async fn a_write_counts_for_the_whole_entity_that_it_leaves_or_removes() {
+    let limits = [("PARTITION_ENTITIES_PER_SECOND", "1"), ("PARTITION_BURST_ENTITIES", "35")];
+    let world = world(&limits).await;
+    let table = world.table("debts").await;
+    for how in ["merge", "merge in a batch", "merge in an import", "delete"] {
+        let large = entity(how, "large", [string("t", &"x".repeat(30_000))]);
+        table.insert(large).await.unwrap();
+
+        let small = || entity(how, "large", [string("u", "x")]);
+        match how {
+            "merge" => drop(table.upsert(small(), WriteMode::Merge).await.unwrap()),
+            "merge in a batch" => {
+                let update = update_op(small(), WriteMode::Merge, Some("*"));
+                table.batch(vec![update]).await.unwrap();
+            }
+            "merge in an import" => {
+                let failures = table.import(Some(WriteMode::Merge), vec![vec![small()]]).await;
+                assert_eq!(failures.unwrap(), []);
+            }
+            _ => table.delete(how, "large", None).await.unwrap(),
+        }
+
+        let refused = table.insert(plain(how, "next")).await.unwrap_err();
+        assert_eq!(refused.kind(), BUSY, "{how}");
+        // Thirty tokens twice where there are 35: 26 seconds, less the time that the test took.
+        assert!(refused.retry_after.unwrap() > Duration::from_secs(4), "{how}: {refused:?}");
+    }
 }
 
 #[tokio::test]

@@ -114,9 +114,19 @@ impl Operation {
         }
     }
 
-    /// What it counts for in the limits of an account, in tokens.
+    /// What it counts for in the limits of an account as far as the request tells, in tokens.
     pub fn weight(&self) -> u64 {
         quota::weight(self.bytes())
+    }
+
+    /// What it turned out to count for beyond its weight, in tokens: a merge also writes what it
+    /// keeps, and a deletion removes more than the key that it names.
+    pub(crate) fn debt(&self, stored: Option<&Bytes>, effect: &Effect) -> u64 {
+        let bytes = match effect {
+            Effect::Put { value, .. } => value.len(),
+            Effect::Delete => stored.map_or(0, Bytes::len),
+        };
+        quota::weight(bytes).saturating_sub(self.weight())
     }
 
     /// Decides from the stored entity, if there is one, and the time of this write.

@@ -145,7 +145,7 @@ impl Reader {
         let Some(value) = snapshot.get(&stored).await? else {
             return Err(TableError::EntityNotFound(key));
         };
-        toll.owe(quota::weight(value.len()) - 1);
+        toll.owe(&stored, quota::weight(value.len()) - 1);
         let entity = project(stored::wire(&value)?, select)?;
         Ok((entity, Cost { scanned: 1, returned: 1, bytes: value.len() as u64 }))
     }

@@ -276,10 +276,7 @@ impl<'a> Toll<'a> {
     /// # Errors
     /// When a limit would be passed. Nothing was paid.
     pub(crate) fn pay(&mut self, key: &[u8], tokens: u64) -> Result<(), OverQuota> {
-        let prefix = &self.work.partition.prefix;
-        if prefix.is_empty() || !key.starts_with(prefix) {
-            self.enter(keys::partition_of(key).unwrap_or(key));
-        }
+        self.approach(key);
         if self.is_limited() {
             self.afford(tokens).map_err(|refused| self.refuse(&refused))?;
             self.ahead -= tokens;
@@ -288,8 +285,9 @@ impl<'a> Toll<'a> {
         Ok(())
     }
 
-    /// Pays for work that was done on the partition paid for last.
-    pub(crate) fn owe(&mut self, tokens: u64) {
+    /// Pays for work that was done on the entity with this key, whether there is room or not.
+    pub(crate) fn owe(&mut self, key: &[u8], tokens: u64) {
+        self.approach(key);
         let (buckets, work) = (&self.throttle.buckets, &self.work);
         if self.is_limited() && tokens > 0 {
             let now = self.throttle.now();
@@ -333,6 +331,14 @@ impl<'a> Toll<'a> {
         self.throttle.take(&self.work, missing, false)?;
         self.ahead += missing;
         Ok(())
+    }
+
+    /// Enters the partition of an entity, unless it is there.
+    fn approach(&mut self, key: &[u8]) {
+        let prefix = &self.work.partition.prefix;
+        if prefix.is_empty() || !key.starts_with(prefix) {
+            self.enter(keys::partition_of(key).unwrap_or(key));
+        }
     }
 
     fn enter(&mut self, prefix: &[u8]) {

@@ -22,7 +22,7 @@ use crate::{
     keys::{self, TableId},
     operation::{Effect, Operation},
     target::Target,
-    throttle::{OverQuota, Throttle, Toll},
+    throttle::{OverQuota, Place, Throttle, Toll},
 };
 
 /// Most entities of an import that go into one commit, as in a batch: a merge may rewrite 1 MiB for each.
@@ -32,6 +32,9 @@ const IMPORT_COMMIT_BYTES_MAX: usize = 1024 * 1024;
 
 /// The versions that writes were given; none for a delete.
 pub(crate) type Written = Option<Ticks>;
+
+/// The versions of a batch, and the tokens that it owes.
+type Batch = (Vec<Written>, u64);
 
 /// Writes entities.
 #[derive(Clone)]
@@ -73,15 +76,19 @@ impl Writer {
     ) -> Result<Written, TableError> {
         let table = target.one(operation.action(), operation.key())?;
         let key = keys::entity(table, operation.key());
-        Toll::of_writes(&self.throttle, target.place()).pay(&key, operation.weight())?;
+        let mut toll = Toll::of_writes(&self.throttle, target.place());
+        toll.pay(&key, operation.weight())?;
         let clock = Arc::clone(&self.clock);
-        transact(&*self.engine, vec![key.clone()], move |current| {
+        let written_key = key.clone();
+        let (written, debt) = transact(&*self.engine, vec![key.clone()], move |current| {
             let stored = current.first().and_then(Option::as_ref);
             let effect = operation.decide(stored, clock.next())?;
-            let written = effect.written_at();
-            Ok((vec![effect.into_write(key.clone())], written))
+            let outcome = (effect.written_at(), operation.debt(stored, &effect));
+            Ok::<_, TableError>((vec![effect.into_write(written_key.clone())], outcome))
         })
-        .await?
+        .await??;
+        toll.owe(&key, debt);
+        Ok(written)
     }
 
     /// Writes every entity of a batch, or none.
@@ -97,17 +104,19 @@ impl Writer {
         let table = target.all(&operations)?;
         check_batch(&operations)?;
         let reads = keys_of(table, &operations);
-        if let Some(key) = reads.first() {
-            let weight = operations.iter().map(Operation::weight).sum();
-            Toll::of_writes(&self.throttle, target.place()).pay(key, weight)?;
-        }
+        // All are in one partition.
+        let first = reads.first().cloned().unwrap_or_default();
+        let mut toll = Toll::of_writes(&self.throttle, target.place());
+        toll.pay(&first, operations.iter().map(Operation::weight).sum())?;
         let clock = Arc::clone(&self.clock);
         let keys = reads.clone();
         let outcome = transact(&*self.engine, reads, move |current| {
             decide_batch(&operations, &keys, current, clock.next())
         })
         .await;
-        Ok(outcome.map_err(TableError::from)??)
+        let (written, debt) = outcome.map_err(TableError::from)??;
+        toll.owe(&first, debt);
+        Ok(written)
     }
 
     /// Writes each entity on its own, as far as the limits of the account and its partitions allow.
@@ -124,7 +133,7 @@ impl Writer {
     ) -> Result<Progress, TableError> {
         let table = target.any(action)?;
         let (allowed, mut progress) = self.admit(target, table, operations);
-        let written = self.in_commits(table, allowed).await;
+        let written = self.in_commits(target.place(), table, allowed).await;
         let places = progress.outcomes.iter_mut().filter(|outcome| outcome.is_ok());
         for (place, outcome) in places.zip(written) {
             *place = outcome;
@@ -168,6 +177,7 @@ impl Writer {
     /// tried any more; those before it are written.
     async fn in_commits(
         &self,
+        place: Place<'_>,
         table: TableId,
         operations: Vec<Operation>,
     ) -> Vec<Result<(), TableError>> {
@@ -177,7 +187,7 @@ impl Writer {
             let count = part.len();
             let committed = match &failed {
                 Some(error) => Err(error.clone()),
-                None => self.commit_each(table, part).await,
+                None => self.commit_each(place, table, part).await,
             };
             match committed {
                 Ok(decided) => outcomes.extend(decided),
@@ -192,18 +202,25 @@ impl Writer {
 
     async fn commit_each(
         &self,
+        place: Place<'_>,
         table: TableId,
         part: Vec<Operation>,
     ) -> Result<Vec<Result<(), TableError>>, CommitError> {
-        let reads = keys_of(table, &part);
-        let keys = reads.clone();
+        let keys = keys_of(table, &part);
+        let reads = keys.clone();
         let clock = Arc::clone(&self.clock);
-        let decided = transact(&*self.engine, reads, move |current| {
-            Ok::<_, std::convert::Infallible>(decide_each(&part, &keys, current, &clock))
+        let decided = transact(&*self.engine, keys.clone(), move |current| {
+            Ok::<_, std::convert::Infallible>(decide_each(&part, &reads, current, &clock))
         })
         .await?;
         let Ok(outcomes) = decided;
-        Ok(outcomes)
+        let mut toll = Toll::of_writes(&self.throttle, place);
+        for (key, outcome) in keys.iter().zip(&outcomes) {
+            if let Ok(debt @ 1..) = outcome {
+                toll.owe(key, *debt);
+            }
+        }
+        Ok(outcomes.into_iter().map(|outcome| outcome.map(drop)).collect())
     }
 }
 
@@ -235,43 +252,50 @@ fn keys_of(table: TableId, operations: &[Operation]) -> Vec<Bytes> {
     operations.iter().map(|operation| keys::entity(table, operation.key())).collect()
 }
 
-/// All operations in their order, on what was stored before the batch: no entity occurs twice.
+/// All operations in their order, on what was stored before the batch: no entity occurs twice. Also
+/// tells what they owe together.
 fn decide_batch(
     operations: &[Operation],
     keys: &[Bytes],
     current: &[Option<Bytes>],
     now: Ticks,
-) -> Result<(Vec<Write>, Vec<Written>), OperationError> {
+) -> Result<(Vec<Write>, Batch), OperationError> {
     let mut writes = Vec::with_capacity(operations.len());
     let mut written = Vec::with_capacity(operations.len());
+    let mut debt = 0;
     for (index, ((operation, key), stored)) in operations.iter().zip(keys).zip(current).enumerate()
     {
         let effect = operation
             .decide(stored.as_ref(), now)
             .map_err(|error| OperationError { index, error })?;
+        debt += operation.debt(stored.as_ref(), &effect);
         written.push(effect.written_at());
         writes.push(effect.into_write(key.clone()));
     }
-    Ok((writes, written))
+    Ok((writes, (written, debt)))
 }
 
 /// Each operation by itself; one that names the entity of an earlier one sees what that one wrote.
+/// The outcomes tell what is owed.
 fn decide_each(
     operations: &[Operation],
     keys: &[Bytes],
     current: &[Option<Bytes>],
     clock: &WriteClock,
-) -> (Vec<Write>, Vec<Result<(), TableError>>) {
+) -> (Vec<Write>, Vec<Result<u64, TableError>>) {
     let mut newest: HashMap<&Bytes, Bytes> = HashMap::new();
     let mut writes = Vec::with_capacity(operations.len());
     let mut outcomes = Vec::with_capacity(operations.len());
     for ((operation, key), stored) in operations.iter().zip(keys).zip(current) {
         let before = newest.get(key).or(stored.as_ref());
-        let outcome = operation.decide(before, clock.next()).map(|effect| {
+        let decided = operation.decide(before, clock.next());
+        let decided = decided.map(|effect| (operation.debt(before, &effect), effect));
+        let outcome = decided.map(|(debt, effect)| {
             if let Effect::Put { value, .. } = &effect {
                 newest.insert(key, value.clone());
             }
             writes.push(effect.into_write(key.clone()));
+            debt
         });
         outcomes.push(outcome);
     }
@@ -347,7 +371,11 @@ mod tests {
 
     use async_trait::async_trait;
     use trestle_kv::{Change, EngineError, EngineStatus, MemoryEngine, Snapshot};
-    use trestle_service::clock::SystemClock;
+    use trestle_service::{
+        clock::SystemClock,
+        fault::Violations,
+        name::{AccountName, TableName},
+    };
 
     use super::*;
     use crate::{
@@ -397,7 +425,12 @@ mod tests {
         let clock = Arc::new(WriteClock::new(Arc::new(SystemClock)));
         let writer = Writer::new(Arc::new(engine), clock, Arc::new(Throttle::open()));
 
-        let outcomes = writer.in_commits(TableId(1), inserts(IMPORT_COMMIT_ENTITIES_MAX * 3)).await;
+        let table = TableName::parse("t00".to_owned(), "", &mut Violations::default());
+        let (account, table) = (AccountName::development(), table.expect("a name"));
+        let place = Place { account: &account, table: &table };
+
+        let inserts = inserts(IMPORT_COMMIT_ENTITIES_MAX * 3);
+        let outcomes = writer.in_commits(place, TableId(1), inserts).await;
 
         let kind = |outcome: &Result<(), TableError>| match outcome {
             Ok(()) => "written",

@@ -94,36 +94,36 @@ impl GatewaySettings {
             let rule = format!("must be up to {WAIT_MS_MAX}: value=`{}`", self.wait_ms);
             problems.push(format!("gateway.wait_ms: {rule}"));
         }
-        match self.queue_endpoint.as_deref().map(Endpoint::parse) {
-            Some(Err(error)) => problems.push(format!("gateway.queue_endpoint: {error}")),
-            // Both are reached the same way: one certificate vouches for the gateway.
-            Some(Ok(endpoint)) if self.table_endpoint.is_none() => {
-                problems.extend(self.tls.problems(&endpoint));
-            }
-            _ => {}
+        if self.table_endpoint.is_none() && roles.has(Role::Gateway) && !roles.has(Role::Table) {
+            let rule = "required, since the role table is not in this process";
+            problems.push(format!("gateway.table_endpoint: {rule}: roles=`{roles}`"));
         }
-        match self.table_endpoint.as_deref().map(Endpoint::parse) {
-            Some(Err(error)) => problems.push(format!("gateway.table_endpoint: {error}")),
-            Some(Ok(endpoint)) => problems.extend(self.tls.problems(&endpoint)),
-            None if roles.has(Role::Gateway) && !roles.has(Role::Table) => {
-                let rule = "required, since the role table is not in this process";
-                problems.push(format!("gateway.table_endpoint: {rule}: roles=`{roles}`"));
+        let named =
+            [("table_endpoint", &self.table_endpoint), ("queue_endpoint", &self.queue_endpoint)];
+        let mut endpoints = Vec::new();
+        for (key, value) in named {
+            match value.as_deref().map(Endpoint::parse) {
+                Some(Ok(endpoint)) => endpoints.push(endpoint),
+                Some(Err(error)) => problems.push(format!("gateway.{key}: {error}")),
+                None => {}
             }
-            None => {}
         }
+        problems.extend(self.tls.problems(&endpoints));
         problems
     }
 }
 
 impl RoleTlsSettings {
-    fn problems(&self, endpoint: &Endpoint) -> Vec<String> {
+    /// For the endpoints that are given; each says itself whether it is encrypted.
+    fn problems(&self, endpoints: &[Endpoint]) -> Vec<String> {
         let mut problems = Vec::new();
-        if endpoint.is_encrypted() && self.ca_file.is_none() {
-            let rule = "required, since the endpoint begins with https";
+        let any_encrypted = endpoints.iter().any(Endpoint::is_encrypted);
+        if any_encrypted && self.ca_file.is_none() {
+            let rule = "required, since an endpoint begins with https";
             problems.push(format!("gateway.tls.ca_file: {rule}"));
         }
-        if !endpoint.is_encrypted() && *self != Self::default() {
-            let rule = "of no use, since the endpoint begins with http";
+        if !any_encrypted && !endpoints.is_empty() && *self != Self::default() {
+            let rule = "of no use, since no endpoint begins with https";
             problems.push(format!("gateway.tls: {rule}"));
         }
         if self.cert_file.is_some() != self.key_file.is_some() {

@@ -1,5 +1,5 @@
-//! Whether a call is sent again, and when. The bounds: three attempts, a tenth of the calls of the
-//! last seconds, and the time that the call has left.
+//! Whether a call is sent again, and when. The bounds: three times in all, a tenth of the calls of
+//! the last seconds, and the time that the call has left.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use tower::{
 use super::failure::Lost;
 use crate::layer::code_of;
 
-/// Most times that a call is sent.
+/// Most times that a call is sent, the first included.
 const ATTEMPTS_MAX: usize = 3;
 /// The share of calls that may be sent again.
 const BUDGET_RATIO: f32 = 0.1;
@@ -77,7 +77,7 @@ impl Attempts {
         budget: &RetryBudget,
     ) -> Option<Duration> {
         let advice = advice(headers)?;
-        let pause = self.next(Some(budget))?;
+        let pause = self.next(budget)?;
         Some(pause.max(advice))
     }
 
@@ -89,17 +89,17 @@ impl Attempts {
         budget: &RetryBudget,
     ) -> Option<Duration> {
         match lost {
-            // Not the load's fault, and adds none to the role.
-            Lost::Unseen if self.failed == 0 => self.next(None).map(|_| Duration::ZERO),
-            Lost::Unseen => self.next(Some(budget)),
-            Lost::Unknown if is_read => self.next(Some(budget)),
+            // At once: the role had no work with it, and another connection may be there.
+            Lost::Unseen if self.failed == 0 => self.next(budget).map(|_| Duration::ZERO),
+            Lost::Unseen => self.next(budget),
+            Lost::Unknown if is_read => self.next(budget),
             Lost::Unknown => None,
         }
     }
 
-    fn next(&mut self, budget: Option<&RetryBudget>) -> Option<Duration> {
+    fn next(&mut self, budget: &RetryBudget) -> Option<Duration> {
         self.failed += 1;
-        let may = self.failed < ATTEMPTS_MAX && budget.is_none_or(|budget| budget.0.withdraw());
+        let may = self.failed < ATTEMPTS_MAX && budget.0.withdraw();
         may.then(|| {
             let pauses = self.pauses.get_or_insert_with(|| pauses(PAUSE_MIN, PAUSE_MAX));
             let pause = pauses.next_backoff();
@@ -193,19 +193,35 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_tenth_of_the_calls_may_be_sent_again_and_a_few_in_any_case() {
-        let budget = RetryBudget::new();
-        let spend = || {
-            let retry =
-                || Attempts::default().after_answer(unavailable().headers(), &budget).is_some();
-            (0..10_000).filter(|_| retry()).count()
-        };
-        let reserve = usize::try_from(u64::from(BUDGET_MIN) * BUDGET_AGE.as_secs()).unwrap();
+        type Failure = fn(&RetryBudget) -> Option<Duration>;
+        let failures: [(&str, Failure); 3] = [
+            ("answered", |budget| {
+                Attempts::default().after_answer(unavailable().headers(), budget)
+            }),
+            ("unseen", |budget| Attempts::default().after_loss(Lost::Unseen, false, budget)),
+            ("a lost read", |budget| Attempts::default().after_loss(Lost::Unknown, true, budget)),
+        ];
+        for (what, failure) in failures {
+            let budget = RetryBudget::new();
+            let spend = || (0..10_000).filter(|_| failure(&budget).is_some()).count();
+            let reserve = usize::try_from(u64::from(BUDGET_MIN) * BUDGET_AGE.as_secs()).unwrap();
 
-        assert_eq!(spend(), reserve);
-        for _ in 0..5_000 {
-            budget.deposit();
+            assert_eq!(spend(), reserve, "{what}");
+            for _ in 0..5_000 {
+                budget.deposit();
+            }
+            assert_eq!(spend(), 500, "{what}");
         }
-        assert_eq!(spend(), 500);
+    }
+
+    #[tokio::test]
+    async fn a_call_is_sent_three_times_at_most_whatever_it_fails_of() {
+        let budget = RetryBudget::new();
+        let mut attempts = Attempts::default();
+        let sent_again: Vec<bool> =
+            (0..4).map(|_| attempts.after_loss(Lost::Unseen, false, &budget).is_some()).collect();
+
+        assert_eq!(sent_again, [true, true, false, false]);
     }
 
     #[tokio::test]

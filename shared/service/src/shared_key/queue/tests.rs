@@ -89,7 +89,7 @@ const QUEUES: [Vector; 3] = [
     ),
 ];
 
-const BLOBS: [Vector; 2] = [
+const BLOBS: [Vector; 4] = [
     (
         "PUT",
         "/devstoreaccount1/logs/dir/a%20b.txt",
@@ -105,6 +105,23 @@ const BLOBS: [Vector; 2] = [
          x-ms-blob-type:BlockBlob\nx-ms-date:Fri, 21 Nov 2025 12:00:00 GMT\nx-ms-meta-k:v\n\
          x-ms-version:2021-12-02\n/devstoreaccount1/devstoreaccount1/logs/dir/a%20b.txt",
         "cw92UWfGsHgmxrtE9w8ai023KEhycrioiLemAq2siec=",
+    ),
+    (
+        "GET",
+        "/devstoreaccount1/logs/dir/a%20b.txt",
+        &[("x-ms-range", "bytes=0-31")],
+        "GET\n\n\n\n\n\n\n\n\n\n\n\nx-ms-date:Fri, 21 Nov 2025 12:00:00 GMT\n\
+         x-ms-range:bytes=0-31\nx-ms-version:2021-12-02\n\
+         /devstoreaccount1/devstoreaccount1/logs/dir/a%20b.txt",
+        "4rkNJvS3dTBUuOyTxLs+okyjaefMfxcfv8UNvizhifE=",
+    ),
+    (
+        "PUT",
+        "/devstoreaccount1/logs?restype=container",
+        &[("content-length", "0")],
+        "PUT\n\n\n\n\n\n\n\n\n\n\n\nx-ms-date:Fri, 21 Nov 2025 12:00:00 GMT\n\
+         x-ms-version:2021-12-02\n/devstoreaccount1/devstoreaccount1/logs\nrestype:container",
+        "NI6pGOWhwXrAwN9GmEAEzVLB6wdJ6Xg4cfXMYaBBUYU=",
     ),
     (
         "GET",

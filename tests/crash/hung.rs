@@ -1,0 +1,115 @@
+//! A role that is stopped and not ended: its connections stay open and say nothing. The gateway asks,
+//! finds that nobody answers, and sends calls elsewhere or refuses them at once; no call outlasts
+//! its time.
+
+use std::{
+    fs,
+    time::{Duration, Instant},
+};
+
+use futures::future::join_all;
+use rustix::process::{Pid, Signal, kill_process};
+use tonic::{Code, Request};
+use trestle_proto::table::v1::{ListTablesRequest, table_service_client::TableServiceClient};
+use trestle_tests::Server;
+
+use crate::restarts::free_address;
+
+/// The time that a call is given.
+const LIMIT: Duration = Duration::from_secs(2);
+/// How much later it may end, on a busy machine.
+const SLACK: Duration = Duration::from_secs(10);
+/// How long the gateway may take to notice: two probes and a connect, and more of a busy machine.
+const NOTICED_WITHIN: Duration = Duration::from_secs(90);
+/// Calls at a time, so that every connection of the gateway gets some.
+const CALLS: usize = 64;
+
+fn send(server: &Server, signal: Signal) {
+    let pid = Pid::from_raw(i32::try_from(server.pid()).expect("a pid")).expect("not zero");
+    kill_process(pid, signal).expect("the process is there");
+}
+
+/// Stops a process, and waits until each of its threads is.
+async fn stop(server: &Server) {
+    send(server, Signal::STOP);
+    let is_stopped = || {
+        let threads = fs::read_dir(format!("/proc/{}/task", server.pid())).expect("it is there");
+        let mut states = threads.map(|thread| {
+            let path = thread.expect("a thread").path().join("status");
+            fs::read_to_string(path).expect("it has a state")
+        });
+        states.all(|status| status.contains("State:\tT"))
+    };
+    while !is_stopped() {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+fn gateway(address: &str, connections: &str) -> Server {
+    let endpoint = format!("http://{address}");
+    let settings = [
+        ("TRESTLE__GATEWAY__TABLE_ENDPOINT", endpoint.as_str()),
+        ("TRESTLE__GATEWAY__CONNECTIONS", connections),
+        ("TRESTLE__GATEWAY__WAIT_MS", "0"),
+    ];
+    Server::start(&["--roles", "gateway"], &settings)
+}
+
+/// What calls at the same time end with, each within its time.
+async fn calls(gateway: &Server, count: usize) -> Vec<Code> {
+    let client = TableServiceClient::new(gateway.channel());
+    let call = |mut client: TableServiceClient<_>| async move {
+        let mut request = Request::new(ListTablesRequest::default());
+        request.set_timeout(LIMIT);
+        let ended = tokio::time::timeout(LIMIT + SLACK, client.list_tables(request)).await;
+        match ended.expect("a call outlasted its time") {
+            Ok(_) => Code::Ok,
+            Err(status) => status.code(),
+        }
+    };
+    join_all((0..count).map(|_| call(client.clone()))).await
+}
+
+/// Calls until all of them end with a code.
+async fn until(gateway: &Server, count: usize, wanted: Code) {
+    let began = Instant::now();
+    loop {
+        let codes = calls(gateway, count).await;
+        if codes.iter().all(|code| *code == wanted) {
+            return;
+        }
+        assert!(began.elapsed() < NOTICED_WITHIN, "{codes:?}, not {wanted:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn calls_go_to_the_process_that_serves_once_the_other_does_not_answer() {
+    let address = free_address();
+    let shared = [("TRESTLE__SERVER__REUSE_PORT", "true")];
+    let process = || Server::start_at(&address, &["--roles", "table", "--ephemeral"], &shared);
+    let (hung, _serving) = (process(), process());
+    // So many that either process has one of them.
+    let gateway = gateway(&address, "16");
+    until(&gateway, CALLS, Code::Ok).await;
+
+    stop(&hung).await;
+
+    let codes = calls(&gateway, CALLS).await;
+    assert!(codes.contains(&Code::Ok), "the other process serves");
+    assert!(codes.contains(&Code::DeadlineExceeded), "the stopped process had connections");
+    until(&gateway, CALLS, Code::Ok).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn calls_are_refused_at_once_while_the_only_process_does_not_answer() {
+    let table = Server::start(&["--roles", "table", "--ephemeral"], &[]);
+    let gateway = gateway(&table.address("grpc"), "2");
+    until(&gateway, 1, Code::Ok).await;
+
+    stop(&table).await;
+    assert_eq!(calls(&gateway, 1).await, [Code::DeadlineExceeded]);
+    until(&gateway, 1, Code::Unavailable).await;
+
+    send(&table, Signal::CONT);
+    until(&gateway, 1, Code::Ok).await;
+}
