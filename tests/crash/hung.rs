@@ -70,6 +70,12 @@ async fn calls(gateway: &Server, count: usize) -> Vec<Code> {
     join_all((0..count).map(|_| call(client.clone()))).await
 }
 
+/// Whether a call ended because its time was over: as the gateway says it, or as the client does,
+/// whose clock may be first.
+fn is_late(code: Code) -> bool {
+    matches!(code, Code::DeadlineExceeded | Code::Cancelled)
+}
+
 /// Calls until all of them end with a code.
 async fn until(gateway: &Server, count: usize, wanted: Code) {
     let began = Instant::now();
@@ -96,7 +102,7 @@ async fn calls_go_to_the_process_that_serves_once_the_other_does_not_answer() {
 
     let codes = calls(&gateway, CALLS).await;
     assert!(codes.contains(&Code::Ok), "the other process serves");
-    assert!(codes.contains(&Code::DeadlineExceeded), "the stopped process had connections");
+    assert!(codes.iter().any(|code| is_late(*code)), "the stopped process had connections");
     until(&gateway, CALLS, Code::Ok).await;
 }
 
@@ -107,7 +113,8 @@ async fn calls_are_refused_at_once_while_the_only_process_does_not_answer() {
     until(&gateway, 1, Code::Ok).await;
 
     stop(&table).await;
-    assert_eq!(calls(&gateway, 1).await, [Code::DeadlineExceeded]);
+    let codes = calls(&gateway, 1).await;
+    assert!(codes.iter().all(|code| is_late(*code)), "{codes:?}");
     until(&gateway, 1, Code::Unavailable).await;
 
     send(&table, Signal::CONT);
