@@ -64,7 +64,6 @@ fn plan(seconds: u64) -> Plan {
 
 async fn run(installed: &Installed, plan: Plan) {
     let is_wanted = |way: &Way| is_listed("BENCH_WAYS", way.name());
-    let mut runners = Vec::new();
     for way in [Way::Asked, Way::Pushed, Way::Batched].into_iter().filter(is_wanted) {
         let mut turns = Vec::new();
         for (name, started) in start(installed, way).await {
@@ -79,9 +78,8 @@ async fn run(installed: &Installed, plan: Plan) {
             }
         }
         // Their servers are in nobody's way any more.
-        runners.extend(turns.into_iter().map(Runner::finish));
+        load::report(&turns.into_iter().map(Runner::finish).collect::<Vec<_>>());
     }
-    load::report(&runners);
 }
 
 /// Every server that knows a way, and what came of starting it.

@@ -1,7 +1,7 @@
 //! NATS JetStream: a work queue on disk, every publication synced before it is acknowledged. Acknowledgements of
 //! consumers are not confirmed. What is pushed is fetched ahead in batches by the client.
 
-use std::{fs, process::Command};
+use std::{fs, process::Command, time::Duration};
 
 use async_nats::jetstream::{
     self,
@@ -18,6 +18,8 @@ use crate::{
 };
 
 const SUBJECT: &str = "bench";
+/// How long an acknowledgement may take: two thousand publications may wait for it, each with a sync of its own.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 struct Client {
     context: jetstream::Context,
@@ -50,7 +52,9 @@ async fn connect(port: u16, way: Way) -> Result<Vec<Box<dyn load::Client>>, asyn
     let mut contexts = Vec::new();
     for _ in 0..CONNECTIONS {
         let connection = async_nats::connect(format!("127.0.0.1:{port}")).await?;
-        contexts.push(jetstream::new(connection));
+        let mut context = jetstream::new(connection);
+        context.set_timeout(PATIENCE);
+        contexts.push(context);
     }
     let stream = contexts[0].create_stream(jetstream::stream::Config {
         name: SUBJECT.to_owned(),
