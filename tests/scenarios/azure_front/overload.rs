@@ -36,6 +36,10 @@ async fn a_busy_server_says_when_to_come_again() {
         let mut told = door.put(&body, &[]).await;
         while told.status != 503 && Instant::now() < until {
             tokio::time::sleep(Duration::from_millis(20)).await;
+            // One of those before may have been turned away while the last one was here.
+            let mut wire = door.connect().await;
+            wire.send(&[head.as_bytes(), &most].concat()).await;
+            held.push(wire);
             told = door.put(&body, &[]).await;
         }
 

@@ -105,7 +105,8 @@ Copied: tables with the types of their properties, queues with their metadata, a
 policies, which only a key may read. The protocol has no way to read all messages of a queue and
 leave them: --queues peek (the default) changes nothing in the account and copies the first 32
 messages of each queue; --queues receive moves all that can be received. Messages that stay make the
-exit code 1. A moved message is hidden in the account for 5 minutes until it is deleted there.
+exit code 1. A moved message is hidden in the account for 5 minutes until it is deleted there;
+--resume lets those come again at once that a killed import had hidden.
 
 The account should not be written to meanwhile. Progress is kept in ACCOUNT.trestle-import in the
 current directory until the import ends; --resume goes on from there, and nothing is doubled. At the
