@@ -95,11 +95,21 @@ class World:
         self.gateway.end()
         self.table.end()
 
-    def call(self, method, *texts, trace=None, service=SERVICE, request_id="my-request"):
+    def call(
+        self,
+        method,
+        *texts,
+        trace=None,
+        service=SERVICE,
+        request_id="my-request",
+        authorization=None,
+    ):
         """Calls a method whose first fields are texts; the gRPC code of the answer."""
         message = b"".join(_text(number, text) for number, text in enumerate(texts, start=1))
         call = self.channel.unary_unary(f"/{service}/{method}")
         metadata = [("x-request-id", request_id)]
+        if authorization:
+            metadata.append(("authorization", authorization))
         if trace:
             metadata.append(("traceparent", trace.header))
         try:

@@ -5,7 +5,7 @@ import grpc
 import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
-from processes import SERVICE, Trace
+from processes import SERVICE, Trace, World
 from receiver import attributes, eventually
 
 OPENMETRICS = "application/openmetrics-text; version=1.0.0"
@@ -57,8 +57,17 @@ def test_the_duration_of_a_call_has_an_example_that_names_its_trace(receiver, wo
         ("table", "trestle.storage.group.duration"),
         ("table", "trestle.storage.sync.duration"),
         ("table", "trestle.storage.commit.queue"),
+        ("table", "trestle.storage.commit.size"),
+        ("table", "trestle.storage.commit.shed"),
         ("table", "trestle.storage.stalls"),
+        ("table", "trestle.storage.stall.time"),
+        ("table", "trestle.storage.cache.used"),
         ("table", "trestle.storage.cache.blocks"),
+        ("table", "trestle.storage.flushes.waiting"),
+        ("table", "trestle.storage.compactions.active"),
+        ("table", "trestle.storage.compaction.time"),
+        ("table", "trestle.storage.journals"),
+        ("table", "trestle.storage.stopped"),
         ("table", "trestle.storage.used"),
         ("table", "trestle.storage.free"),
     ],
@@ -67,6 +76,46 @@ def test_every_metric_arrives(receiver, world, process, name):
     world.new_table()
 
     assert eventually(lambda: points(receiver, process, name))
+
+
+def test_refused_calls_are_counted_by_their_reason(receiver, world):
+    assert world.call("ListTables", authorization="Basic !") == grpc.StatusCode.UNAUTHENTICATED
+
+    def reasons():
+        refusals = points(receiver, "gateway", "trestle.rpc.server.refusals")
+        counted = {labels["trestle.refusal.reason"] for labels, point in refusals if point.as_int}
+        return "ERROR_REASON_INVALID_AUTHENTICATION_INFO" in counted
+
+    assert eventually(reasons)
+
+
+def test_work_over_a_quota_is_counted_by_whose_it_is(receiver, tmp_path):
+    quota = {"TRESTLE__QUOTAS__PARTITION_ENTITIES_PER_SECOND": "1"}
+    world = World(receiver, tmp_path, **quota)
+    try:
+        table = world.new_table()
+        codes = {world.call("GetEntity", table, "p", "r") for _ in range(50)}
+        assert grpc.StatusCode.RESOURCE_EXHAUSTED in codes, codes
+
+        def scopes():
+            over = points(receiver, "table", "trestle.throttle.operations")
+            return {labels["trestle.throttle.scope"] for labels, point in over if point.as_int}
+
+        assert eventually(scopes) == {"partition"}
+    finally:
+        world.end()
+
+
+def test_lines_that_the_access_log_loses_are_counted(receiver, tmp_path):
+    world = World(receiver, tmp_path, TRESTLE__TELEMETRY__ACCESS_LOG="stderr")
+    try:
+        world.new_table()
+        ((labels, point),) = eventually(
+            lambda: points(receiver, "gateway", "trestle.access_log.lost")
+        )
+        assert (labels, point.as_int) == ({}, 0)
+    finally:
+        world.end()
 
 
 def test_sizes_are_those_of_the_messages(receiver, world):
