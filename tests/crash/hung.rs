@@ -19,8 +19,9 @@ use crate::restarts::free_address;
 const LIMIT: Duration = Duration::from_secs(2);
 /// How much later it may end, on a busy machine.
 const SLACK: Duration = Duration::from_secs(10);
-/// How long the gateway may take to notice: two probes and a connect, and more of a busy machine.
-const NOTICED_WITHIN: Duration = Duration::from_secs(90);
+/// How long the gateway may take to notice. A probe takes ten seconds at most; the network itself
+/// would be found dead only after forty.
+const NOTICED_WITHIN: Duration = Duration::from_secs(30);
 /// Calls at a time, so that every connection of the gateway gets some.
 const CALLS: usize = 64;
 
