@@ -84,7 +84,7 @@ def test_refused_calls_are_counted_by_their_reason(receiver, world):
     def reasons():
         refusals = points(receiver, "gateway", "trestle.rpc.server.refusals")
         counted = {labels["trestle.refusal.reason"] for labels, point in refusals if point.as_int}
-        return "ERROR_REASON_INVALID_AUTHENTICATION_INFO" in counted
+        return "INVALID_AUTHENTICATION_INFO" in counted
 
     assert eventually(reasons)
 

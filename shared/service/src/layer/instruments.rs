@@ -13,7 +13,7 @@ use tracing::Span;
 use super::methods::{Method, Methods};
 use crate::{
     exemplar::{Exemplars, Series},
-    fault::{Reason, code_name},
+    fault::{Reason, code_name, reason_name},
     semconv,
 };
 
@@ -92,7 +92,7 @@ impl Instruments {
 
     /// Counts a call that a layer refused.
     pub(super) fn refused(&self, reason: Reason) {
-        let reason = KeyValue::new(semconv::REFUSAL_REASON, reason.as_str_name());
+        let reason = KeyValue::new(semconv::REFUSAL_REASON, reason_name(reason));
         self.refused.add(1, &[reason]);
     }
 
