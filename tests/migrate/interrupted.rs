@@ -2,12 +2,12 @@
 
 use std::{
     fs,
-    path::Path,
+    path::{Path, PathBuf},
     process::Stdio,
     time::{Duration, Instant},
 };
 
-use tempfile::tempdir;
+use tempfile::{TempDir, tempdir};
 use trestle_tests::Server;
 
 use crate::{
@@ -39,6 +39,33 @@ fn large() -> Workspace {
     workspace
 }
 
+/// A workspace, and a server that it is to be brought to.
+struct Move {
+    /// Kept, because they go when they are dropped.
+    data: TempDir,
+    _directory: TempDir,
+    /// Where the workspace is, and where an import notes how far it got.
+    ws: PathBuf,
+    notes: PathBuf,
+    server: Server,
+}
+
+impl Move {
+    fn of(workspace: &Workspace) -> Self {
+        let (data, directory) = (tempdir().unwrap(), tempdir().unwrap());
+        let (ws, notes) = (directory.path().join("ws"), directory.path().join("ws.trestle-import"));
+        fs::create_dir(&ws).unwrap();
+        workspace.write(&ws);
+        let server = start(&data);
+        Self { data, _directory: directory, ws, notes, server }
+    }
+
+    /// The arguments of the import.
+    fn import(&self) -> [&str; 3] {
+        ["import", "azurite", self.ws.to_str().unwrap()]
+    }
+}
+
 /// Whether the notes of an import say that something was copied.
 fn has_progress(notes: &Path) -> bool {
     let text = fs::read_to_string(notes).unwrap_or_default();
@@ -63,19 +90,15 @@ fn kill_on_the_way(server: &Server, args: &[&str], notes: &Path) -> bool {
 
 #[test]
 fn an_import_killed_on_the_way_goes_on_and_doubles_nothing() {
-    let (data, directory) = (tempdir().unwrap(), tempdir().unwrap());
-    let (ws, notes) = (directory.path().join("ws"), directory.path().join("ws.trestle-import"));
-    fs::create_dir(&ws).unwrap();
-    large().write(&ws);
-    let server = start(&data);
-    let import = ["import", "azurite", ws.to_str().unwrap()];
+    let prepared = Move::of(&large());
+    let (server, notes, import) = (&prepared.server, &prepared.notes, prepared.import());
 
-    assert!(kill_on_the_way(&server, &import, &notes), "the import was killed on the way");
+    assert!(kill_on_the_way(server, &import, notes), "the import was killed on the way");
 
-    let again = run(&server, &import);
+    let again = run(server, &import);
     assert_eq!(again.code, Some(2), "{again:?}");
     assert!(again.errors.contains("go on with --resume"), "{again:?}");
-    let told = succeeds(&server, &[&import[..], &["--resume", "--json"]].concat());
+    let told = succeeds(server, &[&import[..], &["--resume", "--json"]].concat());
 
     assert!(told.ends_with("\"not_copied\":0,\"equal\":true}\n"), "{told}");
     for table in ["First", "Second"] {
@@ -83,7 +106,7 @@ fn an_import_killed_on_the_way_goes_on_and_doubles_nothing() {
         assert!(told.contains(&read), "{told}");
     }
     let sent = |queue: &str| {
-        let stats = succeeds(&server, &["queue", "stats", queue, "--json"]);
+        let stats = succeeds(server, &["queue", "stats", queue, "--json"]);
         stats.split("\"messages\":").nth(1).and_then(|rest| rest.split(',').next()?.parse().ok())
     };
     let total = Some(MESSAGES);
@@ -93,36 +116,28 @@ fn an_import_killed_on_the_way_goes_on_and_doubles_nothing() {
 
 #[test]
 fn an_import_that_changed_meanwhile_does_not_go_on() {
-    let (data, directory) = (tempdir().unwrap(), tempdir().unwrap());
-    let (ws, notes) = (directory.path().join("ws"), directory.path().join("ws.trestle-import"));
-    fs::create_dir(&ws).unwrap();
-    large().write(&ws);
-    let server = start(&data);
-    let import = ["import", "azurite", ws.to_str().unwrap()];
-    assert!(kill_on_the_way(&server, &import, &notes), "the import was killed on the way");
+    let prepared = Move::of(&large());
+    let (server, notes, import) = (&prepared.server, &prepared.notes, prepared.import());
+    assert!(kill_on_the_way(server, &import, notes), "the import was killed on the way");
 
-    let database = ws.join("__azurite_db_queue__.json");
+    let database = prepared.ws.join("__azurite_db_queue__.json");
     fs::write(&database, format!("{} ", fs::read_to_string(&database).unwrap())).unwrap();
-    let ended = run(&server, &[&import[..], &["--resume"]].concat());
+    let ended = run(server, &[&import[..], &["--resume"]].concat());
 
     assert_eq!(ended.code, Some(2), "{ended:?}");
     assert!(ended.errors.contains("was another one"), "{ended:?}");
-    fs::write(&notes, "{").unwrap();
-    let ended = run(&server, &[&import[..], &["--resume"]].concat());
+    fs::write(notes, "{").unwrap();
+    let ended = run(server, &[&import[..], &["--resume"]].concat());
     assert!(ended.code == Some(2) && ended.errors.contains("damaged"), "{ended:?}");
 }
 
 #[test]
 fn a_server_that_restarts_while_rows_move_fails_no_import() {
-    let (data, directory) = (tempdir().unwrap(), tempdir().unwrap());
-    let ws = directory.path().join("ws");
-    fs::create_dir(&ws).unwrap();
-    large().write(&ws);
-    let server = start(&data);
+    let prepared = Move::of(&large());
+    let mut import = trestle(&prepared.server, &[&prepared.import()[..], &["--json"]].concat());
+    let Move { data, notes, server, .. } = prepared;
     let address = server.address("grpc");
-    let mut import = trestle(&server, &["import", "azurite", ws.to_str().unwrap(), "--json"]);
     let import = import.stdout(Stdio::piped()).spawn().expect("the client runs");
-    let notes = directory.path().join("ws.trestle-import");
     let started = Instant::now();
     while !has_progress(&notes) && started.elapsed() < PROGRESS_WITHIN {
         std::thread::yield_now();
@@ -141,21 +156,17 @@ fn a_server_that_restarts_while_rows_move_fails_no_import() {
 
 #[test]
 fn a_server_that_restarts_while_tables_and_queues_are_made_fails_no_import() {
-    let (data, directory) = (tempdir().unwrap(), tempdir().unwrap());
-    let ws = directory.path().join("ws");
-    fs::create_dir(&ws).unwrap();
     let mut workspace = Workspace::default();
     for number in 0..500 {
         workspace.table(DEV, &format!("Table{number}"), &[("p", "r", "")]);
         workspace.queue(DEV, &format!("queue-{number}"), "");
     }
-    workspace.write(&ws);
-    let server = start(&data);
+    let prepared = Move::of(&workspace);
+    let mut import = trestle(&prepared.server, &[&prepared.import()[..], &["--json"]].concat());
+    let Move { data, notes, server, .. } = prepared;
     let address = server.address("grpc");
-    let mut import = trestle(&server, &["import", "azurite", ws.to_str().unwrap(), "--json"]);
     let import = import.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
     let import = import.expect("the client runs");
-    let notes = directory.path().join("ws.trestle-import");
     let started = Instant::now();
     // They are there before the first table is.
     while !notes.exists() && started.elapsed() < PROGRESS_WITHIN {

@@ -54,13 +54,11 @@ pub(super) async fn turn(
     operation: Operation,
     time: Duration,
 ) -> Done {
-    let before = side.server.cpu_us();
-    let began = Instant::now();
-    let tasks = (0..CONNECTIONS).map(|index| {
+    let calls = (0..CONNECTIONS).map(|index| {
         let channel = channels.0[index % channels.0.len()].clone();
         let numbers = side.numbers.clone();
-        tokio::spawn(async move {
-            let mut units = 0;
+        async move {
+            let (mut units, began) = (0, Instant::now());
             while began.elapsed() < time {
                 let (path, message, more) = message(operation, &numbers);
                 let mut grpc = Grpc::new(channel.clone()).max_decoding_message_size(16 << 20);
@@ -71,14 +69,9 @@ pub(super) async fn turn(
                 units += more;
             }
             units
-        })
+        }
     });
-    let mut units = 0;
-    for task in tasks.collect::<Vec<_>>() {
-        units += task.await.expect("a caller does not fail");
-    }
-    let seconds = began.elapsed().as_secs_f64();
-    Done { units, seconds, server_cpu_us: side.server.cpu_us() - before }
+    side.measure(calls).await
 }
 
 fn entity((partition_key, row_key): (String, String)) -> Entity {

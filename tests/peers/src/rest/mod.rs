@@ -117,26 +117,35 @@ async fn turn(side: &Side, operation: Operation, time: Duration) -> Done {
     for _ in 0..CONNECTIONS {
         callers.push(Caller::open(side, operation).await);
     }
-    let before = side.server.cpu_us();
-    let began = Instant::now();
-    let tasks = callers.into_iter().map(|mut caller| {
-        tokio::spawn(async move {
-            let mut units = 0;
-            while began.elapsed() < time {
-                match caller.call(operation).await {
-                    0 => break,
-                    more => units += more,
-                }
+    let calls = callers.into_iter().map(|mut caller| async move {
+        let (mut units, began) = (0, Instant::now());
+        while began.elapsed() < time {
+            match caller.call(operation).await {
+                0 => break,
+                more => units += more,
             }
-            units
-        })
+        }
+        units
     });
-    let mut units = 0;
-    for task in tasks.collect::<Vec<_>>() {
-        units += task.await.expect("a caller does not fail");
+    side.measure(calls).await
+}
+
+impl Side {
+    /// Runs what callers do, each a task that ends with how many units it did.
+    async fn measure<C>(&self, callers: impl Iterator<Item = C>) -> Done
+    where
+        C: Future<Output = u64> + Send + 'static,
+    {
+        let before = self.server.cpu_us();
+        let began = Instant::now();
+        let tasks: Vec<_> = callers.map(tokio::spawn).collect();
+        let mut units = 0;
+        for task in tasks {
+            units += task.await.expect("a caller does not fail");
+        }
+        let seconds = began.elapsed().as_secs_f64();
+        Done { units, seconds, server_cpu_us: self.server.cpu_us() - before }
     }
-    let seconds = began.elapsed().as_secs_f64();
-    Done { units, seconds, server_cpu_us: side.server.cpu_us() - before }
 }
 
 /// Numbers that no two calls share.
