@@ -6,6 +6,7 @@
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
 
+mod compatibility;
 mod layers;
 mod mask;
 mod named_tests;
@@ -49,6 +50,16 @@ fn no_line_is_longer_than_120_columns() {
 #[test]
 fn every_test_that_a_document_names_exists() {
     report(&named_tests::missing(&all()));
+}
+
+#[test]
+fn every_operation_of_azure_storage_is_in_the_document_on_compatibility() {
+    check(compatibility::missing_operations);
+}
+
+#[test]
+fn nothing_is_called_the_same_without_a_test() {
+    check(compatibility::unproven);
 }
 
 #[test]

@@ -92,6 +92,8 @@ pub enum Protocol {
     Https,
     /// All connections.
     HttpsAndHttp,
+    /// The same in the order in which one client of Microsoft writes it, and signs it.
+    HttpAndHttps,
 }
 
 impl Protocol {
@@ -99,6 +101,7 @@ impl Protocol {
         match text {
             "https" => Ok(Self::Https),
             "https,http" => Ok(Self::HttpsAndHttp),
+            "http,https" => Ok(Self::HttpAndHttps),
             other => {
                 let value = quoted(other);
                 let rule = format!("must be `https` or `https,http`: value=`{value}`");
@@ -113,6 +116,7 @@ impl Protocol {
         match self {
             Self::Https => "https",
             Self::HttpsAndHttp => "https,http",
+            Self::HttpAndHttps => "http,https",
         }
     }
 }

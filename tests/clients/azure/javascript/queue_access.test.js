@@ -99,7 +99,25 @@ describe('signatures', () => {
     await refused(reader.sendMessage('y'), 403, MISMATCH);
     await refused(reader.getProperties(), 403, 'AuthorizationResourceTypeMismatch');
     await of('d', 'o').getQueueClient(name).clearMessages();
+    const elsewhere = service.generateAccountSasUrl(
+      later(), AccountSASPermissions.parse('r'), 'o', { ipRange: { start: '10.0.0.1' } },
+    );
+    await refused(
+      new QueueServiceClient(elsewhere, unsigned).getQueueClient(name).peekMessages(),
+      403, 'AuthorizationSourceIPMismatch',
+    );
     await all.deleteQueue(name);
+  });
+
+  test('a connection string with a signature is enough', async () => {
+    const queue = await filled();
+    const permissions = AccountSASPermissions.parse('r');
+    const url = serviceOf().generateAccountSasUrl(later(), permissions, 'o');
+    const string = `QueueEndpoint=${world.queue};SharedAccessSignature=${url.split('?')[1]}`;
+    const reader = QueueServiceClient.fromConnectionString(string, once);
+    const signed = reader.getQueueClient(queue.name);
+    assert.equal((await signed.peekMessages()).peekedMessageItems.length, 1);
+    await refused(signed.clearMessages(), 403, MISMATCH);
   });
 
   test('a wrong key is refused', async () => {

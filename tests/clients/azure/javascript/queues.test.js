@@ -52,6 +52,11 @@ describe('queues', () => {
     const pages = await paged(service.listQueues({ prefix: `${name}-` }), { maxPageSize: 2 });
     const names = pages.map((page) => page.queueItems.map((queue) => queue.name.slice(-1)));
     assert.deepEqual(names, [['0', '1'], ['2', '3'], ['4']]);
+    const token = { maxPageSize: 2, continuationToken: pages[0].continuationToken };
+    await service.deleteQueue(`${name}-2`);
+    const next = await service.listQueues({ prefix: `${name}-` }).byPage(token).next();
+    const left = next.value.queueItems.map((queue) => queue.name.slice(-1));
+    assert.deepEqual(left, ['3', '4']);
   });
 
   test('metadata is replaced whole', async () => {

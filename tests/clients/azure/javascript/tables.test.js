@@ -57,6 +57,10 @@ describe('tables', () => {
     const pages = await paged(service.listTables({ queryOptions: { filter } }), { maxPageSize: 2 });
     const names = pages.map((page) => page.map((table) => table.name.slice(-2)));
     assert.deepEqual(names, [['p0', 'p1'], ['p2', 'p3'], ['p4']]);
+    const token = { maxPageSize: 2, continuationToken: pages[0].continuationToken };
+    await service.deleteTable(`${name}p2`);
+    const next = await service.listTables({ queryOptions: { filter } }).byPage(token).next();
+    assert.deepEqual(next.value.map((table) => table.name.slice(-2)), ['p3', 'p4']);
   });
 
   test('a name that is none is refused', async () => {
@@ -110,37 +114,6 @@ describe('entities', () => {
       table.deleteEntity('p', 'etag', { etag: made.etag }), 412, 'UpdateConditionNotSatisfied',
     );
     await table.deleteEntity('p', 'etag', { etag: changed.etag });
-  });
-
-  test('every type comes back as it went in', async () => {
-    const entity = {
-      partitionKey: 'p',
-      rowKey: 'types',
-      text: 'a\r\nb \u{1F600} ä',
-      empty: '',
-      small: -7,
-      ratio: 0.5,
-      yes: true,
-      no: false,
-      bytes: new Uint8Array([0, 1, 254, 255]),
-      large: 9223372036854775807n,
-      when: new Date('2026-11-21T12:00:00.123Z'),
-      id: { type: 'Guid', value: 'c9da6455-213d-42c9-9a79-3e9149a57833' },
-      whole: { type: 'Double', value: 3 },
-      nan: { type: 'Double', value: 'NaN' },
-    };
-    await table.createEntity(entity);
-    const got = await table.getEntity('p', 'types');
-    for (const name of ['text', 'empty', 'small', 'ratio', 'yes', 'no', 'large', 'when']) {
-      assert.deepEqual(got[name], entity[name], name);
-    }
-    assert.deepEqual([...got.bytes], [...entity.bytes]);
-    assert.equal(got.id.value ?? got.id, entity.id.value);
-    assert.equal(got.whole, 3);
-    const typed = await table.getEntity('p', 'types', { disableTypeConversion: true });
-    assert.deepEqual(typed.large, { type: 'Int64', value: '9223372036854775807' });
-    assert.deepEqual(typed.when, { type: 'DateTime', value: '2026-11-21T12:00:00.123Z' });
-    assert.equal(typed.nan.type, 'Double');
   });
 
   test('nothing is not stored, and does not delete', async () => {

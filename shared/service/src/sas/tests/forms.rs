@@ -167,7 +167,8 @@ fn addresses_are_ipv4_in_ascending_ranges() {
 fn protocols_are_two_and_http_alone_is_none() {
     assert_eq!(table("&spr=https"), None);
     assert_eq!(table("&spr=https,http"), None);
-    for protocol in ["http", "http,https", "HTTPS", "https,", "grpc"] {
+    assert_eq!(table("&spr=http,https"), None);
+    for protocol in ["http", "http,http", "HTTPS", "https,", "grpc"] {
         assert_eq!(table(&format!("&spr={protocol}")), Some("spr"), "{protocol}");
     }
 }

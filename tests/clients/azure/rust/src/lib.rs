@@ -1,6 +1,7 @@
 //! The server under test: Trestle, or Azurite for a comparison, on free ports of this machine.
 
 mod busy;
+pub mod tables;
 
 use std::{
     collections::HashMap,

@@ -1,11 +1,14 @@
 //! Tables through the crate that Rust programs have for them, with the key of the account.
 
-use azure_data_tables::{IfMatchCondition, clients::TableServiceClientBuilder, prelude::*};
-use azure_storage::{CloudLocation, StorageCredentials};
+use azure_data_tables::{IfMatchCondition, prelude::*};
 use futures::StreamExt;
-use legacy_core::{StatusCode, error::ErrorKind};
+use legacy_core::StatusCode;
 use serde::{Deserialize, Serialize};
-use trestle_azure_clients::{ACCOUNT, BusyDoor, KEY, name, target};
+use trestle_azure_clients::{
+    BusyDoor, name,
+    tables::{Level, builder, refusal},
+    target,
+};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct Order {
@@ -34,13 +37,6 @@ fn order(partition: &str, row: &str) -> Order {
     }
 }
 
-fn builder(address: &str) -> TableServiceClientBuilder {
-    let uri = format!("http://{address}/{ACCOUNT}");
-    let location = CloudLocation::Custom { account: ACCOUNT.to_owned(), uri };
-    let credentials = StorageCredentials::access_key(ACCOUNT, KEY.to_owned());
-    TableServiceClientBuilder::with_location(location, credentials)
-}
-
 fn service() -> TableServiceClient {
     builder(&target().table).retry(legacy_core::RetryOptions::none()).build()
 }
@@ -59,16 +55,6 @@ async fn all(query: azure_data_tables::operations::QueryEntityBuilder) -> Vec<Ve
         assert!(found.len() < 100, "the pages have an end");
     }
     found
-}
-
-fn refusal<T>(answer: legacy_core::Result<T>) -> (StatusCode, String) {
-    let Err(error) = answer else { panic!("the call is refused") };
-    match error.kind() {
-        ErrorKind::HttpResponse { status, error_code } => {
-            (*status, error_code.clone().unwrap_or_default())
-        }
-        other => panic!("a refusal is an answer: {other:?}"),
-    }
 }
 
 #[tokio::test]
@@ -204,4 +190,76 @@ async fn a_client_tries_again_while_the_service_is_busy() {
     assert_eq!(door.refused(), 2);
     let stored = patient.partition_key_client("p").entity_client("r").get::<Order>().await.unwrap();
     assert_eq!(stored.entity, order("p", "r"));
+}
+
+#[tokio::test]
+async fn a_transaction_does_every_kind_of_operation() {
+    let table = created().await;
+    let partition = table.partition_key_client("p");
+    for row in ["updated", "merged"] {
+        table.insert::<_, Order>(&order("p", row)).unwrap().await.unwrap();
+    }
+    let less = |row: &str| Order { count: None, total: None, total_type: None, ..order("p", row) };
+    let etag = partition.entity_client("updated").get::<Order>().await.unwrap().etag;
+    let transaction = partition.transaction().insert(order("p", "inserted")).unwrap();
+    let same = Some(IfMatchCondition::Etag(etag.clone()));
+    let transaction = transaction.update("updated", less("updated"), same).unwrap();
+    let any = Some(IfMatchCondition::Any);
+    let transaction = transaction.merge("merged", less("merged"), any).unwrap();
+    let transaction = transaction.insert_or_replace("new", less("new")).unwrap();
+    let answer = transaction.insert_or_merge("newer", less("newer")).unwrap().await.unwrap();
+    assert_eq!(answer.operation_responses.len(), 5);
+    let found: Vec<_> = all(table.query()).await.into_iter().flatten().collect();
+    let counts: Vec<_> = found.iter().map(|one| (one.row.as_str(), one.count)).collect();
+    let wanted = [
+        ("inserted", Some(7)),
+        ("merged", Some(7)),
+        ("new", None),
+        ("newer", None),
+        ("updated", None),
+    ];
+    assert_eq!(counts, wanted);
+
+    let transaction = partition.transaction().delete("new", None).unwrap();
+    let stale = Some(IfMatchCondition::Etag(etag));
+    let answer = transaction.update("updated", less("updated"), stale).unwrap().await.unwrap();
+    let statuses: Vec<_> = answer.operation_responses.iter().map(|one| one.status_code).collect();
+    assert_eq!(statuses, [StatusCode::PreconditionFailed]);
+    assert_eq!(all(table.query()).await.concat().len(), 5);
+}
+
+#[tokio::test]
+async fn an_operation_that_fails_is_named_by_its_index_and_101_are_too_many() {
+    // The crate tells the status of an operation; its index and code are in the body.
+    let part = Level::of("minimalmetadata");
+    let table = part.created(&target().table, name()).await;
+    let partition = table.partition_key_client("p");
+    table.insert::<_, Order>(&order("p", "there")).unwrap().await.unwrap();
+    let begun = || partition.transaction().insert(order("p", "a")).unwrap();
+    let long = Order { state: Some("x".repeat(32_769)), ..order("p", "b") };
+    let mut many = partition.transaction();
+    for number in 0..101 {
+        many = many.insert(order("p", &number.to_string())).unwrap();
+    }
+    for (transaction, status, error) in [
+        (begun().insert(order("p", "there")).unwrap(), 409, ("EntityAlreadyExists", "1:")),
+        (begun().insert(order("p", "a")).unwrap(), 400, ("InvalidDuplicateRow", "1:")),
+        (begun().delete("absent", None).unwrap(), 404, ("ResourceNotFound", "1:")),
+        (begun().insert(&long).unwrap(), 400, ("PropertyValueTooLarge", "1:")),
+        (
+            begun().insert(order("q", "b")).unwrap(),
+            400,
+            ("CommandsInBatchActOnDifferentPartitions", "1:"),
+        ),
+        (many, 400, ("InvalidInput", "99:")),
+    ] {
+        let answer = transaction.await.unwrap();
+        let statuses = answer.operation_responses.iter().map(|one| u16::from(one.status_code));
+        assert_eq!(statuses.collect::<Vec<_>>(), [status], "{error:?}");
+        let body = part.body();
+        let (code, index) = error;
+        assert!(body.contains(&format!("\"code\":\"{code}\"")), "{body}");
+        assert!(body.contains(&format!("\"value\":\"{index}")), "{body}");
+        assert_eq!(all(table.query()).await.concat().len(), 1, "nothing was written");
+    }
 }

@@ -1,0 +1,145 @@
+//! What the document on compatibility promises of itself: every operation has a row, and what is
+//! said to be the same is proven by a test.
+
+use crate::source::{Finding, Source};
+
+const DOCUMENT: &str = "docs/azure-compatibility.md";
+
+/// The operations by section of the document, as the reference of the protocol names them.
+const OPERATIONS: [(&str, &[&str]); 3] = [
+    (
+        "Both services",
+        &[
+            "Get Service Properties",
+            "Set Service Properties",
+            "Get Service Stats",
+            "Preflight Request",
+        ],
+    ),
+    (
+        "Tables",
+        &[
+            "Query Tables",
+            "Create Table",
+            "Delete Table",
+            "Get Table ACL",
+            "Set Table ACL",
+            "Insert Entity",
+            "Get Entity",
+            "Query Entities",
+            "Update Entity",
+            "Merge Entity",
+            "Insert Or Replace Entity",
+            "Insert Or Merge Entity",
+            "Delete Entity",
+            "Entity Group Transaction",
+        ],
+    ),
+    (
+        "Queues",
+        &[
+            "List Queues",
+            "Create Queue",
+            "Delete Queue",
+            "Get Queue Metadata",
+            "Set Queue Metadata",
+            "Get Queue ACL",
+            "Set Queue ACL",
+            "Put Message",
+            "Get Messages",
+            "Peek Messages",
+            "Clear Messages",
+            "Update Message",
+            "Delete Message",
+        ],
+    ),
+];
+
+/// A row of a table of the document.
+struct Row<'a> {
+    index: usize,
+    section: &'a str,
+    what: &'a str,
+    verdict: &'a str,
+    tests: &'a str,
+}
+
+/// Operations without a row in their section.
+pub(crate) fn missing_operations(source: &Source) -> Vec<Finding> {
+    if source.path != DOCUMENT {
+        return Vec::new();
+    }
+    let rows = rows(&source.text);
+    let operations = OPERATIONS.iter().flat_map(|(section, operations)| {
+        operations.iter().map(move |operation| (*section, *operation))
+    });
+    let has_row = |section: &str, operation: &str| {
+        let name = format!("**{operation}**");
+        rows.iter().any(|row| row.section == section && row.what.contains(&name))
+    };
+    let missing = operations.filter(|(section, operation)| !has_row(section, operation));
+    missing
+        .map(|(section, name)| source.finding(0, format!("no row: {name} in {section}")))
+        .collect()
+}
+
+/// Rows that say "same" and name no test.
+pub(crate) fn unproven(source: &Source) -> Vec<Finding> {
+    if source.path != DOCUMENT {
+        return Vec::new();
+    }
+    let says_same =
+        |row: &Row<'_>| row.verdict.split(|c: char| !c.is_alphabetic()).any(|w| w == "same");
+    let rows = rows(&source.text).into_iter();
+    let unproven = rows.filter(|row| says_same(row) && !row.tests.contains("::"));
+    unproven.map(|row| source.finding(row.index, "same, but no test says so")).collect()
+}
+
+fn rows(text: &str) -> Vec<Row<'_>> {
+    let (mut section, mut rows) = ("", Vec::new());
+    for (index, line) in text.lines().enumerate() {
+        if let Some(title) = line.strip_prefix("## ") {
+            section = title;
+        }
+        let cells: Vec<_> = line.split(" |").map(|cell| cell.trim_start_matches("| ")).collect();
+        if let [what, verdict, tests, _] = cells[..]
+            && line.starts_with("| ")
+        {
+            rows.push(Row { index, section, what, verdict, tests });
+        }
+    }
+    rows
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn document() -> String {
+        let rows = |operations: &[&str]| {
+            let row = |name: &&str| format!("| **{name}** | same; more | `a.py::b` |\n");
+            operations.iter().map(row).collect::<String>()
+        };
+        let sections = OPERATIONS.iter();
+        sections.map(|(title, operations)| format!("## {title}\n{}", rows(operations))).collect()
+    }
+
+    #[test]
+    fn an_operation_without_a_row_in_its_section_is_found() {
+        let found = |text: &str| missing_operations(&Source::new(DOCUMENT, text));
+        assert_eq!(found(&document()), []);
+        for (from, to) in [("**Put Message**", "Put Message"), ("## Queues", "## Others")] {
+            assert!(!found(&document().replace(from, to)).is_empty(), "{from}");
+        }
+        assert_eq!(missing_operations(&Source::new("docs/other.md", "")), []);
+    }
+
+    #[test]
+    fn a_promise_without_a_test_is_found() {
+        let found = |text: &str| unproven(&Source::new(DOCUMENT, text)).len();
+        assert_eq!(found(&document()), 0);
+        assert_eq!(found("| a | the same as there | |"), 1);
+        assert_eq!(found("| a | Same | every test |"), 0, "the word is written small");
+        assert_eq!(found("| a | not there | |"), 0);
+    }
+}
