@@ -42,7 +42,7 @@ fn over_table(table: &str, permissions: &str) -> Authority {
 
 /// A signature over a table that leaves everything to a stored access policy.
 fn by_policy(table: &str, id: &str) -> Authority {
-    let policy = PolicyRef { id: id.to_owned(), has_start: false, has_expiry: false };
+    let policy = PolicyRef { id: id.to_owned(), has_start: false, has_expiry: false, denied: None };
     Authority::Table(TableGrant {
         table: table.to_owned(),
         permissions: None,

@@ -27,6 +27,7 @@ mod hot_rows;
 mod imports;
 mod limits;
 mod model;
+mod order_of_checks;
 mod paging;
 mod queries;
 mod queue;

@@ -14,6 +14,7 @@ use tonic::{Status, body::Body};
 use tonic_types::StatusExt as _;
 use tower::Service;
 use trestle_service::{
+    caller::Denied,
     fault::{Fault, Reason},
     layer::{Answer, Request, Response, credentials::Identity},
     upstream::Upstream,
@@ -58,11 +59,13 @@ impl<P: Protocol> Inner<P> {
         Self { protocol, upstream, identity }
     }
 
-    /// Puts the caller on a request whose credentials are good.
-    fn admit(&self, head: &Head, request: &mut Request) -> Result<(), Fault> {
+    /// Puts the caller on a request whose credentials are good. What they are refused for after
+    /// their stored access policy was asked, which is the service's to do, comes out.
+    fn admit(&self, head: &Head, request: &mut Request) -> Result<Option<Denied>, Fault> {
         let caller = auth::caller(head, P::SIGNING, &self.identity).map_err(Fault::from)?;
+        let denied = caller.authority.denied().cloned();
         Arc::new(caller).insert(request);
-        Ok(())
+        Ok(denied)
     }
 }
 
@@ -84,14 +87,22 @@ impl<P: Protocol> Service<Request> for Inner<P> {
         // Credentials first: nobody learns without them what operations there are.
         let admitted = self.admit(&head, &mut request);
         let denied = admitted.as_ref().err().map(|fault| fault.reason);
-        let admitted = admitted.map_err(Refusal::from).and(operation);
         let (protocol, upstream) = (self.protocol.clone(), self.upstream.clone());
         Box::pin(async move {
             let answered = async {
-                let operation = admitted?;
-                check_replica(&protocol, &operation, &head)?;
+                let denied = admitted?;
                 let (parts, body) = request.into_parts();
-                let body = read::<P>(&head, body).await?;
+                let understood: Result<_, Refusal> = async {
+                    let operation = operation?;
+                    check_replica(&protocol, &operation, &head)?;
+                    Ok((operation, read::<P>(&head, body).await?))
+                }
+                .await;
+                let (operation, body) = match (understood, denied) {
+                    (Ok(understood), _) => understood,
+                    (Err(refusal), None) => return Err(refusal),
+                    (Err(_), Some(denied)) => return Err(Fault::from(denied).into()),
+                };
                 protocol.perform(operation, &head, body, Upcall::of(parts, upstream)).await
             };
             let mut answer = answered.await.map_or_else(refused, counted);

@@ -1,5 +1,6 @@
 //! What a caller may do: pure decisions on what the gateway vouches for, before anybody is told whether something
-//! exists. Checks come in a fixed order: service, resource type, queue, stored access policy, permission.
+//! exists. Checks come in a fixed order: stored access policy (of the queue that the signature is over, whatever the call
+//! is about), service, resource type, queue, permission.
 
 #[cfg(test)]
 mod tests;
@@ -9,7 +10,7 @@ use std::sync::Arc;
 use trestle_proto::queue::v1::AccessPolicy;
 use trestle_service::{
     access_policy::{self, Reference},
-    caller::{AccountGrant, Authority, Caller, Letters},
+    caller::{AccountGrant, Authority, Caller, Letters, QueueGrant},
     clock::Ticks,
     fault::{Fault, Reason},
     name::{AccountName, QueueName},
@@ -160,10 +161,22 @@ impl Access {
             return Err(refused("the signature is for another queue"));
         }
         let letter = self.need.of_queue_grant().ok_or_else(never)?;
-        let reference = Reference { permissions: grant.permissions, policy: grant.policy.as_ref() };
-        let stated: Vec<_> = policies.iter().map(stated).collect();
-        check_letter(access_policy::permissions(reference, &stated, now)?, letter)
+        check_letter(permissions(grant, policies, now)?, letter)
     }
+}
+
+/// The permissions of a grant on a queue with these policies, now.
+///
+/// # Errors
+/// See [`access_policy::permissions`].
+pub(crate) fn permissions(
+    grant: &QueueGrant,
+    policies: &[AccessPolicy],
+    now: Ticks,
+) -> Result<Letters, Fault> {
+    let reference = Reference { permissions: grant.permissions, policy: grant.policy.as_ref() };
+    let stated: Vec<_> = policies.iter().map(stated).collect();
+    access_policy::permissions(reference, &stated, now)
 }
 
 /// Whether a caller may do what a call needs that is not on the messages of one queue.

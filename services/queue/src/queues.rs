@@ -5,14 +5,15 @@ use std::sync::Arc;
 use bytes::Bytes;
 use trestle_kv::{Engine, ScanLimit, Write, after_key, transact};
 use trestle_service::{
+    caller::{Authority, Caller, TableGrant},
     clock::Ticks,
-    fault::{Fault, Reason},
+    fault::{Fault, Reason, Violations},
     name::{AccountName, QueueName},
     page,
 };
 
 use crate::{
-    authorize::Access,
+    authorize::{self, Access},
     error::QueueError,
     finish::finish,
     keys::{self, DeadRange, QueueId, Remains},
@@ -107,6 +108,33 @@ impl Queues {
             Ok((writes, (record, true)))
         })
         .await?
+    }
+
+    /// Lets in every caller but one whose stored access policy does not hold now, or who is denied for something else
+    /// that comes next: before anything is said about the call.
+    ///
+    /// # Errors
+    /// What the policy or the check after it says; or a failed read.
+    pub(crate) async fn admit(&self, caller: &Caller) -> Result<(), QueueError> {
+        let grant = match &caller.authority {
+            Authority::Queue(grant) if grant.policy.is_some() => grant,
+            // The table service has its policy, and hears of no call to this one.
+            Authority::Table(TableGrant { policy: Some(policy), .. }) => {
+                return Ok(policy.passed()?);
+            }
+            _ => return Ok(()),
+        };
+        let name = QueueName::parse(grant.queue.clone(), "", &mut Violations::default());
+        let queue = match &name {
+            Some(name) => self.find(&caller.account, name).await?,
+            None => None,
+        };
+        let policies = match &queue {
+            Some(queue) => policies::decode(&queue.record.policies)?,
+            None => Vec::new(),
+        };
+        authorize::permissions(grant, &policies, self.clock.now())?;
+        Ok(())
     }
 
     /// A queue by its name, for a caller who may do there what the call does.

@@ -5,18 +5,20 @@ use std::sync::Arc;
 use bytes::Bytes;
 use trestle_kv::{Engine, ScanLimit, Snapshot, Span, Write, after_key, transact};
 use trestle_service::{
+    caller::{Authority, Caller, QueueGrant},
     clock::{Ticks, WriteClock},
-    fault::{Fault, Reason},
+    fault::{Fault, Reason, Violations},
     limits::PAGE_ENTITIES_MAX,
     name::{AccountName, TableName},
     page,
 };
 
 use crate::{
-    authorize::Access,
+    authorize::{self, Access},
     error::TableError,
     keys::{self, DeadTable, TableId, TableRecord},
     query::{NameEdge, NameFilter, NameRange},
+    settings,
     target::Target,
 };
 
@@ -95,6 +97,34 @@ impl Tables {
     ) -> Result<TableRecord, TableError> {
         let snapshot = self.engine.snapshot().await?;
         find(&*snapshot, account, &name).await?.ok_or(TableError::TableAbsent(name))
+    }
+
+    /// Lets in every caller but one whose stored access policy does not hold now, or who is denied
+    /// for something else that comes next: before anything is said about the call.
+    ///
+    /// # Errors
+    /// What the policy or the check after it says; or a failed read.
+    pub(crate) async fn admit(&self, caller: &Caller) -> Result<(), TableError> {
+        let grant = match &caller.authority {
+            Authority::Table(grant) if grant.policy.is_some() => grant,
+            // The queue service has its policy, and hears of no call to this one.
+            Authority::Queue(QueueGrant { policy: Some(policy), .. }) => {
+                return Ok(policy.passed()?);
+            }
+            _ => return Ok(()),
+        };
+        let name = TableName::parse(grant.table.clone(), "", &mut Violations::default());
+        let snapshot = self.engine.snapshot().await?;
+        let table = match &name {
+            Some(name) => find(&*snapshot, &caller.account, name).await?,
+            None => None,
+        };
+        let policies = match table {
+            Some(table) => settings::stored_policies(&*snapshot, table.id).await?,
+            None => Vec::new(),
+        };
+        authorize::permissions(grant, &policies, self.clock.now())?;
+        Ok(())
     }
 
     /// The table that writes to entities work in, and what their caller may do there.

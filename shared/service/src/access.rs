@@ -63,17 +63,14 @@ impl AccessLog {
     pub(crate) fn write(&self, line: &Line<'_>) {
         let Some(keys) = &self.keys else { return };
         let caller = line.facts.caller.as_deref();
-        let (credential, policy) = match caller.map(|caller| &caller.authority) {
-            None => (None, None),
-            Some(Authority::Owner) => (Some("owner"), None),
-            Some(Authority::Account(_)) => (Some("account_sas"), None),
-            Some(Authority::Table(grant)) => {
-                (Some("table_sas"), grant.policy.as_ref().map(|policy| policy.id.as_str()))
-            }
-            Some(Authority::Queue(grant)) => {
-                (Some("queue_sas"), grant.policy.as_ref().map(|policy| policy.id.as_str()))
-            }
-        };
+        let authority = caller.map(|caller| &caller.authority);
+        let policy = authority.and_then(Authority::policy).map(|policy| policy.id.as_str());
+        let credential = authority.map(|authority| match authority {
+            Authority::Owner => "owner",
+            Authority::Account(_) => "account_sas",
+            Authority::Table(_) => "table_sas",
+            Authority::Queue(_) => "queue_sas",
+        });
         let work = &line.facts.work;
         let [partition_key, row_key] = keys.clear(work);
         let [partition_key_hash, row_key_hash] = keys.hashed(work);

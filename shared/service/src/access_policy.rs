@@ -40,7 +40,8 @@ pub struct Reference<'a> {
 /// The permissions of a signature over a resource with these policies, now.
 ///
 /// # Errors
-/// A policy that is unknown, not valid now, or does not complete the signature.
+/// A policy that is unknown, not valid now, or does not complete the signature; then the check
+/// after it that the signature has failed.
 pub fn permissions(
     reference: Reference<'_>,
     policies: &[Stated<'_>],
@@ -86,6 +87,7 @@ pub fn permissions(
     if policy.expiry_time.is_some_and(|expiry| now >= (expiry.seconds, expiry.nanos)) {
         return Err(failed("the stored access policy has expired"));
     }
+    reference.passed()?;
     match (stated, stored) {
         (Some(letters), _) => Ok(letters),
         (None, stored) => Letters::parse(stored.unwrap_or_default())

@@ -1,6 +1,6 @@
 //! What shared access signatures allow by REST.
 
-use trestle_service::sas::Scope;
+use trestle_service::sas::{AddressRange, Protocol, Scope, Terms};
 use trestle_tests::{Ask, QueueRest, Told, terms, terms_by_policy, token};
 
 /// A token for the messages of `orders`.
@@ -157,5 +157,41 @@ async fn a_signature_that_does_not_hold_is_refused() {
         assert_eq!((status, code), (403, "AuthenticationFailed"), "{from}");
         let signature = good.split("sig=").nth(1).unwrap().split('&').next().unwrap();
         assert!(!told.text().contains(signature), "no signature is ever told");
+    }
+}
+
+#[tokio::test]
+async fn a_stored_policy_is_asked_before_protocol_and_address_and_these_before_the_operation() {
+    let rest = QueueRest::start().await;
+    rest.queue("orders").await;
+    let bare = terms_by_policy(Scope::Queue { name: "orders".to_owned() }, "readers");
+    let addresses = Some(AddressRange::parse("10.9.9.9".to_owned()).unwrap());
+    let elsewhere = token(Terms { addresses, ..bare.clone() });
+    let encrypted = token(Terms { protocol: Some(Protocol::Https), ..bare });
+    let targets = [
+        ("GET", "/orders/messages?peekonly=true"),
+        ("GET", "/orders/messages"),
+        ("GET", "/orders?comp=acl"),
+    ];
+
+    for (method, target) in targets {
+        for token in [&elsewhere, &encrypted] {
+            let told = with(&rest, token, method, target).await;
+            assert_eq!(told.failure(), (403, "AuthenticationFailed"), "no policy: {target}");
+        }
+    }
+    let body = "<SignedIdentifiers><SignedIdentifier><Id>readers</Id><AccessPolicy>\
+                <Expiry>2090-01-01</Expiry><Permission>r</Permission></AccessPolicy>\
+                </SignedIdentifier></SignedIdentifiers>";
+    assert_eq!(rest.send(Ask::xml("PUT", "/orders?comp=acl", body)).await.status, 204);
+    let senseless = [
+        ("GET", "/orders/messages?peekonly=true&numofmessages=1000"),
+        ("GET", "/orders?comp=nothing"),
+    ];
+    for (method, target) in targets.into_iter().chain(senseless) {
+        let told = with(&rest, &elsewhere, method, target).await;
+        assert_eq!(told.failure(), (403, "AuthorizationSourceIPMismatch"), "{target}");
+        let told = with(&rest, &encrypted, method, target).await;
+        assert_eq!(told.failure(), (403, "AuthorizationProtocolMismatch"), "{target}");
     }
 }

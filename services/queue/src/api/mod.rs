@@ -6,7 +6,7 @@ mod render;
 mod settings;
 mod stream;
 
-use std::{pin::Pin, sync::Arc};
+use std::{future::Future, pin::Pin, sync::Arc};
 
 use futures::Stream;
 use tonic::{Request, Response, Status, Streaming};
@@ -55,24 +55,44 @@ impl Api {
     pub(crate) fn sweeper(&self) -> &Sweeper {
         &self.sweeper
     }
-}
 
-/// The account that a request works in, and the message, for a caller who may do what it needs.
-///
-/// There is no other way to the message than this one and [`enter`].
-fn open<T: Names>(request: Request<T>, need: Need) -> Result<(AccountName, T), Fault> {
-    Facts::of(request.extensions()).note(|work| request.get_ref().tell(work));
-    let caller = Caller::of(&request)?;
-    authorize::check(&caller, need)?;
-    Ok((caller.account.clone(), request.into_inner()))
-}
+    /// The account that a request works in, and the message, for a caller who may do what it needs.
+    ///
+    /// There is no other way to the message than this one and [`Api::enter`].
+    async fn open<T: Names>(
+        &self,
+        request: Request<T>,
+        need: Need,
+    ) -> Result<(AccountName, T), Status> {
+        let caller = self.admitted(&request).map_err(refused)?.await.map_err(refused)?;
+        authorize::check(&caller, need).map_err(refused)?;
+        Ok((caller.account.clone(), request.into_inner()))
+    }
 
-/// The access of a caller to the messages of queues, and the message. Whoever finds a queue asks the access whether it
-/// is the right one.
-fn enter<T: Names>(request: Request<T>, need: Need) -> Result<(Access, T), Fault> {
-    Facts::of(request.extensions()).note(|work| request.get_ref().tell(work));
-    let access = Access::new(Caller::of(&request)?, need)?;
-    Ok((access, request.into_inner()))
+    /// The access of a caller to the messages of queues, and the message. Whoever finds a queue asks the access whether
+    /// it is the right one.
+    async fn enter<T: Names>(
+        &self,
+        request: Request<T>,
+        need: Need,
+    ) -> Result<(Access, T), Status> {
+        let caller = self.admitted(&request).map_err(refused)?.await.map_err(refused)?;
+        let access = Access::new(caller, need).map_err(refused)?;
+        Ok((access, request.into_inner()))
+    }
+
+    /// The caller of a request, whose stored access policy holds: asked before anything else.
+    fn admitted<T: Names>(
+        &self,
+        request: &Request<T>,
+    ) -> Result<impl Future<Output = Result<Arc<Caller>, QueueError>>, Fault> {
+        Facts::of(request.extensions()).note(|work| request.get_ref().tell(work));
+        let caller = Caller::of(request)?;
+        Ok(async move {
+            self.messages.queues.admit(&caller).await?;
+            Ok(caller)
+        })
+    }
 }
 
 /// A failed call, as this service tells it.
@@ -106,7 +126,7 @@ impl QueueService for Api {
         &self,
         request: Request<proto::CreateQueueRequest>,
     ) -> Result<Response<proto::CreateQueueResponse>, Status> {
-        let (account, message) = open(request, Need::CreateQueue).map_err(refused)?;
+        let (account, message) = self.open(request, Need::CreateQueue).await?;
         answer(self.create(&account, message).await)
     }
 
@@ -114,7 +134,7 @@ impl QueueService for Api {
         &self,
         request: Request<proto::GetQueueRequest>,
     ) -> Result<Response<proto::GetQueueResponse>, Status> {
-        let (access, message) = enter(request, Need::ReadQueue).map_err(refused)?;
+        let (access, message) = self.enter(request, Need::ReadQueue).await?;
         answer(self.get(&access, message).await)
     }
 
@@ -122,7 +142,7 @@ impl QueueService for Api {
         &self,
         request: Request<proto::UpdateQueueRequest>,
     ) -> Result<Response<proto::UpdateQueueResponse>, Status> {
-        let (account, message) = open(request, Need::WriteQueue).map_err(refused)?;
+        let (account, message) = self.open(request, Need::WriteQueue).await?;
         answer(self.update(&account, message).await)
     }
 
@@ -130,7 +150,7 @@ impl QueueService for Api {
         &self,
         request: Request<proto::ListQueuesRequest>,
     ) -> Result<Response<proto::ListQueuesResponse>, Status> {
-        let (account, message) = open(request, Need::ListQueues).map_err(refused)?;
+        let (account, message) = self.open(request, Need::ListQueues).await?;
         answer(self.list(&account, message).await)
     }
 
@@ -138,7 +158,7 @@ impl QueueService for Api {
         &self,
         request: Request<proto::DeleteQueueRequest>,
     ) -> Result<Response<proto::DeleteQueueResponse>, Status> {
-        let (account, message) = open(request, Need::DeleteQueue).map_err(refused)?;
+        let (account, message) = self.open(request, Need::DeleteQueue).await?;
         let name = parse::queue(message.queue).map_err(refused)?;
         self.messages.queues.delete(&account, name).await.map_err(refused)?;
         answer(Ok(proto::DeleteQueueResponse {}))
@@ -148,7 +168,7 @@ impl QueueService for Api {
         &self,
         request: Request<proto::GetQueueAccessPoliciesRequest>,
     ) -> Result<Response<proto::GetQueueAccessPoliciesResponse>, Status> {
-        let (account, message) = open(request, Need::AccessPolicies).map_err(refused)?;
+        let (account, message) = self.open(request, Need::AccessPolicies).await?;
         answer(self.policies(&account, message).await)
     }
 
@@ -156,7 +176,7 @@ impl QueueService for Api {
         &self,
         request: Request<proto::SetQueueAccessPoliciesRequest>,
     ) -> Result<Response<proto::SetQueueAccessPoliciesResponse>, Status> {
-        let (account, message) = open(request, Need::AccessPolicies).map_err(refused)?;
+        let (account, message) = self.open(request, Need::AccessPolicies).await?;
         answer(self.set_policies(&account, message).await)
     }
 
@@ -164,7 +184,7 @@ impl QueueService for Api {
         &self,
         request: Request<proto::SendMessagesRequest>,
     ) -> Result<Response<proto::SendMessagesResponse>, Status> {
-        let (access, message) = enter(request, Need::Add).map_err(refused)?;
+        let (access, message) = self.enter(request, Need::Add).await?;
         let send = parse::send(message).map_err(refused)?;
         let parse::Send { queue, request_id, messages } = send;
         let sent = self.messages.send(&access, &queue, messages, request_id).await;
@@ -176,7 +196,7 @@ impl QueueService for Api {
         request: Request<proto::ReceiveMessagesRequest>,
     ) -> Result<Response<proto::ReceiveMessagesResponse>, Status> {
         let facts = Facts::of(request.extensions());
-        let (access, message) = enter(request, Need::Process).map_err(refused)?;
+        let (access, message) = self.enter(request, Need::Process).await?;
         let (queue, receive) = parse::receive(message).map_err(refused)?;
         let delivered = self.messages.receive(&access, &queue, receive).await.map_err(refused)?;
         let deliveries: Vec<_> = delivered.into_iter().map(render::delivery).collect();
@@ -189,7 +209,7 @@ impl QueueService for Api {
         request: Request<Streaming<proto::StreamMessagesRequest>>,
     ) -> Result<Response<Self::StreamMessagesStream>, Status> {
         let facts = Facts::of(request.extensions());
-        let (access, requests) = enter(request, Need::Process).map_err(refused)?;
+        let (access, requests) = self.enter(request, Need::Process).await?;
         answer(Ok(stream::deliveries(self.messages.clone(), access, requests, facts)))
     }
 
@@ -198,7 +218,7 @@ impl QueueService for Api {
         request: Request<proto::PeekMessagesRequest>,
     ) -> Result<Response<proto::PeekMessagesResponse>, Status> {
         let facts = Facts::of(request.extensions());
-        let (access, message) = enter(request, Need::Peek).map_err(refused)?;
+        let (access, message) = self.enter(request, Need::Peek).await?;
         let (queue, max) = parse::peek(message).map_err(refused)?;
         let found = self.messages.peek(&access, &queue, max).await.map_err(refused)?;
         let messages = found.into_iter().map(|(state, body)| render::message(&state, body));
@@ -211,7 +231,7 @@ impl QueueService for Api {
         &self,
         request: Request<proto::UpdateMessageRequest>,
     ) -> Result<Response<proto::UpdateMessageResponse>, Status> {
-        let (access, message) = enter(request, Need::Update).map_err(refused)?;
+        let (access, message) = self.enter(request, Need::Update).await?;
         let (queue, update) = parse::update(message).map_err(refused)?;
         let receipt = self.messages.update(&access, &queue, update).await.map_err(refused)?;
         answer(Ok(proto::UpdateMessageResponse {
@@ -224,7 +244,7 @@ impl QueueService for Api {
         &self,
         request: Request<proto::DeleteMessagesRequest>,
     ) -> Result<Response<proto::DeleteMessagesResponse>, Status> {
-        let (access, message) = enter(request, Need::Process).map_err(refused)?;
+        let (access, message) = self.enter(request, Need::Process).await?;
         let (queue, receipts) = parse::delete(message).map_err(refused)?;
         let claimed = receipts.iter().filter_map(|receipt| receipt.clone().ok()).collect();
         let deleted = self.messages.delete(&access, &queue, claimed).await.map_err(refused)?;
@@ -244,7 +264,7 @@ impl QueueService for Api {
         &self,
         request: Request<proto::ClearMessagesRequest>,
     ) -> Result<Response<proto::ClearMessagesResponse>, Status> {
-        let (account, message) = open(request, Need::Clear).map_err(refused)?;
+        let (account, message) = self.open(request, Need::Clear).await?;
         let name = parse::queue(message.queue).map_err(refused)?;
         self.messages.queues.clear(&account, name).await.map_err(refused)?;
         answer(Ok(proto::ClearMessagesResponse {}))
@@ -254,7 +274,7 @@ impl QueueService for Api {
         &self,
         request: Request<proto::RedriveMessagesRequest>,
     ) -> Result<Response<proto::RedriveMessagesResponse>, Status> {
-        let (access, message) = enter(request, Need::Redrive).map_err(refused)?;
+        let (access, message) = self.enter(request, Need::Redrive).await?;
         let (queue, destination, max) = parse::redrive(message).map_err(refused)?;
         let moved = self.messages.redrive(&access, &queue, destination, max).await;
         let moved = u32::try_from(moved.map_err(refused)?).unwrap_or(u32::MAX);
@@ -265,7 +285,7 @@ impl QueueService for Api {
         &self,
         request: Request<proto::GetServicePropertiesRequest>,
     ) -> Result<Response<proto::GetServicePropertiesResponse>, Status> {
-        let (account, _) = open(request, Need::ReadProperties).map_err(refused)?;
+        let (account, _) = self.open(request, Need::ReadProperties).await?;
         answer(self.properties(&account).await)
     }
 
@@ -273,7 +293,7 @@ impl QueueService for Api {
         &self,
         request: Request<proto::SetServicePropertiesRequest>,
     ) -> Result<Response<proto::SetServicePropertiesResponse>, Status> {
-        let (account, message) = open(request, Need::WriteProperties).map_err(refused)?;
+        let (account, message) = self.open(request, Need::WriteProperties).await?;
         answer(self.set_properties(&account, message).await)
     }
 
@@ -281,7 +301,7 @@ impl QueueService for Api {
         &self,
         request: Request<proto::GetServiceStatsRequest>,
     ) -> Result<Response<proto::GetServiceStatsResponse>, Status> {
-        open(request, Need::ReadStats).map_err(refused)?;
+        self.open(request, Need::ReadStats).await?;
         let pending = self.sweeper.pending().await.map_err(refused)?;
         answer(Ok(render::service_stats(&self.engine.status(), self.started_at, pending)))
     }

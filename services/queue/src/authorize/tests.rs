@@ -135,7 +135,8 @@ fn a_signature_over_a_queue_allows_what_its_letters_say_on_that_queue_alone() {
 
 #[test]
 fn a_policy_states_what_its_signature_does_not() {
-    let reference = PolicyRef { id: "p".to_owned(), has_start: false, has_expiry: false };
+    let reference =
+        PolicyRef { id: "p".to_owned(), has_start: false, has_expiry: false, denied: None };
     let caller = over_queue(None, Some(reference));
     let at = |seconds| Some(Timestamp { seconds, nanos: 0 });
     let policy = AccessPolicy {
@@ -162,7 +163,7 @@ fn a_policy_states_what_its_signature_does_not() {
     ] {
         assert_eq!(outcome(Need::Add, &broken), failed, "{broken:?}");
     }
-    let twice = PolicyRef { id: "p".to_owned(), has_start: false, has_expiry: true };
+    let twice = PolicyRef { id: "p".to_owned(), has_start: false, has_expiry: true, denied: None };
     let twice = over_queue(None, Some(twice));
     assert_eq!(on(&twice, Need::Add, "jobs", &[policy]), failed);
 }

@@ -7,7 +7,7 @@ mod parse;
 mod query;
 mod render;
 
-use std::{pin::Pin, sync::Arc};
+use std::{future::Future, pin::Pin, sync::Arc};
 
 use futures::Stream;
 use tonic::{Request, Response, Status, Streaming};
@@ -86,6 +86,39 @@ impl Api {
         &self.throttle
     }
 
+    /// The account that a request works in, and the message, for a caller who may do what it needs.
+    ///
+    /// There is no other way to the message than this one and [`Api::enter`].
+    async fn open<T: Names>(
+        &self,
+        request: Request<T>,
+        need: Need,
+    ) -> Result<(AccountName, T), Fault> {
+        let caller = self.admitted(&request)?.await?;
+        authorize::check(&caller, need)?;
+        Ok((caller.account.clone(), request.into_inner()))
+    }
+
+    /// The access of a caller to entities, and the message. Reader and writer ask the access what
+    /// they may do.
+    async fn enter<T: Names>(&self, request: Request<T>) -> Result<(Access, T), Fault> {
+        let caller = self.admitted(&request)?.await?;
+        Ok((Access::new(caller)?, request.into_inner()))
+    }
+
+    /// The caller of a request, whose stored access policy holds: asked before anything else.
+    fn admitted<T: Names>(
+        &self,
+        request: &Request<T>,
+    ) -> Result<impl Future<Output = Result<Arc<Caller>, Fault>>, Fault> {
+        Facts::of(request.extensions()).note(|work| request.get_ref().tell(work));
+        let caller = Caller::of(request)?;
+        Ok(async move {
+            self.tables.admit(&caller).await?;
+            Ok(caller)
+        })
+    }
+
     async fn write(
         &self,
         access: &Access,
@@ -97,24 +130,6 @@ impl Api {
     }
 }
 
-/// The account that a request works in, and the message, for a caller who may do what it needs.
-///
-/// There is no other way to the message than this one and [`enter`].
-fn open<T: Names>(request: Request<T>, need: Need) -> Result<(AccountName, T), Fault> {
-    Facts::of(request.extensions()).note(|work| request.get_ref().tell(work));
-    let caller = Caller::of(&request)?;
-    authorize::check(&caller, need)?;
-    Ok((caller.account.clone(), request.into_inner()))
-}
-
-/// The access of a caller to entities, and the message. Reader and writer ask the access what they
-/// may do.
-fn enter<T: Names>(request: Request<T>) -> Result<(Access, T), Fault> {
-    Facts::of(request.extensions()).note(|work| request.get_ref().tell(work));
-    let access = Access::new(Caller::of(&request)?)?;
-    Ok((access, request.into_inner()))
-}
-
 #[tonic::async_trait]
 impl TableService for Api {
     type StreamEntitiesStream = Responses<proto::StreamEntitiesResponse>;
@@ -124,7 +139,7 @@ impl TableService for Api {
         &self,
         request: Request<proto::CreateTableRequest>,
     ) -> Result<Response<proto::CreateTableResponse>, Status> {
-        let (account, message) = open(request, Need::CreateTable)?;
+        let (account, message) = self.open(request, Need::CreateTable).await?;
         let table = self.tables.create(&account, parse::table(message.table)?).await;
         let table = Some(render::table(table.map_err(Fault::from)?));
         Ok(Response::new(proto::CreateTableResponse { table }))
@@ -134,7 +149,7 @@ impl TableService for Api {
         &self,
         request: Request<proto::GetTableRequest>,
     ) -> Result<Response<proto::GetTableResponse>, Status> {
-        let (account, message) = open(request, Need::ListTables)?;
+        let (account, message) = self.open(request, Need::ListTables).await?;
         let table = self.tables.get(&account, parse::table(message.table)?).await;
         let table = Some(render::table(table.map_err(Fault::from)?));
         Ok(Response::new(proto::GetTableResponse { table }))
@@ -144,7 +159,7 @@ impl TableService for Api {
         &self,
         request: Request<proto::ListTablesRequest>,
     ) -> Result<Response<proto::ListTablesResponse>, Status> {
-        let (account, message) = open(request, Need::ListTables)?;
+        let (account, message) = self.open(request, Need::ListTables).await?;
         let mut violations = Violations::default();
         let page_size = parse::page_size(message.page_size, &mut violations);
         let filter = parse::filter(NameFilter::parse(&message.filter), &mut violations);
@@ -166,7 +181,7 @@ impl TableService for Api {
         &self,
         request: Request<proto::DeleteTableRequest>,
     ) -> Result<Response<proto::DeleteTableResponse>, Status> {
-        let (account, message) = open(request, Need::DeleteTable)?;
+        let (account, message) = self.open(request, Need::DeleteTable).await?;
         let deleted = self.tables.delete(&account, parse::table(message.table)?).await;
         deleted.map_err(Fault::from)?;
         Ok(Response::new(proto::DeleteTableResponse {}))
@@ -176,7 +191,7 @@ impl TableService for Api {
         &self,
         request: Request<proto::GetTableAccessPoliciesRequest>,
     ) -> Result<Response<proto::GetTableAccessPoliciesResponse>, Status> {
-        let (account, message) = open(request, Need::AccessPolicies)?;
+        let (account, message) = self.open(request, Need::AccessPolicies).await?;
         let table = parse::table(message.table)?;
         let policies = self.settings.access_policies(&account, &table).await;
         let policies = policies.map_err(Fault::from)?;
@@ -187,7 +202,7 @@ impl TableService for Api {
         &self,
         request: Request<proto::SetTableAccessPoliciesRequest>,
     ) -> Result<Response<proto::SetTableAccessPoliciesResponse>, Status> {
-        let (account, message) = open(request, Need::AccessPolicies)?;
+        let (account, message) = self.open(request, Need::AccessPolicies).await?;
         let table = parse::table(message.table)?;
         let set = self.settings.set_access_policies(&account, &table, message.policies).await;
         set.map_err(Fault::from)?;
@@ -198,7 +213,7 @@ impl TableService for Api {
         &self,
         request: Request<proto::InsertEntityRequest>,
     ) -> Result<Response<proto::InsertEntityResponse>, Status> {
-        let (access, message) = enter(request)?;
+        let (access, message) = self.enter(request).await?;
         let (table, operation) = parse::insert(message)?;
         let (etag, timestamp) = render::version(self.write(&access, &table, operation).await?);
         Ok(Response::new(proto::InsertEntityResponse { etag, timestamp }))
@@ -209,7 +224,7 @@ impl TableService for Api {
         request: Request<proto::GetEntityRequest>,
     ) -> Result<Response<proto::GetEntityResponse>, Status> {
         let facts = Facts::of(request.extensions());
-        let (access, message) = enter(request)?;
+        let (access, message) = self.enter(request).await?;
         let response = query::get(&self.reader, &access, message).await?;
         tell_cost(&facts, response.cost.as_ref());
         Ok(Response::new(response))
@@ -219,7 +234,7 @@ impl TableService for Api {
         &self,
         request: Request<proto::UpdateEntityRequest>,
     ) -> Result<Response<proto::UpdateEntityResponse>, Status> {
-        let (access, message) = enter(request)?;
+        let (access, message) = self.enter(request).await?;
         let (table, operation) = parse::update(message)?;
         let (etag, timestamp) = render::version(self.write(&access, &table, operation).await?);
         Ok(Response::new(proto::UpdateEntityResponse { etag, timestamp }))
@@ -229,7 +244,7 @@ impl TableService for Api {
         &self,
         request: Request<proto::UpsertEntityRequest>,
     ) -> Result<Response<proto::UpsertEntityResponse>, Status> {
-        let (access, message) = enter(request)?;
+        let (access, message) = self.enter(request).await?;
         let (table, operation) = parse::upsert(message)?;
         let (etag, timestamp) = render::version(self.write(&access, &table, operation).await?);
         Ok(Response::new(proto::UpsertEntityResponse { etag, timestamp }))
@@ -239,7 +254,7 @@ impl TableService for Api {
         &self,
         request: Request<proto::DeleteEntityRequest>,
     ) -> Result<Response<proto::DeleteEntityResponse>, Status> {
-        let (access, message) = enter(request)?;
+        let (access, message) = self.enter(request).await?;
         let (table, operation) = parse::delete(message)?;
         self.write(&access, &table, operation).await?;
         Ok(Response::new(proto::DeleteEntityResponse {}))
@@ -249,7 +264,7 @@ impl TableService for Api {
         &self,
         request: Request<proto::ExecuteBatchRequest>,
     ) -> Result<Response<proto::ExecuteBatchResponse>, Status> {
-        let (access, message) = enter(request)?;
+        let (access, message) = self.enter(request).await?;
         let (table, operations) = parse::batch(message)?;
         let target = self.tables.target(&access, &table).await.map_err(Fault::from)?;
         let written = self.writer.batch(&target, operations).await?;
@@ -265,7 +280,7 @@ impl TableService for Api {
         request: Request<proto::QueryEntitiesRequest>,
     ) -> Result<Response<proto::QueryEntitiesResponse>, Status> {
         let facts = Facts::of(request.extensions());
-        let (access, message) = enter(request)?;
+        let (access, message) = self.enter(request).await?;
         let response = query::page(&self.reader, access, message).await?;
         tell_cost(&facts, response.cost.as_ref());
         Ok(Response::new(response))
@@ -276,7 +291,7 @@ impl TableService for Api {
         request: Request<proto::StreamEntitiesRequest>,
     ) -> Result<Response<Self::StreamEntitiesStream>, Status> {
         let facts = Facts::of(request.extensions());
-        let (access, message) = enter(request)?;
+        let (access, message) = self.enter(request).await?;
         let stream = query::stream(&self.reader, access, message, facts).await?;
         Ok(Response::new(stream))
     }
@@ -286,7 +301,7 @@ impl TableService for Api {
         request: Request<Streaming<proto::ImportEntitiesRequest>>,
     ) -> Result<Response<Self::ImportEntitiesStream>, Status> {
         let facts = Facts::of(request.extensions());
-        let (access, messages) = enter(request)?;
+        let (access, messages) = self.enter(request).await?;
         let import = import::Import::new(self.tables.clone(), self.writer.clone(), access, facts);
         Ok(Response::new(import.run(messages)))
     }
@@ -296,7 +311,7 @@ impl TableService for Api {
         request: Request<proto::ExplainQueryRequest>,
     ) -> Result<Response<proto::ExplainQueryResponse>, Status> {
         let facts = Facts::of(request.extensions());
-        let (access, message) = enter(request)?;
+        let (access, message) = self.enter(request).await?;
         let response = query::explain(&self.reader, access, message).await?;
         tell_cost(&facts, response.cost.as_ref());
         Ok(Response::new(response))
@@ -306,7 +321,7 @@ impl TableService for Api {
         &self,
         request: Request<proto::GetServicePropertiesRequest>,
     ) -> Result<Response<proto::GetServicePropertiesResponse>, Status> {
-        let (account, _) = open(request, Need::ReadProperties)?;
+        let (account, _) = self.open(request, Need::ReadProperties).await?;
         let properties = self.settings.properties(&account).await.map_err(Fault::from)?;
         let properties = Some(properties);
         Ok(Response::new(proto::GetServicePropertiesResponse { properties }))
@@ -316,7 +331,7 @@ impl TableService for Api {
         &self,
         request: Request<proto::SetServicePropertiesRequest>,
     ) -> Result<Response<proto::SetServicePropertiesResponse>, Status> {
-        let (account, message) = open(request, Need::WriteProperties)?;
+        let (account, message) = self.open(request, Need::WriteProperties).await?;
         let change = service_properties::required(message.properties)?;
         self.settings.set_properties(&account, change).await.map_err(Fault::from)?;
         Ok(Response::new(proto::SetServicePropertiesResponse {}))
@@ -326,7 +341,7 @@ impl TableService for Api {
         &self,
         request: Request<proto::GetServiceStatsRequest>,
     ) -> Result<Response<proto::GetServiceStatsResponse>, Status> {
-        let (account, _) = open(request, Need::ReadStats)?;
+        let (account, _) = self.open(request, Need::ReadStats).await?;
         let pending =
             self.sweeper.pending().await.map_err(|error: TableError| Fault::from(error))?;
         let mut stats = render::stats(&self.engine.status(), self.started_at, pending);

@@ -2,8 +2,9 @@
 //!
 //! Calls on tables and settings need one thing, a [`Need`], and are allowed or not before anything
 //! is read. Calls on entities have an [`Access`]; together with the table it gives [`Bounds`]:
-//! which actions, on which keys. Checks come in a fixed order: service, resource type, permission,
-//! key range. All of them come before the store is asked whether something exists.
+//! which actions, on which keys. Checks come in a fixed order: stored access policy (of the table that
+//! the signature is over, whatever the call is about), service, resource type, permission, key range.
+//! All of them come before the store is asked whether something exists.
 
 mod bounds;
 mod policy;
@@ -17,7 +18,7 @@ use trestle_service::{
 
 pub(crate) use self::{
     bounds::{Access, Action, Bounds},
-    policy::stated,
+    policy::{permissions, stated},
 };
 
 /// The letter of this service.

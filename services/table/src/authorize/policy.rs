@@ -21,8 +21,8 @@ pub(crate) fn stated(policy: &AccessPolicy) -> Stated<'_> {
 /// The permissions of a grant on a table with these policies, now.
 ///
 /// # Errors
-/// A policy that is unknown, not valid now, or does not complete the signature.
-pub(super) fn permissions(
+/// See [`access_policy::permissions`].
+pub(crate) fn permissions(
     grant: &TableGrant,
     policies: &[AccessPolicy],
     now: Ticks,

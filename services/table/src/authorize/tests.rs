@@ -213,7 +213,7 @@ fn policy() -> AccessPolicy {
 
 /// A signature that leaves everything to the policy `id`.
 fn by_policy(id: &str) -> TableGrant {
-    let policy = PolicyRef { id: id.to_owned(), has_start: false, has_expiry: false };
+    let policy = PolicyRef { id: id.to_owned(), has_start: false, has_expiry: false, denied: None };
     TableGrant { permissions: None, policy: Some(policy), ..grant("") }
 }
 
@@ -229,7 +229,12 @@ fn expiry_and_permissions_must_each_be_stated_once_and_a_start_at_most_once() {
         };
         let grant = TableGrant {
             permissions: bit(5).then(|| letters("r")),
-            policy: Some(PolicyRef { id: "p".to_owned(), has_start: bit(3), has_expiry: bit(4) }),
+            policy: Some(PolicyRef {
+                id: "p".to_owned(),
+                has_start: bit(3),
+                has_expiry: bit(4),
+                denied: None,
+            }),
             ..grant("")
         };
         let once = !(bit(0) && bit(3)) && bit(1) != bit(4) && bit(2) != bit(5);

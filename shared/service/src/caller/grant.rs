@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::fault::{Fault, Reason};
+
 /// What a caller may do in an account.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Authority {
@@ -13,6 +15,24 @@ pub enum Authority {
     Table(TableGrant),
     /// What a shared access signature over one queue grants.
     Queue(QueueGrant),
+}
+
+impl Authority {
+    /// The stored access policy that completes it, if any.
+    #[must_use]
+    pub fn policy(&self) -> Option<&PolicyRef> {
+        match self {
+            Self::Owner | Self::Account(_) => None,
+            Self::Table(grant) => grant.policy.as_ref(),
+            Self::Queue(grant) => grant.policy.as_ref(),
+        }
+    }
+
+    /// The answer to every call, where that policy holds.
+    #[must_use]
+    pub fn denied(&self) -> Option<&Denied> {
+        self.policy()?.denied.as_ref()
+    }
 }
 
 /// A shared access signature over an account. Its times were checked; services, resource types and
@@ -53,7 +73,8 @@ pub struct QueueGrant {
     pub policy: Option<PolicyRef>,
 }
 
-/// A reference to a stored access policy. Start, expiry and permissions must each be stated in
+/// A reference to a stored access policy, which is asked before anything else about a signature
+/// that is genuine and holds now. Start, expiry and permissions must each be stated in
 /// exactly one place, so it says what the signature states itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PolicyRef {
@@ -63,6 +84,35 @@ pub struct PolicyRef {
     pub has_start: bool,
     /// Whether the signature states an expiry.
     pub has_expiry: bool,
+    /// The answer where the policy completes the signature: a check after that of the policy has
+    /// failed. Whoever learns what such a signature permits learns this instead.
+    pub denied: Option<Denied>,
+}
+
+impl PolicyRef {
+    /// Whether the checks after that of the policy were passed.
+    ///
+    /// # Errors
+    /// What the first of them says that was not.
+    pub fn passed(&self) -> Result<(), Fault> {
+        self.denied.clone().map_or(Ok(()), |denied| Err(denied.into()))
+    }
+}
+
+/// A failed check of a signature that comes after that of its stored access policy, and was made
+/// before it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Denied {
+    /// The failure of the call.
+    pub reason: Reason,
+    /// The same for people.
+    pub message: String,
+}
+
+impl From<Denied> for Fault {
+    fn from(denied: Denied) -> Self {
+        Self::new(denied.reason, denied.message)
+    }
 }
 
 /// A range of entities by key, both ends included; an end that is absent does not bound. A row key

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use http::{HeaderMap, HeaderName};
 
 pub use self::grant::{
-    AccountGrant, Authority, KeyRange, Letters, PolicyRef, QueueGrant, TableGrant,
+    AccountGrant, Authority, Denied, KeyRange, Letters, PolicyRef, QueueGrant, TableGrant,
 };
 use crate::{facts::Facts, fault::Fault, layer::Request, name::AccountName};
 

@@ -1,14 +1,16 @@
 //! What a token grants now: the checks in their order, and the caller who passes them.
 //!
 //! Form, signature, time, protocol and address are checked here; stored access policy, service,
-//! resource type, permission and key range by the service, which knows the operation.
+//! resource type, permission and key range by the service, which knows the operation. Since the
+//! policy comes before protocol and address, what these say of a token that names one goes to the
+//! service with the caller, who answers it where the policy holds.
 
 use std::time::Duration;
 
 use super::{Malformed, Resource, Scope, Terms, Token, string_to_sign};
 use crate::{
     account::{Account, AccountSet},
-    caller::{AccountGrant, Authority, Caller, Letters, PolicyRef, QueueGrant, TableGrant},
+    caller::{AccountGrant, Authority, Caller, Denied, Letters, PolicyRef, QueueGrant, TableGrant},
     clock::Ticks,
     fault::{Fault, Reason},
     peer::Peer,
@@ -104,6 +106,12 @@ impl From<Malformed> for Denial {
     }
 }
 
+impl From<Denial> for Denied {
+    fn from(denial: Denial) -> Self {
+        Self { reason: denial.reason, message: denial.message }
+    }
+}
+
 impl From<Denial> for Fault {
     fn from(denial: Denial) -> Self {
         Self::new(denial.reason, denial.message)
@@ -156,9 +164,19 @@ pub fn verify<'a>(
         return Err(Denial::disabled(account));
     }
     let usage = Use { now, peer };
-    RULES.iter().try_for_each(|(_, rule)| rule(&token.terms, &usage))?;
-    let authority = authority(token.terms)?;
+    let denied = match RULES.iter().try_for_each(|(_, rule)| rule(&token.terms, &usage)) {
+        Ok(()) => None,
+        Err(denial) if is_for_after_the_policy(&token.terms, denial.check) => Some(denial.into()),
+        Err(denial) => return Err(denial),
+    };
+    let authority = authority(token.terms, denied)?;
     Ok(Caller { account: account.name.clone(), authority })
+}
+
+/// Whether a check has to wait for a stored access policy, which a service has.
+fn is_for_after_the_policy(terms: &Terms, check: Check) -> bool {
+    let is_of_a_service = matches!(terms.scope, Scope::Table { .. } | Scope::Queue { .. });
+    check > Check::Policy && is_of_a_service && terms.policy.is_some()
 }
 
 /// When a token ends that was verified, in a call that names this resource. None: it leaves that to
@@ -225,12 +243,12 @@ fn address(terms: &Terms, usage: &Use<'_>) -> Result<(), Denial> {
     }
 }
 
-fn authority(terms: Terms) -> Result<Authority, Denial> {
+fn authority(terms: Terms, denied: Option<Denied>) -> Result<Authority, Denial> {
     let letters = |text: &str| Letters::parse(text).unwrap_or_default();
     let permissions = terms.letters();
     let (has_start, has_expiry) = (terms.start.is_some(), terms.expiry.is_some());
     let stated = (!terms.permissions.is_empty()).then_some(permissions);
-    let policy = terms.policy.map(|id| PolicyRef { id, has_start, has_expiry });
+    let policy = terms.policy.map(|id| PolicyRef { id, has_start, has_expiry, denied });
     match terms.scope {
         Scope::Account { services, resource_types, .. } => Ok(Authority::Account(AccountGrant {
             services: letters(&services),

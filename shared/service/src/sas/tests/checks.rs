@@ -12,8 +12,8 @@ use crate::{
     name::AccountName,
     peer::{Peer, PeerTls},
     sas::{
-        Check, Named, Outcome, Protocol, Resource, Scope, Terms, Time, Token, Version, explain,
-        mint, verify,
+        AddressRange, Check, Named, Outcome, Protocol, Resource, Scope, Terms, Time, Token,
+        Version, explain, mint, verify,
     },
 };
 
@@ -99,7 +99,8 @@ fn a_token_of_a_table_grants_what_it_states_and_names_what_its_policy_states() {
     let caller = at_noon(terms).expect("a caller");
 
     assert_eq!(caller.account.as_str(), "acme");
-    let policy = PolicyRef { id: "readers".to_owned(), has_start: false, has_expiry: true };
+    let policy =
+        PolicyRef { id: "readers".to_owned(), has_start: false, has_expiry: true, denied: None };
     let table = "orders".to_owned();
     let grant = TableGrant { table, permissions: None, policy: Some(policy), range };
     assert_eq!(caller.authority, Authority::Table(grant));
@@ -199,8 +200,7 @@ fn a_token_grants_from_a_little_before_its_start_to_exactly_its_end() {
 
 #[test]
 fn a_token_is_good_over_its_protocol_and_from_its_addresses_only() {
-    let address =
-        |text: &str| Some(crate::sas::AddressRange::parse(text.to_owned()).expect("an address"));
+    let address = |text: &str| Some(AddressRange::parse(text.to_owned()).expect("an address"));
     let terms = Terms {
         protocol: Some(Protocol::Https),
         addresses: address("10.0.0.5-10.0.1.5"),
@@ -239,6 +239,34 @@ fn the_first_check_that_fails_is_the_answer() {
     assert_eq!(check(expired.clone(), "closed", 3), Check::Account);
     assert_eq!(check(expired.clone(), "acme", 1), Check::Time);
     assert_eq!(check(Terms { expiry: time("2026-01-02"), ..expired }, "acme", 1), Check::Protocol);
+}
+
+#[test]
+fn protocol_and_address_wait_for_the_policy_where_there_is_one() {
+    let addresses = |text: &str| Some(AddressRange::parse(text.to_owned()).expect("addresses"));
+    let wrong_address = Terms { addresses: addresses("10.9.9.9"), ..table_terms() };
+    let wrong_both = Terms { protocol: Some(Protocol::Https), ..wrong_address.clone() };
+    let plain = peer("10.0.0.5:1", false);
+    let verified = |terms: Terms, policy: Option<&str>, seconds| {
+        let terms = Terms { policy: policy.map(str::to_owned), ..terms };
+        let token = token(terms, "acme", 1);
+        verify(&token, Some("acme"), &accounts(), at(seconds), &plain)
+    };
+
+    for (terms, reason) in [
+        (wrong_address.clone(), Reason::AuthorizationSourceIpMismatch),
+        (wrong_both, Reason::AuthorizationProtocolMismatch),
+    ] {
+        let denial = verified(terms.clone(), None, 0).expect_err("denied");
+        let caller = verified(terms, Some("readers"), 0).expect("for the service to deny");
+        let carried = caller.authority.denied().expect("carried");
+        assert_eq!((denial.reason, &denial.message), (reason, &carried.message));
+        assert_eq!(carried.reason, reason);
+    }
+    let fine = verified(table_terms(), Some("readers"), 0).expect("a caller");
+    assert_eq!(fine.authority.denied(), None);
+    let late = verified(wrong_address, Some("readers"), 3 * 3600).expect_err("denied");
+    assert_eq!(late.check, Check::Time, "which comes before the policy");
 }
 
 #[test]

@@ -1,0 +1,186 @@
+//! The order in which a signature is checked that names a stored access policy: the policy comes
+//! before protocol and address, and these before everything about the operation.
+
+use prost_types::Timestamp;
+use tonic::Code;
+use trestle_proto::{queue::v1 as queue, table::v1 as table};
+use trestle_service::{
+    caller::KeyRange,
+    sas::{AddressRange, Protocol, Scope, Terms},
+};
+use trestle_tests::{Queue, Table, World, entity, queue_scenario, terms_by_policy, text, token};
+
+queue_scenario!(
+    the_policy_of_a_table_is_asked_before_protocol_and_address_and_these_before_the_rest,
+    the_policy_of_a_queue_is_asked_before_protocol_and_address_and_these_before_the_rest,
+    a_signature_for_another_service_is_told_of_its_protocol_and_address_first,
+);
+
+const NOT_AUTHENTIC: (Code, &str) = (Code::Unauthenticated, "AUTHENTICATION_FAILED");
+const WRONG_ADDRESS: (Code, &str) = (Code::PermissionDenied, "AUTHORIZATION_SOURCE_IP_MISMATCH");
+const WRONG_PROTOCOL: (Code, &str) = (Code::PermissionDenied, "AUTHORIZATION_PROTOCOL_MISMATCH");
+const WRONG_SERVICE: (Code, &str) = (Code::PermissionDenied, "AUTHORIZATION_SERVICE_MISMATCH");
+const NO_PERMISSION: (Code, &str) = (Code::PermissionDenied, "AUTHORIZATION_PERMISSION_MISMATCH");
+const FAILURE: (Code, &str) = (Code::PermissionDenied, "AUTHORIZATION_FAILURE");
+
+type Kind = (Code, &'static str);
+
+/// The ways in which a signature by a policy is refused for how it is used, and what follows if it
+/// is not. Calls within a process are as good as encrypted.
+fn uses(world: &World) -> [(Terms, Option<Kind>); 4] {
+    let is_plain = world.address().is_some();
+    let wrong_protocol = is_plain.then_some(WRONG_PROTOCOL);
+    let bare = terms_by_policy(Scope::Queue { name: String::new() }, "p");
+    let addresses = Some(AddressRange::parse("10.9.9.9".to_owned()).unwrap());
+    let elsewhere = Terms { addresses, ..bare.clone() };
+    let encrypted = Terms { protocol: Some(Protocol::Https), ..bare.clone() };
+    let both = Terms { protocol: Some(Protocol::Https), ..elsewhere.clone() };
+    [
+        (bare, None),
+        (elsewhere, Some(WRONG_ADDRESS)),
+        (encrypted, wrong_protocol),
+        (both, wrong_protocol.or(Some(WRONG_ADDRESS))),
+    ]
+}
+
+fn over_table() -> Scope {
+    Scope::Table { name: "orders".to_owned(), range: KeyRange::default() }
+}
+
+fn over_queue() -> Scope {
+    Scope::Queue { name: "jobs".to_owned() }
+}
+
+fn expiry() -> Option<Timestamp> {
+    Some(Timestamp { seconds: 32_000_000_000, nanos: 0 })
+}
+
+/// What is said to calls of every kind on tables: some that the policy allows, some that it does
+/// not, some that no such signature allows, and some that make no sense.
+async fn on_tables(held: &World) -> Vec<(&'static str, Option<String>)> {
+    let table = |name: &str| held.existing_table(name);
+    let orders: Table = table("orders");
+    let kind = |outcome: Result<(), trestle_tests::Refusal>| {
+        outcome.err().map(|refusal| refusal.kind().1.to_owned())
+    };
+    vec![
+        ("allowed", kind(orders.get("p", "r").await.map(drop))),
+        ("listed", kind(orders.query("").await.map(drop))),
+        ("malformed", kind(orders.query("no filter").await.map(drop))),
+        ("unpermitted", kind(orders.insert(entity("p", "s", [])).await.map(drop))),
+        ("elsewhere", kind(table("others").get("p", "r").await.map(drop))),
+        ("never", kind(held.create("more").await.map(drop))),
+    ]
+}
+
+/// What a holder hears whose use is right.
+const TABLES: [(&str, Option<Kind>); 6] = [
+    ("allowed", None),
+    ("listed", None),
+    ("malformed", Some((Code::InvalidArgument, "INVALID_INPUT"))),
+    ("unpermitted", Some(NO_PERMISSION)),
+    ("elsewhere", Some(FAILURE)),
+    ("never", Some(FAILURE)),
+];
+
+/// Each call is refused in this one way; none: as it is for its own sake.
+fn assert_all(
+    heard: Vec<(&'static str, Option<String>)>,
+    refused: Option<Kind>,
+    own: &[(&'static str, Option<Kind>)],
+) {
+    assert_eq!(heard.len(), own.len());
+    for ((call, heard), (own_call, own)) in heard.into_iter().zip(own) {
+        assert_eq!(call, *own_call);
+        let expected = refused.or(*own).map(|(_, reason)| reason.to_owned());
+        assert_eq!(heard, expected, "{call}");
+    }
+}
+
+async fn the_policy_of_a_table_is_asked_before_protocol_and_address_and_these_before_the_rest(
+    world: &World,
+) {
+    let owner = world.table("orders").await;
+    world.table("others").await;
+    owner.insert(entity("p", "r", [])).await.unwrap();
+    let policy = table::AccessPolicy {
+        id: "p".to_owned(),
+        expiry_time: expiry(),
+        permissions: Some("r".to_owned()),
+        ..Default::default()
+    };
+    let expired = table::AccessPolicy {
+        expiry_time: Some(Timestamp { seconds: 1_000_000_000, nanos: 0 }),
+        ..policy.clone()
+    };
+
+    for (stored, holds) in [(vec![], false), (vec![expired], false), (vec![policy], true)] {
+        owner.set_policies(stored).await.unwrap();
+        for (terms, refused) in uses(world) {
+            let held = world.signed(&token(Terms { scope: over_table(), ..terms }));
+            let refused = if holds { refused } else { Some(NOT_AUTHENTIC) };
+            assert_all(on_tables(&held).await, refused, &TABLES);
+        }
+    }
+    assert_eq!(owner.rows("").await.unwrap(), ["r"], "nothing was written");
+}
+
+async fn on_queues(held: &World) -> Vec<(&'static str, Option<String>)> {
+    let jobs: Queue = held.existing_queue("jobs");
+    let kind = |outcome: Result<(), trestle_tests::Refusal>| {
+        outcome.err().map(|refusal| refusal.kind().1.to_owned())
+    };
+    vec![
+        ("allowed", kind(jobs.peek(1).await.map(drop))),
+        ("malformed", kind(jobs.peek(1000).await.map(drop))),
+        ("unpermitted", kind(jobs.send(text("x")).await.map(drop))),
+        ("elsewhere", kind(held.existing_queue("others").peek(1).await.map(drop))),
+        ("never", kind(jobs.clear().await.map(drop))),
+    ]
+}
+
+const QUEUES: [(&str, Option<Kind>); 5] = [
+    ("allowed", None),
+    ("malformed", Some((Code::InvalidArgument, "OUT_OF_RANGE_QUERY_PARAMETER_VALUE"))),
+    ("unpermitted", Some(NO_PERMISSION)),
+    ("elsewhere", Some(FAILURE)),
+    ("never", Some(FAILURE)),
+];
+
+async fn the_policy_of_a_queue_is_asked_before_protocol_and_address_and_these_before_the_rest(
+    world: &World,
+) {
+    let owner = world.queue("jobs").await;
+    world.queue("others").await;
+    let policy = queue::AccessPolicy {
+        id: "p".to_owned(),
+        expiry_time: expiry(),
+        permissions: Some("r".to_owned()),
+        ..Default::default()
+    };
+
+    for (stored, holds) in [(vec![], false), (vec![policy], true)] {
+        owner.set_policies(stored).await.unwrap();
+        for (terms, refused) in uses(world) {
+            let token = token(Terms { scope: over_queue(), ..terms });
+            let held = world.signed_for_queue(&token, "jobs");
+            let refused = if holds { refused } else { Some(NOT_AUTHENTIC) };
+            assert_all(on_queues(&held).await, refused, &QUEUES);
+        }
+    }
+    assert!(owner.peek(1).await.unwrap().is_empty(), "nothing was sent");
+}
+
+async fn a_signature_for_another_service_is_told_of_its_protocol_and_address_first(world: &World) {
+    world.table("orders").await;
+    world.queue("jobs").await;
+    for (terms, refused) in uses(world) {
+        let refused = refused.unwrap_or(WRONG_SERVICE);
+        let of_queue = token(Terms { scope: over_queue(), ..terms.clone() });
+        let held = world.signed_for_queue(&of_queue, "jobs").existing_table("orders");
+        assert_eq!(held.get("p", "r").await.unwrap_err().kind(), refused);
+        let of_table = token(Terms { scope: over_table(), ..terms });
+        let held = world.signed(&of_table).existing_queue("jobs");
+        assert_eq!(held.peek(1).await.unwrap_err().kind(), refused);
+    }
+}
