@@ -1,6 +1,6 @@
 //! What a caller may do: pure decisions on what the gateway vouches for, before anybody is told whether something
-//! exists. Checks come in a fixed order: stored access policy (of the queue that the signature is over, whatever the call
-//! is about), service, resource type, queue, permission.
+//! exists. Checks come in a fixed order: stored access policy (of the queue that the signature is over, whatever the
+//! call is about), service, resource type, queue, permission.
 
 #[cfg(test)]
 mod tests;
