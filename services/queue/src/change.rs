@@ -74,6 +74,7 @@ impl Messages {
         let gone = claimed.iter().zip(&deleted).filter(|(_, deleted)| **deleted);
         let places: Vec<_> = gone.map(|(claimed, _)| claimed.receipt.place).collect();
         shelf.replace(&places, &promoted);
+        self.note_if_far(&shelf);
         Ok(deleted)
     }
 

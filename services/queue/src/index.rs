@@ -33,8 +33,8 @@ pub(crate) struct Index {
     next_write: u64,
     /// No message has a lower sequence.
     lowest_sequence: u64,
-    /// Whether a message went away since the cursor was last noted.
-    has_progress: bool,
+    /// Messages that went away since the cursor was last noted.
+    gone: usize,
 }
 
 impl Index {
@@ -48,7 +48,7 @@ impl Index {
             writing: BTreeMap::new(),
             next_write: 0,
             lowest_sequence: cursor.sequence,
-            has_progress: false,
+            gone: 0,
         }
     }
 
@@ -62,7 +62,7 @@ impl Index {
 
     /// Removes a place that a write has just emptied.
     pub(crate) fn remove(&mut self, place: Place) {
-        self.has_progress = true;
+        self.gone += 1;
         self.free.remove(&place);
     }
 
@@ -91,7 +91,7 @@ impl Index {
 
     /// Forgets places that were taken and are no more.
     pub(crate) fn drop_taken(&mut self, places: &[Place]) {
-        self.has_progress |= !places.is_empty();
+        self.gone += places.len();
         for place in places {
             self.taken.remove(place);
         }
@@ -175,9 +175,14 @@ impl Index {
         }
     }
 
+    /// How many messages went away since the cursor was last asked for by [`Self::take_progress`].
+    pub(crate) fn gone(&self) -> usize {
+        self.gone
+    }
+
     /// The cursor, if a message went away since this was last asked.
     pub(crate) fn take_progress(&mut self, now: Ticks) -> Option<Cursor> {
-        std::mem::take(&mut self.has_progress).then(|| self.cursor(now))
+        (std::mem::take(&mut self.gone) > 0).then(|| self.cursor(now))
     }
 
     /// The sequence from which to look for the oldest message, and one that no message can be below whose write is

@@ -22,6 +22,7 @@ mod messages;
 #[cfg(test)]
 mod model;
 mod policies;
+mod progress;
 mod queues;
 mod receipt;
 mod receive;

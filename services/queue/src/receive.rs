@@ -150,6 +150,7 @@ impl Messages {
         let emptied: Vec<_> = claim.places().iter().filter(|p| !is_left(p)).copied().collect();
         let filled: Vec<_> = delivered.iter().map(|message| message.place).collect();
         claim.settle(&emptied, &filled);
+        self.note_if_far(claim.shelf());
         if !expired.is_empty() {
             self.bury_expired(id, &mut claim, expired).await;
         }
@@ -240,6 +241,7 @@ impl Messages {
         });
         let (empty, promoted) = removed.await??;
         shelf.replace(&empty, &promoted);
+        self.note_if_far(&shelf);
         Ok(empty)
     }
 }

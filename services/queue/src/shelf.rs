@@ -30,6 +30,8 @@ const LOAD: ScanLimit = ScanLimit { rows: 4096, bytes: 1024 * 1024 };
 const LOOKS_MAX: usize = 32;
 /// How long the timer sleeps at most: the clock may step forward meanwhile.
 const TIMER_MAX: Duration = Duration::from_secs(1);
+/// After so many messages it is noted how far the queue has come: a restart passes them in a millisecond.
+pub(crate) const FAR: usize = 2048;
 
 /// See the module.
 pub(crate) struct Shelf {
@@ -52,6 +54,8 @@ struct Inner {
     is_closed: bool,
     /// When the timer looks next; none where none runs.
     timer_at: Option<Instant>,
+    /// Somebody is about to note how far it has come.
+    is_noting: bool,
     /// The earliest expiration of what was written since it was last asked for.
     expires_at: Option<Ticks>,
     used_at: Instant,
@@ -73,6 +77,9 @@ pub(crate) struct Writing {
     shelf: Arc<Shelf>,
     number: u64,
 }
+
+/// A note of how far the queue has come under way; over when dropped.
+pub(crate) struct Noting(Arc<Shelf>);
 
 /// What became of asking for messages.
 pub(crate) enum Turn {
@@ -111,6 +118,7 @@ impl Shelf {
             next_waiter: 0,
             is_closed: false,
             timer_at: None,
+            is_noting: false,
             expires_at: None,
             used_at: Instant::now(),
         };
@@ -352,6 +360,16 @@ impl Shelf {
         self.lock().index.cursor(now)
     }
 
+    /// Whether it should be noted how far the queue has come, and nobody is about to; over when dropped.
+    pub(crate) fn begin_noting(self: &Arc<Self>) -> Option<Noting> {
+        let mut inner = self.lock();
+        if inner.index.gone() < FAR || inner.is_noting {
+            return None;
+        }
+        inner.is_noting = true;
+        Some(Noting(Arc::clone(self)))
+    }
+
     /// See [`Index::take_progress`].
     pub(crate) fn take_progress(&self) -> Option<Cursor> {
         let now = self.clock.now();
@@ -418,6 +436,12 @@ impl Drop for Ticket {
 impl Drop for Writing {
     fn drop(&mut self) {
         self.shelf.lock().index.end_write(self.number);
+    }
+}
+
+impl Drop for Noting {
+    fn drop(&mut self) {
+        self.0.lock().is_noting = false;
     }
 }
 

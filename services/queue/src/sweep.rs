@@ -166,25 +166,11 @@ impl Sweeper {
             self.write(vec![Write::Put { key: keys::time(), value }]).await?;
         }
         for (id, shelf) in shelves {
-            messages.find_oldest(&shelf).await?;
-            if let Some(cursor) = shelf.take_progress() {
-                self.note_cursor(id, cursor).await?;
-            }
+            messages.note_progress(&shelf).await?;
             drop(shelf);
             messages.shelves.forget_if_idle(id);
         }
         Ok(false)
-    }
-
-    async fn note_cursor(&self, id: QueueId, cursor: Cursor) -> Result<(), QueueError> {
-        // A cursor goes with its queue: none is left for a number that is no more.
-        let (count, key) = (keys::count(id), keys::cursor(id));
-        transact(&*self.messages.engine, vec![count], move |current| {
-            let is_there = matches!(current, [Some(_)]);
-            let put = Write::Put { key: key.clone(), value: cursor.encode() };
-            Ok::<_, QueueError>((Vec::from_iter(is_there.then_some(put)), ()))
-        })
-        .await?
     }
 
     /// Removes messages that expired, of the next queues of the listing.

@@ -52,8 +52,8 @@ pub struct FjallEngine {
 }
 
 impl FjallEngine {
-    /// Opens a directory, making it if needed. Reads the journal after a crash, at about 200 MB/s;
-    /// call it where a thread may block.
+    /// Opens a directory, making it if needed. Reads the journals after a crash, about a million
+    /// items a second; call it where a thread may block.
     ///
     /// # Errors
     /// Every kind of [`OpenError`].
