@@ -9,8 +9,9 @@ use trestle_service::{clock::Ticks, name::QueueName};
 use crate::{
     authorize::Access,
     error::QueueError,
+    expiries::Standing,
     finish::finish,
-    groups::{self, Promoted},
+    groups,
     keys::{self, Place, QueueId},
     messages::{Messages, Miss, live},
     queues::Queue,
@@ -30,7 +31,7 @@ pub(crate) struct Update {
 }
 
 /// Which messages were deleted, and which came to be first of their groups.
-type Deleted = (Vec<bool>, Vec<Promoted>);
+type Deleted = (Vec<bool>, Vec<Standing>);
 
 impl Messages {
     /// Deletes messages; for each whether it was there and the receipt its last one.
@@ -73,7 +74,7 @@ impl Messages {
         .await??;
         let gone = claimed.iter().zip(&deleted).filter(|(_, deleted)| **deleted);
         let places: Vec<_> = gone.map(|(claimed, _)| claimed.receipt.place).collect();
-        shelf.replace(&places, &promoted);
+        shelf.change(&places, &promoted);
         self.note_if_far(&shelf);
         Ok(deleted)
     }
@@ -98,10 +99,10 @@ impl Messages {
         let old = update.claimed.receipt.place;
         let (_writing, now, ()) = shelf.write(|| (old.sequence, ()));
         let reads = vec![keys::count(id), keys::state(id, old), keys::body(id, old.sequence)];
-        let receipt =
+        let (receipt, standing) =
             transact(&*self.engine, reads, move |current| decide_update(id, now, &update, current))
                 .await??;
-        shelf.change(&[old], &[receipt.place]);
+        shelf.change(&[old], &[standing]);
         Ok(receipt)
     }
 }
@@ -158,13 +159,13 @@ fn decide_delete(
     Ok((writes, (deleted, promoted)))
 }
 
-/// What to write, and the new receipt. `current` is the count, the state and the body.
+/// What to write, the new receipt, and where the message stands. `current` is the count, the state and the body.
 fn decide_update(
     id: QueueId,
     now: Ticks,
     update: &Update,
     current: &[Option<Bytes>],
-) -> Result<(Vec<Write>, Receipt), Miss> {
+) -> Result<(Vec<Write>, (Receipt, Standing)), Miss> {
     let [Some(_), stored, body] = current else {
         return Err(Miss::Gone);
     };
@@ -185,7 +186,8 @@ fn decide_update(
         let body = Body { payload: payload.clone(), ..Body::decode(body)? };
         writes.push(Write::Put { key: keys::body(id, old.sequence), value: body.encode() });
     }
-    Ok((writes, Receipt::of(place, &state)))
+    let standing = Standing { place, expires_at: state.expires_at };
+    Ok((writes, (Receipt::of(place, &state), standing)))
 }
 
 #[cfg(test)]
@@ -243,10 +245,12 @@ mod tests {
         let update = Update { claimed: claimed(1, 7), hidden_for: Duration::ZERO, payload: None };
         let current = [Some(keys::encode_number(9)), Some(state().encode()), None];
 
-        let (writes, receipt) = decide_update(ID, at(30), &update, &current).expect("held");
+        let (writes, (receipt, standing)) =
+            decide_update(ID, at(30), &update, &current).expect("held");
 
         let place = Place { visible_at: at(30), sequence: 5 };
         assert_eq!(receipt, Receipt { place, generation: 8, is_in_group: false });
+        assert_eq!(standing, Standing { place, expires_at: Some(at(100)) });
         let new = MessageState { generation: 8, ..state() };
         let put = Write::Put { key: keys::state(ID, place), value: new.encode() };
         assert_eq!(writes.last(), Some(&put), "after the delete of the very same key");

@@ -16,6 +16,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::{
     error::QueueError,
+    expiries::Standing,
     keys::{self, GroupId, Place, QueueId},
     stored::MessageState,
     wire::Fields,
@@ -30,15 +31,6 @@ pub(crate) struct Follower {
     pub(crate) place: Place,
     /// How it stands.
     pub(crate) state: MessageState,
-}
-
-/// A message that became the first of its group.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Promoted {
-    /// Where it is seen now.
-    pub(crate) place: Place,
-    /// When it expires.
-    pub(crate) expires_at: Option<Ticks>,
 }
 
 impl GroupId {
@@ -85,7 +77,7 @@ pub(crate) fn succeed(
     follower: Option<&Bytes>,
     now: Ticks,
     writes: &mut Vec<Write>,
-) -> Result<Option<Promoted>, QueueError> {
+) -> Result<Option<Standing>, QueueError> {
     let Some(follower) = follower else {
         writes.push(Write::Delete { key: keys::group(id, group) });
         return Ok(None);
@@ -95,7 +87,7 @@ pub(crate) fn succeed(
     let place = Place { visible_at: place.visible_at.max(now), ..place };
     writes.push(Write::Delete { key: keys::follower(id, sequence) });
     writes.push(Write::Put { key: keys::state(id, place), value: state.encode() });
-    Ok(Some(Promoted { place, expires_at: state.expires_at }))
+    Ok(Some(Standing { place, expires_at: state.expires_at }))
 }
 
 #[cfg(test)]
@@ -131,7 +123,7 @@ mod tests {
             let promoted = succeed(ID, (5, GROUP), Some(&waiting.encode()), at(50), &mut writes);
 
             let place = Place { visible_at: at(visible), sequence: 8 };
-            let expected = Promoted { place, expires_at: Some(at(100)) };
+            let expected = Standing { place, expires_at: Some(at(100)) };
             assert_eq!(promoted.expect("readable"), Some(expected));
             let put = Write::Put { key: keys::state(ID, place), value: waiting.state.encode() };
             assert_eq!(writes, [Write::Delete { key: keys::follower(ID, 5) }, put]);

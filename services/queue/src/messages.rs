@@ -14,6 +14,7 @@ use uuid::Uuid;
 use crate::{
     authorize::Access,
     error::QueueError,
+    expiries::Standing,
     keys::Place,
     queues::{Queue, Queues},
     receipt::Receipt,
@@ -126,6 +127,11 @@ impl Delivered {
     /// What deletes or extends this delivery.
     pub(crate) fn receipt(&self) -> Receipt {
         Receipt::of(self.place, &self.state)
+    }
+
+    /// Where it stands, and until when.
+    pub(crate) fn standing(&self) -> Standing {
+        Standing { place: self.place, expires_at: self.state.expires_at }
     }
 }
 

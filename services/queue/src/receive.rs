@@ -10,8 +10,9 @@ use trestle_service::{clock::Ticks, name::QueueName};
 use crate::{
     authorize::Access,
     error::QueueError,
+    expiries::Standing,
     finish::finish,
-    groups::{self, Promoted},
+    groups,
     keys::{self, Place, QueueId},
     messages::{Delivered, Messages, find},
     queues::Queue,
@@ -55,7 +56,7 @@ enum Found {
 }
 
 /// Which places are empty, and which messages came to be first of their groups.
-type Removed = (Vec<Place>, Vec<Promoted>);
+type Removed = (Vec<Place>, Vec<Standing>);
 
 /// A receive, ready to be decided.
 struct Plan {
@@ -148,7 +149,7 @@ impl Messages {
         }
         let is_left = |place: &&Place| expired.contains(place) || exhausted.contains(place);
         let emptied: Vec<_> = claim.places().iter().filter(|p| !is_left(p)).copied().collect();
-        let filled: Vec<_> = delivered.iter().map(|message| message.place).collect();
+        let filled: Vec<_> = delivered.iter().map(Delivered::standing).collect();
         claim.settle(&emptied, &filled);
         self.note_if_far(claim.shelf());
         if !expired.is_empty() {
@@ -240,7 +241,7 @@ impl Messages {
             decide_removal(id, now, &places, current)
         });
         let (empty, promoted) = removed.await??;
-        shelf.replace(&empty, &promoted);
+        shelf.change(&empty, &promoted);
         self.note_if_far(&shelf);
         Ok(empty)
     }

@@ -14,6 +14,7 @@ use trestle_service::{
 use crate::{
     authorize::Access,
     error::QueueError,
+    expiries::Standing,
     finish::finish,
     groups::Follower,
     keys::{self, GroupId, Place, QueueId, Remembered},
@@ -52,7 +53,7 @@ pub(crate) struct Sent {
 }
 
 /// What was sent, none where it was refused, and the places that were filled.
-type Decided = (Vec<Option<Sent>>, Vec<Place>);
+type Decided = (Vec<Option<Sent>>, Vec<Standing>);
 
 /// A message ready to be written.
 struct Prepared {
@@ -139,11 +140,6 @@ impl Messages {
             });
             let (sent, body) = message.prepare(self.new_id(), sequence, now);
             prepared.push(Some(Prepared { sent, body, deduplication, group }));
-        }
-        let living = prepared.iter().flatten();
-        let expires_at = living.filter_map(|p| p.sent.state.expires_at).min();
-        if let Some(expires_at) = expires_at {
-            shelf.note_expiry(expires_at);
         }
         let plan = Plan { id, now, request, window, messages: prepared };
         let (sent, places) =
@@ -240,7 +236,8 @@ impl Plan {
             if let Some((group, _)) = message.group {
                 lasts.insert(group, stated.place.sequence);
             }
-            places.extend(before.is_none().then_some(stated.place));
+            let standing = Standing { place: stated.place, expires_at: stated.state.expires_at };
+            places.extend(before.is_none().then_some(standing));
             sent.push(Some(Sent { sent: stated, is_duplicate: false }));
             added += 1;
         }

@@ -18,7 +18,7 @@ use trestle_service::clock::Ticks;
 
 use crate::{
     error::QueueError,
-    groups::Promoted,
+    expiries::{self, Standing},
     index::Index,
     keys::{self, Cursor, Place, QueueId},
     steady::SteadyClock,
@@ -38,6 +38,7 @@ pub(crate) struct Shelf {
     id: QueueId,
     engine: Arc<dyn Engine>,
     clock: Arc<SteadyClock>,
+    expiries: Arc<expiries::Shared>,
     inner: Mutex<Inner>,
     /// One reader of the store at a time.
     loading: tokio::sync::Mutex<()>,
@@ -56,8 +57,6 @@ struct Inner {
     timer_at: Option<Instant>,
     /// Somebody is about to note how far it has come.
     is_noting: bool,
-    /// The earliest expiration of what was written since it was last asked for.
-    expires_at: Option<Ticks>,
     used_at: Instant,
 }
 
@@ -110,6 +109,7 @@ impl Shelf {
         id: QueueId,
         engine: Arc<dyn Engine>,
         clock: Arc<SteadyClock>,
+        expiries: Arc<expiries::Shared>,
         cursor: Cursor,
     ) -> Self {
         let inner = Inner {
@@ -119,11 +119,10 @@ impl Shelf {
             is_closed: false,
             timer_at: None,
             is_noting: false,
-            expires_at: None,
             used_at: Instant::now(),
         };
         let (loading, timer) = (tokio::sync::Mutex::default(), Notify::new());
-        Self { id, engine, clock, inner: Mutex::new(inner), loading, timer }
+        Self { id, engine, clock, expiries, inner: Mutex::new(inner), loading, timer }
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
@@ -294,38 +293,25 @@ impl Shelf {
         (Writing { shelf: Arc::clone(self), number }, now, value)
     }
 
-    /// Notes what a write removed and what it left.
-    pub(crate) fn change(self: &Arc<Self>, removed: &[Place], inserted: &[Place]) {
+    /// Notes what a write removed and what it left, once the store has it.
+    pub(crate) fn change(self: &Arc<Self>, removed: &[Place], inserted: &[Standing]) {
+        self.note_expiries(inserted);
         let now = self.clock.now();
         let mut inner = self.lock();
         for place in removed {
             inner.index.remove(*place);
         }
-        for place in inserted {
-            inner.index.insert(*place);
+        for standing in inserted {
+            inner.index.insert(standing.place);
         }
         self.dispatch(&mut inner, now);
         self.set_timer(&mut inner, now);
     }
 
-    /// The same, where what is left came to be first of its groups.
-    pub(crate) fn replace(self: &Arc<Self>, removed: &[Place], promoted: &[Promoted]) {
-        if let Some(expires_at) = promoted.iter().filter_map(|p| p.expires_at).min() {
-            self.note_expiry(expires_at);
+    fn note_expiries(&self, standings: &[Standing]) {
+        if !standings.is_empty() {
+            self.expiries.with(|known| standings.iter().for_each(|standing| known.note(standing)));
         }
-        let places: Vec<_> = promoted.iter().map(|promoted| promoted.place).collect();
-        self.change(removed, &places);
-    }
-
-    /// Notes when something that was written expires.
-    pub(crate) fn note_expiry(&self, expires_at: Ticks) {
-        let mut inner = self.lock();
-        inner.expires_at = Some(inner.expires_at.map_or(expires_at, |at| at.min(expires_at)));
-    }
-
-    /// The earliest expiration noted since this was last asked.
-    pub(crate) fn take_expiry(&self) -> Option<Ticks> {
-        self.lock().expires_at.take()
     }
 
     /// Up to `max` places that are due, after `after`; reads on in the store if there are none.
@@ -395,10 +381,10 @@ impl Shelf {
         self.timer.notify_one();
     }
 
-    /// Whether nobody has asked for it for so long, and it has nothing to tell the sweeper.
+    /// Whether nobody has asked for it for so long.
     pub(crate) fn is_idle(&self, idle_for: Duration) -> bool {
         let inner = self.lock();
-        inner.expires_at.is_none() && inner.used_at.elapsed() >= idle_for
+        inner.used_at.elapsed() >= idle_for
     }
 
     /// How many wait.
@@ -457,12 +443,13 @@ impl Claim {
     }
 
     /// These places were emptied, and those filled instead.
-    pub(crate) fn settle(&mut self, emptied: &[Place], filled: &[Place]) {
+    pub(crate) fn settle(&mut self, emptied: &[Place], filled: &[Standing]) {
+        self.shelf.note_expiries(filled);
         self.places.retain(|place| !emptied.contains(place));
         let now = self.shelf.clock.now();
         let mut inner = self.shelf.lock();
-        for place in filled {
-            inner.index.insert(*place);
+        for standing in filled {
+            inner.index.insert(standing.place);
         }
         inner.index.drop_taken(emptied);
         self.shelf.dispatch(&mut inner, now);

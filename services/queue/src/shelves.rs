@@ -11,6 +11,7 @@ use trestle_service::clock::Ticks;
 
 use crate::{
     error::QueueError,
+    expiries,
     keys::{self, Cursor, QueueId},
     shelf::Shelf,
     steady::SteadyClock,
@@ -24,12 +25,14 @@ pub(crate) struct Shelves {
     engine: Arc<dyn Engine>,
     clock: Arc<SteadyClock>,
     shelves: Mutex<HashMap<QueueId, Arc<Shelf>>>,
+    /// When messages expire; also of queues that are not in use.
+    expiries: Mutex<HashMap<QueueId, Arc<expiries::Shared>>>,
 }
 
 impl Shelves {
     /// Knows no queue.
     pub(crate) fn new(engine: Arc<dyn Engine>, clock: Arc<SteadyClock>) -> Self {
-        Self { engine, clock, shelves: Mutex::default() }
+        Self { engine, clock, shelves: Mutex::default(), expiries: Mutex::default() }
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<QueueId, Arc<Shelf>>> {
@@ -56,14 +59,26 @@ impl Shelves {
             self.clock.raise(Ticks::new(noted).unwrap_or(Ticks::MAX));
         }
         let (engine, clock) = (Arc::clone(&self.engine), Arc::clone(&self.clock));
+        let expiries = self.expiries(id);
         let mut shelves = self.lock();
-        let new = || Arc::new(Shelf::new(id, engine, clock, cursor));
+        let new = || Arc::new(Shelf::new(id, engine, clock, expiries, cursor));
         Ok(Arc::clone(shelves.entry(id).or_insert_with(new)))
     }
 
     /// The shelf of a queue, if it is in use.
     pub(crate) fn find(&self, id: QueueId) -> Option<Arc<Shelf>> {
         self.lock().get(&id).map(Arc::clone)
+    }
+
+    /// What is known of when messages of a queue expire.
+    pub(crate) fn expiries(&self, id: QueueId) -> Arc<expiries::Shared> {
+        let mut expiries = self.expiries.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(expiries.entry(id).or_default())
+    }
+
+    /// Forgets when messages of a queue expire that is no more.
+    pub(crate) fn forget_expiries(&self, id: QueueId) {
+        self.expiries.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
     }
 
     /// The queue is no more.

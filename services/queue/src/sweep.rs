@@ -2,7 +2,6 @@
 //! that expired, and ids that need no longer be remembered; and noting how far each queue has come.
 
 use std::{
-    collections::HashMap,
     sync::{Mutex, PoisonError},
     time::Duration,
 };
@@ -13,7 +12,7 @@ use trestle_service::clock::Ticks;
 
 use crate::{
     error::QueueError,
-    expiries::{Expiries, STRETCH},
+    expiries::{self, STRETCH},
     keys::{self, Cursor, DeadRange, Place, QueueId, Remains},
     messages::Messages,
     record::QueueRecord,
@@ -27,7 +26,7 @@ const DEAD_MAX: usize = 10_000;
 /// Most queues looked at in one tick.
 const QUEUES_MAX: usize = 10_000;
 /// Messages examined at once for their expiration.
-const EXAMINE: ScanLimit = ScanLimit { rows: 2000, bytes: 1024 * 1024 };
+const EXAMINE: ScanLimit = ScanLimit { rows: 8 * STRETCH, bytes: 1024 * 1024 };
 /// Messages of one queue examined in one tick.
 const EXAMINED_MAX: usize = 100_000;
 /// How long a dead queue is watched for writes that were under way when it died; longer than any call may take.
@@ -42,8 +41,6 @@ pub(crate) struct Sweeper {
 /// What the sweeper knows from one tick to the next. All of it can be found out again.
 #[derive(Default)]
 struct Memory {
-    /// When messages of a queue expire.
-    expiries: HashMap<QueueId, Expiries>,
     /// The last key of the listing of queues.
     listed_to: Bytes,
     /// What was forgotten already.
@@ -122,7 +119,7 @@ impl Sweeper {
         drop(snapshot);
         let more = !scan.entries.is_empty();
         self.write(decide_sweep(id, part, &dead, &scan, over)).await?;
-        self.with(|memory| memory.expiries.remove(&id));
+        self.messages.shelves.forget_expiries(id);
         Ok(more)
     }
 
@@ -196,73 +193,55 @@ impl Sweeper {
 
     /// Looks for expired messages of a queue, where there may be any.
     async fn examine(&self, id: QueueId) -> Result<(), QueueError> {
-        // A look that fails on the way has noted what it saw.
-        let mut known = self.with(|memory| memory.expiries.remove(&id)).unwrap_or_default();
-        let examined = self.examine_known(id, &mut known).await;
-        self.with(|memory| memory.expiries.insert(id, known));
-        examined
-    }
-
-    async fn examine_known(&self, id: QueueId, known: &mut Expiries) -> Result<(), QueueError> {
-        let noted = self.messages.shelves.find(id).and_then(|shelf| shelf.take_expiry());
-        if let Some(noted) = noted {
-            known.note(noted);
-        }
+        let expiries = self.messages.shelves.expiries(id);
         let now = self.messages.clock.now();
-        let due = known.due(now);
-        if due.is_empty() && !known.is_rest_due(now) {
+        if expiries.with(|known| known.due(now).is_empty()) {
             return Ok(());
         }
-        known.begin_at(self.first_place(id).await?);
+        let begin = self.first_place(id).await?;
+        let due = expiries.with(|known| {
+            known.begin_at(begin);
+            known.due(now)
+        });
         let mut examined = 0;
         for (first, end) in due {
             if examined >= EXAMINED_MAX {
                 break;
             }
-            let (mut from, mut earliest) = (first, Ticks::MAX);
-            loop {
-                let span = Span::new(keys::state(id, from), keys::state(id, end));
-                let scan = self.scan(&span).await?;
-                examined += scan.entries.len();
-                earliest = earliest.min(self.remove(id, &scan.entries, now).await?);
-                let (Some(last), true) = (scan.entries.last(), scan.more) else { break };
-                from = keys::place_of(&last.key)?.next();
-            }
-            known.looked_at(first, earliest);
+            let (expiries, from) = (&*expiries, first.max(begin));
+            let look = Look { id, expiries, first, from, end, is_over: false };
+            examined += self.look(look, now, EXAMINED_MAX - examined).await?;
         }
-        match known.is_rest_due(now) {
-            true => self.examine_rest(id, known, now).await,
-            false => Ok(()),
-        }
+        Ok(())
     }
 
-    /// Looks at what is not known in stretches.
-    async fn examine_rest(
-        &self,
-        id: QueueId,
-        known: &mut Expiries,
-        now: Ticks,
-    ) -> Result<(), QueueError> {
-        // Writes that began before this are over.
-        let settled = Place { visible_at: now.before(GRACE), sequence: 0 };
-        let (mut from, mut examined) = (known.look(), 0);
-        while examined < EXAMINED_MAX {
-            let scan = self.scan(&keys::states_from(id, from)).await?;
-            for part in scan.entries.chunks(STRETCH) {
-                let earliest = self.remove(id, part, now).await?;
-                if let Some(last) = part.last() {
-                    from = keys::place_of(&last.key)?.next();
-                }
-                known.passed(from, earliest, part.len() == STRETCH && from <= settled);
-            }
+    /// Looks at a stretch, at about `max` messages of it; at how many it did.
+    async fn look(&self, mut look: Look<'_>, now: Ticks, max: usize) -> Result<usize, QueueError> {
+        look.expiries.with(|known| known.look(look.first));
+        let mut examined = 0;
+        while examined < max {
+            let scan = self.scan(&look.span()).await?;
             examined += scan.entries.len();
+            let mut parts = scan.entries.chunks(STRETCH).peekable();
+            while let Some(part) = parts.next() {
+                let earliest = self.remove(look.id, part, now).await?;
+                let is_last = parts.peek().is_none() && !scan.more;
+                if let Some(last) = part.last().filter(|_| !is_last) {
+                    look.cut(keys::place_of(&last.key)?.next(), earliest);
+                } else {
+                    look.expiries.with(|known| known.finish(look.first, earliest));
+                }
+            }
+            if scan.entries.is_empty() {
+                look.expiries.with(|known| known.join(look.first));
+            }
             if !scan.more {
-                known.finish();
+                look.is_over = true;
                 break;
             }
             tokio::task::yield_now().await;
         }
-        Ok(())
+        Ok(examined)
     }
 
     async fn scan(&self, span: &Span) -> Result<Scan, QueueError> {
@@ -292,6 +271,42 @@ impl Sweeper {
         let stored = snapshot.get(&keys::cursor(id)).await?;
         let cursor = stored.map(|value| Cursor::decode(&value)).transpose()?;
         Ok(cursor.unwrap_or(Cursor::START).place)
+    }
+}
+
+/// A look at a stretch of a queue. What it has not come to when it is dropped is due.
+struct Look<'a> {
+    id: QueueId,
+    expiries: &'a expiries::Shared,
+    /// Where the stretch begins.
+    first: Place,
+    /// Where the look goes on.
+    from: Place,
+    /// Where the stretch ends, if it does.
+    end: Option<Place>,
+    is_over: bool,
+}
+
+impl Look<'_> {
+    fn span(&self) -> Span {
+        match self.end {
+            Some(end) => Span::new(keys::state(self.id, self.from), keys::state(self.id, end)),
+            None => keys::states_from(self.id, self.from),
+        }
+    }
+
+    /// What was looked at is a stretch of its own.
+    fn cut(&mut self, next: Place, earliest: Ticks) {
+        self.expiries.with(|known| known.cut(self.first, next, earliest));
+        (self.first, self.from) = (next, next);
+    }
+}
+
+impl Drop for Look<'_> {
+    fn drop(&mut self) {
+        if !self.is_over {
+            self.expiries.with(|known| known.leave(self.first));
+        }
     }
 }
 

@@ -9,8 +9,9 @@ use trestle_service::{clock::Ticks, fault::Violations, name::QueueName};
 use crate::{
     authorize::Access,
     error::QueueError,
+    expiries::Standing,
     finish::finish,
-    groups::{self, Promoted},
+    groups,
     keys::{self, Place, QueueId},
     messages::{Messages, Miss, find, live},
     queues::Queue,
@@ -48,11 +49,9 @@ struct Plan {
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Moved {
     emptied: Vec<Place>,
-    filled: Vec<Place>,
-    /// When the first of them expires.
-    expires_at: Option<Ticks>,
+    filled: Vec<Standing>,
     /// What came to be first of its group where they were.
-    promoted: Vec<Promoted>,
+    promoted: Vec<Standing>,
 }
 
 impl Messages {
@@ -85,11 +84,8 @@ impl Messages {
         }
         let plan = Plan { from: from_id, to: to_id, now, origin, first, places };
         let moved = transact(&*self.engine, reads, move |current| plan.decide(current)).await??;
-        source.replace(&moved.emptied, &moved.promoted);
+        source.change(&moved.emptied, &moved.promoted);
         target.change(&[], &moved.filled);
-        if let Some(expires_at) = moved.expires_at {
-            target.note_expiry(expires_at);
-        }
         Ok(moved.emptied)
     }
 
@@ -191,9 +187,8 @@ impl Plan {
             }
             writes.push(put(keys::state(self.to, new_place), new_state.encode()));
             writes.push(put(keys::body(self.to, sequence), new_body.encode()));
-            moved.expires_at = moved.expires_at.into_iter().chain(state.expires_at).min();
             moved.emptied.push(*place);
-            moved.filled.push(new_place);
+            moved.filled.push(Standing { place: new_place, expires_at: state.expires_at });
         }
         let count = u64::try_from(moved.emptied.len()).unwrap_or(u64::MAX);
         if count > 0 {

@@ -1,8 +1,11 @@
 //! What expires is removed in time, and finding it costs about as much as there is of it.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicUsize, Ordering::SeqCst},
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering::SeqCst},
+    },
 };
 
 use async_trait::async_trait;
@@ -116,7 +119,8 @@ impl Bench {
     /// In how many stretches something has expired that is not removed.
     async fn due(&self, now: Ticks) -> usize {
         let queue = self.messages.queues.open(&self.access, &self.name).await.expect("there");
-        self.sweeper.with(|memory| memory.expiries[&queue.record.id].due(now).len())
+        let expiries = self.messages.shelves.expiries(queue.record.id);
+        expiries.with(|known| known.due(now).len())
     }
 
     async fn count(&self) -> u64 {
@@ -196,4 +200,61 @@ async fn what_is_sent_before_delayed_messages_does_not_escape() {
     bench.tick(20).await;
 
     assert_eq!(bench.count().await, 300);
+}
+
+#[tokio::test]
+async fn short_lives_beside_many_delayed_messages_cost_a_few_stretches_each() {
+    const DELAYED: usize = 20_000;
+    let bench = Bench::new().await;
+    bench.tick(0).await;
+    for _ in 0..DELAYED / 100 {
+        bench.send(&[(100_000, 7200); 100]).await;
+        bench.clock.advance(Duration::from_millis(10));
+    }
+    bench.send(&[(10, 0)]).await;
+    assert!(bench.tick(10).await > DELAYED, "the first is looked for everywhere");
+
+    let mut read = 0;
+    for _ in 0..50 {
+        bench.send(&[(1, 0), (60, 7), (300, 9)]).await;
+        read += bench.tick(10).await;
+    }
+    read += bench.tick(300).await;
+
+    assert_eq!(bench.count().await, DELAYED as u64);
+    assert!(read < 50 * 3 * STRETCH, "{read} rows read for 150 messages that expired");
+}
+
+#[tokio::test]
+async fn what_expires_while_it_is_held_is_removed_also_where_nothing_else_expires() {
+    let bench = Bench::new().await;
+    bench.send(&[(1000, 0); 600]).await;
+    // They are hidden to where nothing expires for long.
+    bench.send(&[(1_000_000, 50_000); 600]).await;
+    bench.tick(10).await;
+    let receive = async |max, hidden| {
+        let (hidden_for, wait) = (Duration::from_secs(hidden), Duration::ZERO);
+        let receive = Receive { max, hidden_for, wait };
+        let received = bench.messages.receive(&bench.access, &bench.name, receive).await;
+        received.expect("received")
+    };
+    for is_updated in [false, true] {
+        if is_updated {
+            bench.send(&[(1000, 0); 600]).await;
+            let held = &receive(1, 10).await[0];
+            let claimed =
+                Claimed { message_id: held.state.id.to_string(), receipt: held.receipt() };
+            let (hidden_for, payload) = (Duration::from_secs(90_000), None);
+            let update = crate::change::Update { claimed, hidden_for, payload };
+            bench.messages.update(&bench.access, &bench.name, update).await.expect("updated");
+        } else {
+            assert_eq!(receive(32, 86_400).await.len(), 32);
+        }
+        bench.tick(900).await;
+        assert_eq!(bench.count().await, 1200);
+
+        bench.tick(100).await;
+
+        assert_eq!(bench.count().await, 600, "held ones are over too: {is_updated}");
+    }
 }
