@@ -160,3 +160,10 @@ async def test_answers_have_the_headers_that_frameworks_read(queue):
     assert seen[1]["Cache-Control"] == "no-cache"
     assert seen[2]["x-ms-popreceipt"] and seen[2]["x-ms-time-next-visible"].endswith("GMT")
     assert seen[3]["x-ms-approximate-messages-count"] == "1"
+
+
+async def test_there_is_no_key_for_users_of_a_directory(clients):
+    now = datetime.datetime.now(datetime.timezone.utc)
+    later = now + datetime.timedelta(hours=1)
+    with refused(HttpResponseError, 400, "InvalidQueryParameterValue"):
+        await clients.queues().get_user_delegation_key(expiry=later, start=now)

@@ -81,14 +81,25 @@ impl Target {
         permissions: AccountSasPermissions,
         lasting: Duration,
     ) -> String {
-        let signature = AccountSharedAccessSignature::new(
+        self.queues_limited(resource_type, permissions, lasting, |signature| signature)
+    }
+
+    /// The same with further limits.
+    pub fn queues_limited(
+        &self,
+        resource_type: AccountSasResourceType,
+        permissions: AccountSasPermissions,
+        lasting: Duration,
+        limits: impl FnOnce(AccountSharedAccessSignature) -> AccountSharedAccessSignature,
+    ) -> String {
+        let signature = limits(AccountSharedAccessSignature::new(
             ACCOUNT.to_owned(),
             KEY.to_owned().into(),
             AccountSasResource::Queue,
             resource_type,
             OffsetDateTime::now_utc() + lasting,
             permissions,
-        );
+        ));
         let token = signature.token().expect("the library signs");
         format!("http://{}/{ACCOUNT}?{token}", self.queue)
     }

@@ -12,11 +12,11 @@ use azure_storage::shared_access_signature::account_sas::{
 use azure_storage_queue::{
     QueueClient, QueueServiceClient, QueueServiceClientOptions,
     models::{
-        CorsRule, ListQueuesIncludeType, QueueClientCreateOptions,
+        CorsRule, KeyInfo, ListQueuesIncludeType, QueueClientCreateOptions,
         QueueClientGetPropertiesResultHeaders, QueueClientPeekMessagesOptions,
         QueueClientReceiveMessagesOptions, QueueClientSendMessageOptions,
         QueueClientUpdateMessageOptions, QueueMessage, QueueServiceClientListQueuesOptions,
-        QueueServiceProperties, ReceivedMessage,
+        QueueServiceProperties, ReceivedMessage, SignedIdentifiers,
     },
 };
 use futures::TryStreamExt;
@@ -211,9 +211,29 @@ async fn a_signature_is_as_wide_as_it_says() {
     let late = with(Duration::hours(-1));
     let refused = refusal(late.peek_messages(None).await);
     assert_eq!(refused, (403, "AuthenticationFailed".to_owned()));
+    for (address, code) in [
+        ("10.0.0.1", Some("AuthorizationSourceIPMismatch")),
+        ("127.0.0.2-127.0.0.9", Some("AuthorizationSourceIPMismatch")),
+        ("127.0.0.0-127.0.0.9", None),
+    ] {
+        let hour = Duration::hours(1);
+        let endpoint =
+            target().queues_limited(objects, read, hour, |sas| sas.ip(address.to_owned()));
+        let queue = service_at(&endpoint).queue_client(&name).unwrap();
+        let answer = queue.peek_messages(None).await;
+        match code {
+            Some(code) => assert_eq!(refusal(answer), (403, code.to_owned()), "{address}"),
+            None => assert!(answer.is_ok(), "{address}"),
+        }
+    }
     // No signature reaches the access policies, and this crate signs with nothing else here.
-    let refused = refusal(queue(&name).get_access_policy(None).await);
-    assert_eq!(refused, (403, "AuthorizationFailure".to_owned()));
+    let never = (403, "AuthorizationFailure".to_owned());
+    assert_eq!(refusal(queue(&name).get_access_policy(None).await), never);
+    let policies = SignedIdentifiers::default().try_into().unwrap();
+    assert_eq!(refusal(queue(&name).set_access_policy(policies, None).await), never);
+    let user = KeyInfo::default().try_into().unwrap();
+    let refused = refusal(service().get_user_delegation_key(user, None).await);
+    assert_eq!(refused, (400, "InvalidQueryParameterValue".to_owned()));
 }
 
 #[tokio::test]
