@@ -1,11 +1,19 @@
-//! SIGTERM: calls that are being worked on are answered, and the process ends well and soon.
+//! SIGTERM: calls that are being worked on are answered, those that wait for a message are told that there is none, and
+//! the process ends well and soon.
 
 use std::time::{Duration, Instant};
 
 use futures::future::join_all;
+use tokio_stream::StreamExt as _;
 use tonic::Code;
-use trestle_proto::table::v1::StreamEntitiesRequest;
-use trestle_tests::{Server, Table, entity, int, string};
+use trestle_proto::{
+    queue::v1::{
+        StreamMessagesRequest,
+        stream_messages_request::{Message, Open},
+    },
+    table::v1::StreamEntitiesRequest,
+};
+use trestle_tests::{Queue, Server, Table, entity, int, seconds, string, text, texts};
 
 use crate::{faults, sight::MAIN, start, writer::create};
 
@@ -96,4 +104,49 @@ async fn a_stream_that_nobody_reads_is_cut_at_the_bound_and_said_so() {
         }
     };
     assert!(end.is_err(), "a cut stream does not look complete");
+}
+
+/// A gateway in front of a queue process.
+fn gateway(queue: &Server) -> Server {
+    let settings = [
+        ("TRESTLE__GATEWAY__QUEUE_ENDPOINT", &*queue.endpoint()),
+        // Nobody calls for tables here.
+        ("TRESTLE__GATEWAY__TABLE_ENDPOINT", &*queue.endpoint()),
+    ];
+    Server::start(&["--roles", "gateway"], &settings)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_gateway_that_ends_keeps_nobody_waiting_for_a_message_in_another_process() {
+    let data = tempfile::tempdir().unwrap();
+    let path = data.path().to_str().unwrap();
+    let role = Server::start(&["--roles", "queue", "--data-dir", path], &[]);
+    let (first, second) = (gateway(&role), gateway(&role));
+    let queue = crate::queue::create(&first.channel()).await;
+    let open = Open { queue: queue.name(), credit: 3, ..Default::default() };
+    let open = StreamMessagesRequest { message: Some(Message::Open(open)) };
+    // The client says nothing more, and does not end its side either.
+    let requests = tokio_stream::once(open).chain(tokio_stream::pending());
+    let mut stream = queue.client().stream_messages(requests).await.unwrap().into_inner();
+    queue.send(text("streamed")).await.unwrap().message_id;
+    assert_eq!(texts(&stream.message().await.unwrap().unwrap().deliveries), ["streamed"]);
+
+    let waits = [queue.wait(seconds(20)), queue.wait(seconds(20))];
+    let signal = async {
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        terminate(first).await
+    };
+    let (waited, (code, elapsed)) = tokio::join!(join_all(waits), signal);
+
+    for waited in waited {
+        assert_eq!(waited.unwrap(), []);
+    }
+    assert_eq!(code, Some(0));
+    assert!(elapsed < SOON, "{elapsed:?}");
+    let end = stream.message().await.unwrap_err();
+    assert_eq!(end.code(), Code::Unavailable, "{end:?}");
+    let queue = Queue::over(&second.channel(), "jobs");
+    queue.send(text("next")).await.unwrap();
+    let next = queue.wait(seconds(20)).await.unwrap();
+    assert_eq!(texts(&next), ["next"], "whoever waited at the gateway that is gone takes nothing");
 }

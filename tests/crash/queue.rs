@@ -276,7 +276,7 @@ async fn drain(queue: &Queue) -> BTreeSet<String> {
     }
 }
 
-async fn create(channel: &Channel) -> Queue {
+pub(crate) async fn create(channel: &Channel) -> Queue {
     let queue = Queue::over(channel, "jobs");
     let settings = QueueMessage { name: "jobs".to_owned(), ..Default::default() };
     let request = CreateQueueRequest { queue: Some(settings) };

@@ -16,8 +16,9 @@ use trestle_service::{
     cors::Lookup,
     layer::{
         CallService, admission::AdmissionLayer, body_bytes::BodyBytesLayer, credentials::Identity,
-        deadline::DeadlineLayer, facts::FactsLayer, message_size::MessageSizeLayer,
-        methods::Methods, panic::PanicLayer, trace::TraceLayer, trust::TrustLayer,
+        deadline::DeadlineLayer, facts::FactsLayer, leave::LeaveLayer, leave::Leaving,
+        message_size::MessageSizeLayer, methods::Methods, panic::PanicLayer, trace::TraceLayer,
+        trust::TrustLayer,
     },
     limits::MESSAGE_BYTES_MAX,
     propagation::Traces,
@@ -75,6 +76,8 @@ pub struct Node {
     pub tasks: Vec<Task>,
     /// The queue role, if it is here: who waits for a message has to hear that the process ends.
     pub queue: Option<QueueRole>,
+    /// Ends the waits for messages that other processes have.
+    pub leaving: Leaving,
     /// Makes those of them that watch files look at once.
     pub reload: Reload,
     /// Who may call; nobody where there is no gateway.
@@ -108,6 +111,7 @@ pub async fn compose(settings: &Settings, deps: Deps) -> Result<Node, Failure> {
     let (mut tasks, mut reload) = (Vec::new(), Reload::default());
     let (mut routes, mut pages) = (Routes::default(), Vec::new());
     let (mut table, mut queue, mut queue_role) = (None, None, None);
+    let leaving = Leaving::default();
     for (role, service) in served {
         let upstream = if roles.has(role) {
             let here = local(role, settings, &deps, &quotas)?;
@@ -124,7 +128,11 @@ pub async fn compose(settings: &Settings, deps: Deps) -> Result<Node, Failure> {
             }
             health.report(service, Some("not reached yet".to_owned())).await;
             tasks.push(watch_upstream(service, &reached.remote, &health));
-            Upstream::Remote(reached.remote)
+            let leave = LeaveLayer::new(leaving.clone(), methods());
+            match role {
+                Role::Queue => Upstream::local(leave.layer(Upstream::Remote(reached.remote))),
+                _ => Upstream::Remote(reached.remote),
+            }
         };
         match role {
             Role::Table => table = Some(upstream.clone()),
@@ -157,6 +165,7 @@ pub async fn compose(settings: &Settings, deps: Deps) -> Result<Node, Failure> {
         azure_queue,
         tasks,
         queue: queue_role,
+        leaving,
         reload,
         accounts,
         quotas,

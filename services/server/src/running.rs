@@ -17,6 +17,7 @@ use trestle_runtime::{
     serve::{self, Bounds, Drained},
     task::Task,
 };
+use trestle_service::layer::leave::Leaving;
 
 use crate::{
     compose::Node,
@@ -129,6 +130,7 @@ pub struct Running {
     calls: Vec<JoinHandle<Drained>>,
     rest: TaskTracker,
     queue: Option<QueueRole>,
+    leaving: Leaving,
     notice: Duration,
 }
 
@@ -175,8 +177,8 @@ impl Running {
         let calls = doors.map(serve).collect();
         let notice = Duration::from_millis(settings.server.drain_notice_ms);
         let health = node.health;
-        let queue = node.queue;
-        Self { health, stop_calls, stop_rest, calls, rest, queue, notice }
+        let (queue, leaving) = (node.queue, node.leaving);
+        Self { health, stop_calls, stop_rest, calls, rest, queue, leaving, notice }
     }
 
     /// Ends in order: say that we go, serve those who have not heard it yet, take no more
@@ -188,6 +190,7 @@ impl Running {
         if let Some(queue) = &self.queue {
             queue.leave();
         }
+        self.leaving.begin();
         self.health.end_watches().await;
         let mut cut = 0;
         for calls in self.calls {

@@ -6,13 +6,16 @@ use std::sync::Arc;
 use foldhash::{HashMap, HashMapExt as _};
 use prost::Message as _;
 use prost_types::{
-    FileDescriptorProto, FileDescriptorSet, MethodDescriptorProto, method_options::IdempotencyLevel,
+    DescriptorProto, FileDescriptorProto, FileDescriptorSet, MethodDescriptorProto,
+    method_options::IdempotencyLevel,
 };
 
 /// The label of a method that is not known.
 const UNKNOWN: &str = "_OTHER";
 /// The field of a request that says how long to wait for something to be there.
 const WAIT_FIELD: &str = "wait";
+/// The field of a request that says how much more may be answered.
+const CREDIT_FIELD: &str = "credit";
 
 /// Methods by path. Clones share them.
 #[derive(Debug, Clone)]
@@ -34,6 +37,9 @@ pub struct Method {
     pub streams_in: bool,
     /// Whether a call may wait for something to happen: its request has a field `wait`.
     pub waits: bool,
+    /// Whether answers come for as long as the client gives credit: part of its request is a field
+    /// `credit`.
+    pub pushes: bool,
     /// Whether it changes nothing, as its contract says.
     pub reads: bool,
 }
@@ -44,7 +50,8 @@ impl Method {
         let level = method.options.as_ref().map(|options| options.idempotency_level());
         let reads = level == Some(IdempotencyLevel::NoSideEffects);
         let (label, streams) = (label.into(), streams_in || streams_out);
-        Self { index, label, streams, streams_in, waits: false, reads }
+        let (waits, pushes) = (false, false);
+        Self { index, label, streams, streams_in, waits, pushes, reads }
     }
 }
 
@@ -61,8 +68,11 @@ impl Methods {
                     let (package, service) = (file.package(), service.name());
                     let label = format!("{package}.{service}/{}", method.name());
                     let (path, index) = (format!("/{label}").into(), by_path.len());
-                    let waits = has_wait(&file, method.input_type());
-                    let method = Method { waits, ..Method::new(index, &label, method) };
+                    let request = message_of(&file, method.input_type());
+                    let waits = request.is_some_and(|request| has(request, WAIT_FIELD));
+                    let parts = request.map(|request| request.nested_type.as_slice());
+                    let pushes = parts.unwrap_or(&[]).iter().any(|part| has(part, CREDIT_FIELD));
+                    let method = Method { waits, pushes, ..Method::new(index, &label, method) };
                     by_path.entry(path).or_insert(method);
                 }
             }
@@ -93,11 +103,14 @@ impl Methods {
     }
 }
 
-/// Whether the request of this type says how long it may wait.
-fn has_wait(file: &FileDescriptorProto, request: &str) -> bool {
-    let name = request.rsplit('.').next();
-    let message = file.message_type.iter().find(|message| Some(message.name()) == name);
-    message.is_some_and(|message| message.field.iter().any(|field| field.name() == WAIT_FIELD))
+/// The message of a type, which is in the file of the service.
+fn message_of<'a>(file: &'a FileDescriptorProto, name: &str) -> Option<&'a DescriptorProto> {
+    let name = name.rsplit('.').next();
+    file.message_type.iter().find(|message| Some(message.name()) == name)
+}
+
+fn has(message: &DescriptorProto, field: &str) -> bool {
+    message.field.iter().any(|known| known.name() == field)
 }
 
 #[cfg(test)]
@@ -134,8 +147,11 @@ mod tests {
         assert_eq!(seen("ImportEntities"), (true, true, false));
         assert_eq!(seen("InsertEntity"), (false, false, false));
         assert_eq!(seen("Whatever"), (false, false, false));
-        let waits =
-            |name: &str| methods.of(&format!("/trestle.queue.v1.QueueService/{name}")).waits;
-        assert_eq!(["ReceiveMessages", "SendMessages"].map(waits), [true, false]);
+        let of = |name: &str| {
+            let method = methods.of(&format!("/trestle.queue.v1.QueueService/{name}"));
+            (method.waits, method.pushes)
+        };
+        let seen = ["ReceiveMessages", "SendMessages", "StreamMessages"].map(of);
+        assert_eq!(seen, [(true, false), (false, false), (false, true)]);
     }
 }

@@ -13,6 +13,7 @@ pub mod facts;
 pub mod frame;
 mod framing;
 mod instruments;
+pub mod leave;
 pub mod message_size;
 pub mod methods;
 pub mod panic;
