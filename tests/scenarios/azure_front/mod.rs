@@ -5,4 +5,5 @@ mod browsers;
 mod documents;
 mod door;
 mod heads;
+mod hostile;
 mod overload;

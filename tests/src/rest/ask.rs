@@ -151,7 +151,9 @@ impl Ask {
         let date = http_date(Some(&Timestamp { seconds, nanos }));
         let headers = &mut self.headers;
         headers.entry(header::HOST).or_insert(host.parse().expect("a host"));
-        headers.entry("x-ms-date").or_insert(date.parse().expect("a header"));
+        if !headers.contains_key(header::DATE) {
+            headers.entry("x-ms-date").or_insert(date.parse().expect("a header"));
+        }
         if !self.body.is_empty() || matches!(self.method, Method::PUT | Method::POST) {
             headers.entry(header::CONTENT_LENGTH).or_insert(self.body.len().into());
         }
@@ -168,7 +170,7 @@ impl Ask {
                 method,
                 content_md5: header("content-md5"),
                 content_type: header("content-type"),
-                date: header("x-ms-date"),
+                date: header(if headers.contains_key("x-ms-date") { "x-ms-date" } else { "date" }),
                 path,
                 comp: query.split('&').find_map(|pair| pair.strip_prefix("comp=")),
             }

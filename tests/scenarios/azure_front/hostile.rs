@@ -1,0 +1,195 @@
+//! Requests that are made to find out what a server makes of them: dates, credentials, escapes.
+
+use prost_types::Timestamp;
+use trestle_azure::xml::http_date;
+use trestle_service::clock::{Clock as _, SystemClock};
+
+use super::door::{ACCOUNT, Door, FRONTS};
+
+/// A time so far from now, in seconds, as HTTP has it.
+fn date(seconds: i64) -> String {
+    let (now, nanos) = SystemClock.now().to_unix();
+    http_date(Some(&Timestamp { seconds: now + seconds, nanos }))
+}
+
+#[tokio::test]
+async fn a_date_is_one_of_http_and_not_far_from_now() {
+    for front in FRONTS {
+        let door = Door::open(front, &[]).await;
+        for seconds in [0, -14 * 60, 14 * 60] {
+            let told = door.get(front.list, &[("x-ms-date", &date(seconds))]).await;
+            assert_eq!(told.status, 200, "{seconds}: {told:?}");
+        }
+        let far = [-16 * 60, 16 * 60, -86_400 * 365, 86_400 * 365 * 50].map(date);
+        let malformed = [
+            "now",
+            "0",
+            "2026-11-21T12:00:00Z",
+            "Sat, 31 Feb 2026 12:00:00 GMT",
+            "Sat, 21 Nov 2026 25:00:00 GMT",
+            "Sat, 21 Nov 99999999999999999999 12:00:00 GMT",
+            "Sat, 21 Nov 2026 12:00:00 GMT; drop",
+            "999999999999999999999999999999",
+        ];
+        let long = "9".repeat(8000);
+        let all = far.iter().map(String::as_str).chain(malformed).chain([long.as_str()]);
+        for date in all {
+            let told = door.get(front.list, &[("x-ms-date", date)]).await;
+            assert_eq!(told.failure(), (403, "AuthenticationFailed"), "{date}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_date_of_http_counts_where_the_other_is_not_there() {
+    for front in FRONTS {
+        let door = Door::open(front, &[]).await;
+        let (now, old) = (date(0), date(-3600));
+        // Not signed with, or signed with instead of the date of the header.
+        for (headers, is_good) in [
+            (vec![("date", now.as_str())], true),
+            (vec![("date", old.as_str())], false),
+            (vec![("x-ms-date", now.as_str()), ("date", old.as_str())], true),
+            (vec![("x-ms-date", old.as_str()), ("date", now.as_str())], false),
+        ] {
+            let told = door.get(front.list, &headers).await;
+            if is_good {
+                assert_eq!(told.status, 200, "{headers:?}: {told:?}");
+            } else {
+                assert_eq!(told.failure(), (403, "AuthenticationFailed"), "{headers:?}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn credentials_of_every_wrong_shape_are_refused_and_not_repeated() {
+    for front in FRONTS {
+        let door = Door::open(front, &[]).await;
+        let long = format!("SharedKey {ACCOUNT}:{}", "A".repeat(12_000));
+        for (credentials, failure) in [
+            ("SharedKey", (400, "InvalidAuthenticationInfo")),
+            ("SharedKey ", (400, "InvalidAuthenticationInfo")),
+            ("SharedKey :", (403, "AuthenticationFailed")),
+            ("SharedKey no-colon-secret", (400, "InvalidAuthenticationInfo")),
+            ("sharedkey devstoreaccount1:c2VjcmV0", (400, "InvalidAuthenticationInfo")),
+            ("Bearer c2VjcmV0", (400, "InvalidAuthenticationInfo")),
+            ("Basic ZGV2OmM=", (400, "InvalidAuthenticationInfo")),
+            ("SharedKey devstoreaccount1:%%%secret%%%", (403, "AuthenticationFailed")),
+            ("SharedKey devstoreaccount1:c2VjcmV0:c2VjcmV0", (403, "AuthenticationFailed")),
+            ("SharedKey ../devstoreaccount1:c2VjcmV0", (403, "AuthenticationFailed")),
+            ("SharedKey nobody:c2VjcmV0", (403, "AuthenticationFailed")),
+            ("SharedKeyLite devstoreaccount1:c2VjcmV0", (403, "AuthenticationFailed")),
+            (long.as_str(), (403, "AuthenticationFailed")),
+        ] {
+            let told = door.get(front.list, &[("authorization", credentials)]).await;
+            let shown = &credentials[..credentials.len().min(60)];
+            assert_eq!(told.failure(), failure, "{shown}");
+            for secret in ["c2VjcmV0", "secret", "AAAAAAAA"] {
+                assert!(!told.text().contains(secret), "{shown}: {told:?}");
+            }
+        }
+        // Bytes that are no text.
+        let head = door.head("GET", front.list, &[("authorization", "SharedKey here")]);
+        let head = head.replace("SharedKey here", "SharedKey \u{e4}:\u{e4}");
+        let told = door.connect().await.ask(head.as_bytes()).await;
+        assert_eq!(told.failure(), (400, "InvalidAuthenticationInfo"));
+        door.is_untouched().await;
+    }
+}
+
+#[tokio::test]
+async fn signatures_in_addresses_of_every_wrong_shape_are_refused_and_not_repeated() {
+    for front in FRONTS {
+        let door = Door::open(front, &[]).await;
+        let sign = if front.list.contains('?') { '&' } else { '?' };
+        // As long as a signature is.
+        let signature = "c2VjcmV0c2VjcmV0c2VjcmV0c2VjcmV0c2VjcmV0c2U=";
+        let good = format!(
+            "sv=2019-02-02&ss=tq&srt=sco&sp=rl&se=2090-01-01&sig={}",
+            signature.replace('=', "%3D")
+        );
+        let with = |from: &str, to: &str| {
+            assert!(good.contains(from), "{from}");
+            good.replace(from, to)
+        };
+        for (token, status) in [
+            (good.clone(), 403),
+            (with("sp=rl", "sp=rwl"), 403),
+            (with("sig=c2Vj", "sig="), 400),
+            (with("sig=c2Vj", &format!("sig={}", "c2VjcmV0".repeat(900))), 400),
+            (with("%3D", "%FF"), 400),
+            (with("&sig=", "&gis="), 401),
+            (with("se=2090-01-01", "se=tomorrow"), 400),
+            (with("se=2090-01-01", "se=2090-02-31"), 400),
+            (with("se=2090-01-01", "se="), 400),
+            (with("sv=2019-02-02", "sv=latest"), 400),
+            (with("sp=rl", "sp=zz"), 400),
+            (with("ss=tq", "ss=x"), 400),
+            (with("srt=sco", "srt=ooo"), 400),
+            (format!("{good}&sp=rwdl"), 400),
+            (format!("{good}&sip=999.1.1.1"), 400),
+            (format!("{good}&spr=gopher"), 400),
+            (format!("{good}&st=%00"), 400),
+            (format!("{good}{}", "&x=1".repeat(70)), 400),
+        ] {
+            let target = format!("/{ACCOUNT}{}{sign}{token}", front.list);
+            let head =
+                format!("GET {target} HTTP/1.1\r\nhost: h\r\nx-ms-version: 2019-02-02\r\n\r\n");
+            let told = door.connect().await.ask(head.as_bytes()).await;
+            let shown = &token[..token.len().min(120)];
+            let (found, code) = told.failure();
+            let codes = [
+                "InvalidAuthenticationInfo",
+                "NoAuthenticationInformation",
+                "AuthenticationFailed",
+                "InvalidUri",
+            ];
+            assert!(found == status && codes.contains(&code), "{shown}: {told:?}");
+            assert!(!told.text().contains("c2VjcmV0"), "{shown}: {told:?}");
+        }
+        door.is_untouched().await;
+    }
+}
+
+#[tokio::test]
+async fn escapes_in_queries_are_text_or_refused() {
+    for front in FRONTS {
+        let door = Door::open(front, &[]).await;
+        let sign = if front.list.contains('?') { '&' } else { '?' };
+        // What is no escape stands for itself, in values that nobody reads.
+        for query in ["x=%zz", "x=%", "x=%4", "x=%25%32%65", "x=%00", "%00=x", "x=%F0%9F%98%80"] {
+            let told = door.get(&format!("{}{sign}{query}", front.list), &[]).await;
+            assert_eq!(told.status, 200, "{query}: {told:?}");
+        }
+        for query in ["x=%FF", "%C3=x", "x=%ED%A0%80", "x=%C0%AE%C0%AE"] {
+            let told = door.get(&format!("{}{sign}{query}", front.list), &[]).await;
+            assert_eq!(told.failure(), (400, "InvalidUri"), "{query}");
+        }
+        let many = "x=1&".repeat(100);
+        let told = door.get(&format!("{}{sign}{many}", front.list), &[]).await;
+        assert_eq!(told.failure(), (400, "InvalidUri"));
+        for timeout in ["0", "-1", "soon", "%00", "99999999999999999999", "1e3", ""] {
+            let told = door.get(&format!("{}{sign}timeout={timeout}", front.list), &[]).await;
+            assert_eq!(told.failure(), (400, "InvalidQueryParameterValue"), "{timeout}");
+        }
+        let told = door.get(&format!("{}{sign}timeout=86400", front.list), &[]).await;
+        assert_eq!(told.status, 200, "{told:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_request_with_a_body_says_how_long_it_is() {
+    for front in FRONTS {
+        let door = Door::open(front, &[]).await;
+        let kind = [("content-type", front.put.content_type)];
+        let head = door.head(front.put.method, front.put.target, &kind);
+        let (before, after) = head.split_once("content-length: 0\r\n").expect("it has a length");
+
+        let mut wire = door.connect().await;
+        let told = wire.ask(format!("{before}{after}").as_bytes()).await;
+
+        assert_eq!(told.failure(), (411, "MissingContentLengthHeader"));
+        door.is_untouched().await;
+    }
+}
