@@ -15,7 +15,7 @@ use trestle_proto::{
 };
 use trestle_tests::{Queue, Server, Table, entity, int, seconds, string, text, texts};
 
-use crate::{faults, sight::MAIN, start, writer::create};
+use crate::{faults, queue::gateway, sight::MAIN, start, writer::create};
 
 /// Longer than any drain of these tests should take, shorter than the server's own bound.
 const SOON: Duration = Duration::from_secs(10);
@@ -106,22 +106,12 @@ async fn a_stream_that_nobody_reads_is_cut_at_the_bound_and_said_so() {
     assert!(end.is_err(), "a cut stream does not look complete");
 }
 
-/// A gateway in front of a queue process.
-fn gateway(queue: &Server) -> Server {
-    let settings = [
-        ("TRESTLE__GATEWAY__QUEUE_ENDPOINT", &*queue.endpoint()),
-        // Nobody calls for tables here.
-        ("TRESTLE__GATEWAY__TABLE_ENDPOINT", &*queue.endpoint()),
-    ];
-    Server::start(&["--roles", "gateway"], &settings)
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_gateway_that_ends_keeps_nobody_waiting_for_a_message_in_another_process() {
     let data = tempfile::tempdir().unwrap();
     let path = data.path().to_str().unwrap();
     let role = Server::start(&["--roles", "queue", "--data-dir", path], &[]);
-    let (first, second) = (gateway(&role), gateway(&role));
+    let (first, second) = (gateway(&role, &[]), gateway(&role, &[]));
     let queue = crate::queue::create(&first.channel()).await;
     let open = Open { queue: queue.name(), credit: 3, ..Default::default() };
     let open = StreamMessagesRequest { message: Some(Message::Open(open)) };

@@ -1,5 +1,5 @@
-//! An import whose client is killed on the way goes on where it stopped, and loses and doubles
-//! nothing.
+//! An import of rows, and a load of messages, whose client is killed on the way goes on where it stopped, and loses and
+//! doubles nothing.
 
 use std::{
     fmt::Write as _,
@@ -19,7 +19,8 @@ const PROGRESS_WITHIN: Duration = Duration::from_secs(30);
 
 fn trestle(server: &Server, args: &[&str]) -> Command {
     let mut command = Command::new(server_binary());
-    command.args(["table", "--endpoint", &server.endpoint()]).args(args);
+    let (noun, args) = args.split_first().expect("a command");
+    command.args([noun, "--endpoint", &server.endpoint()]).args(args);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     command
 }
@@ -47,7 +48,7 @@ fn write_rows(path: &Path) {
 fn kill_on_the_way(server: &Server, args: &[&str], notes: &Path) -> bool {
     let mut import = trestle(server, args).spawn().expect("the client runs");
     let started = Instant::now();
-    while !notes.exists() && started.elapsed() < PROGRESS_WITHIN {
+    while !has_progress(notes) && started.elapsed() < PROGRESS_WITHIN {
         if import.try_wait().expect("the client is ours").is_some() {
             return false;
         }
@@ -55,6 +56,11 @@ fn kill_on_the_way(server: &Server, args: &[&str], notes: &Path) -> bool {
     }
     import.kill().expect("the client is killed");
     import.wait().expect("the client is ours").code().is_none()
+}
+
+/// Whether notes say that something is done.
+fn has_progress(notes: &Path) -> bool {
+    fs::read_to_string(notes).is_ok_and(|notes| !notes.contains(r#""byte":0"#))
 }
 
 fn files(directory: &TempDir) -> [PathBuf; 3] {
@@ -68,15 +74,56 @@ fn an_import_killed_on_the_way_resumes_to_exactly_the_rows_of_its_file() {
     let [rows, notes, exported] = files(&directory);
     let server = crate::start(&data, &[]);
     write_rows(&rows);
-    succeeds(&server, &["create", "rows"]);
-    let import = ["import", "rows", rows.to_str().unwrap()];
+    succeeds(&server, &["table", "create", "rows"]);
+    let import = ["table", "import", "rows", rows.to_str().unwrap()];
 
     assert!(kill_on_the_way(&server, &import, &notes), "the import was killed on the way");
-    let resume = ["import", "rows", rows.to_str().unwrap(), "--resume"];
+    let resume = ["table", "import", "rows", rows.to_str().unwrap(), "--resume"];
     succeeds(&server, &resume);
 
-    succeeds(&server, &["export", "rows", exported.to_str().unwrap()]);
+    succeeds(&server, &["table", "export", "rows", exported.to_str().unwrap()]);
     let (before, after) = (fs::read(&rows).unwrap(), fs::read(&exported).unwrap());
     assert!(before == after, "{} bytes became {}", before.len(), after.len());
     assert!(!notes.exists(), "the notes are gone once the import is complete");
+}
+
+/// Messages of the file: enough for many batches.
+const MESSAGES: usize = 10_000;
+
+#[test]
+fn a_load_killed_on_the_way_again_and_again_sends_every_message_once() {
+    let (data, directory) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let [lines, notes, drained] =
+        ["lines", "lines.trestle-load", "drained.jsonl"].map(|name| directory.path().join(name));
+    let server = crate::start(&data, &[]);
+    let texts: Vec<_> = (0..MESSAGES).map(|number| format!("message {number}")).collect();
+    fs::write(&lines, texts.join("\n")).unwrap();
+    succeeds(&server, &["queue", "create", "jobs"]);
+    let load = ["queue", "load", "jobs", lines.to_str().unwrap(), "--text"];
+    let resume = [&load[..], &["--resume"]].concat();
+
+    assert!(kill_on_the_way(&server, &load, &notes), "the load was killed on the way");
+    for _ in 0..3 {
+        let before = fs::read(&notes).unwrap();
+        let mut load = trestle(&server, &resume).spawn().expect("the client runs");
+        let started = Instant::now();
+        while fs::read(&notes).unwrap() == before && started.elapsed() < PROGRESS_WITHIN {
+            std::thread::yield_now();
+        }
+        load.kill().expect("the client is killed");
+        load.wait().expect("the client is ours");
+        assert!(notes.exists(), "the load was killed on the way");
+    }
+    succeeds(&server, &resume);
+
+    assert!(!notes.exists(), "the notes are gone once the load is complete");
+    succeeds(&server, &["queue", "drain", "jobs", "--to", drained.to_str().unwrap()]);
+    let seen = fs::read_to_string(&drained).unwrap();
+    let text = |line: &str| {
+        let object: serde_json::Value = serde_json::from_str(line).unwrap();
+        object["text"].as_str().unwrap().to_owned()
+    };
+    let seen: Vec<_> = seen.lines().map(text).collect();
+    assert_eq!(seen.len(), MESSAGES);
+    assert!(seen == texts, "every message once, in its order");
 }

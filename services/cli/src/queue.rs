@@ -35,11 +35,15 @@ pub(crate) async fn run(command: QueueCommand, client: &ClientArgs) -> Result<()
     let queues = QueueServiceClient::new(session.link());
     let output = Output::standard(client.json);
     let mut context = Context { session, output, queues };
-    dispatch(&mut context, command).await?;
+    dispatch(&mut context, command, client).await?;
     context.output.flush()
 }
 
-async fn dispatch(context: &mut Context, command: QueueCommand) -> Result<(), CliError> {
+async fn dispatch(
+    context: &mut Context,
+    command: QueueCommand,
+    client: &ClientArgs,
+) -> Result<(), CliError> {
     match command {
         QueueCommand::Create { queue, metadata, dead_letter, max_dequeue_count, window } => {
             let settings =
@@ -61,7 +65,7 @@ async fn dispatch(context: &mut Context, command: QueueCommand) -> Result<(), Cl
         QueueCommand::Peek { queue, max } => messages::peek(context, queue, max).await,
         QueueCommand::Redrive { queue, to } => messages::redrive(context, queue, to).await,
         QueueCommand::Drain(args) => drain::run(context, args).await,
-        QueueCommand::Load(args) => load::run(context, args).await,
+        QueueCommand::Load(args) => load::run(context, args, client).await,
     }
 }
 

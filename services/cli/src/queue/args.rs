@@ -113,7 +113,9 @@ pub enum QueueCommand {
     Drain(DrainArgs),
     /// Send every line of a file as a message
     ///
-    /// Lines as `drain` writes them are sent as they were; with --text every line is the text of a message.
+    /// Lines as `drain` writes them are sent as they were; with --text every line is the text of a message. A load that
+    /// was interrupted goes on with --resume, and sends nothing twice if that is within eight minutes; later, up to a
+    /// hundred messages.
     #[command(after_help = EXIT_CODES)]
     Load(LoadArgs),
 }
@@ -182,4 +184,7 @@ pub struct LoadArgs {
     /// Every line is the text of a message
     #[arg(long)]
     pub(crate) text: bool,
+    /// Go on where an interrupted load of this file stopped
+    #[arg(long)]
+    pub(crate) resume: bool,
 }

@@ -1,0 +1,157 @@
+//! What clients of a queue were told, held against what a queue promises.
+
+use std::collections::BTreeMap;
+
+/// What somebody was told.
+#[derive(Debug, Clone)]
+pub(super) enum Event {
+    Sent {
+        message: Named,
+    },
+    Received {
+        message: Named,
+        count: u32,
+        hidden_until: i128,
+    },
+    Extended {
+        id: String,
+        hidden_until: i128,
+    },
+    Deleted {
+        id: String,
+    },
+    /// The call failed on the way: it may have happened.
+    Unsure {
+        id: String,
+    },
+}
+
+/// A message as its clients know it.
+#[derive(Debug, Clone)]
+pub(super) struct Named {
+    pub(super) id: String,
+    /// The number of its sender, a dash, and its own among those of the sender.
+    pub(super) text: String,
+    /// Its ordering group; empty where it has none. Each group has one sender.
+    pub(super) group: String,
+}
+
+/// An event between the start of its call and its answer, in nanoseconds of the wall clock.
+#[derive(Debug, Clone)]
+pub(super) struct Told {
+    pub(super) begun: i128,
+    pub(super) answered: i128,
+    pub(super) event: Event,
+}
+
+impl Event {
+    fn id(&self) -> &str {
+        match self {
+            Self::Sent { message } | Self::Received { message, .. } => &message.id,
+            Self::Extended { id, .. } | Self::Deleted { id } | Self::Unsure { id } => id,
+        }
+    }
+
+    pub(super) fn is_delivery(&self) -> bool {
+        matches!(self, Self::Received { .. })
+    }
+
+    fn may_delete(&self) -> bool {
+        matches!(self, Self::Deleted { .. } | Self::Unsure { .. })
+    }
+}
+
+/// Whether whoever held a message may have given it back by a call that was under way when
+/// somebody else was told that he received it.
+fn given_back(history: &[Told], received: &Told) -> bool {
+    let now = received.answered;
+    let under_way = history.iter().filter(|told| told.begun <= now && told.answered >= now);
+    under_way.into_iter().any(|told| match told.event {
+        Event::Extended { hidden_until, .. } => hidden_until <= now,
+        Event::Unsure { .. } => true,
+        _ => false,
+    })
+}
+
+/// What is known of one message.
+#[derive(Default)]
+pub(super) struct Life {
+    pub(super) events: Vec<Told>,
+}
+
+impl Life {
+    pub(super) fn is_deleted(&self) -> bool {
+        self.events.iter().any(|told| matches!(told.event, Event::Deleted { .. }))
+    }
+
+    pub(super) fn may_be_deleted(&self) -> bool {
+        self.events.iter().any(|told| told.event.may_delete())
+    }
+
+    /// Its group and its number, where it has a group.
+    fn place(&self) -> Option<(&str, u64)> {
+        let named = self.events.iter().find_map(|told| match &told.event {
+            Event::Sent { message } | Event::Received { message, .. } => Some(message),
+            _ => None,
+        })?;
+        let number = named.text.rsplit('-').next()?.parse().expect("a number");
+        (!named.group.is_empty()).then_some((&*named.group, number))
+    }
+
+    /// Holds the history of one message against the promises.
+    pub(super) fn check(&mut self, id: &str) {
+        self.events.sort_by_key(|told| told.answered);
+        let (mut live_until, mut counted, mut deleted_at) = (i128::MIN, 0, None);
+        for told in &self.events {
+            match told.event {
+                Event::Received { count, hidden_until, .. } => {
+                    let history = &self.events;
+                    let in_turn = told.answered >= live_until || given_back(history, told);
+                    assert!(in_turn, "{id}: received while held: {told:?} in {history:#?}");
+                    assert!(count > counted, "{id}: {count} after {counted}");
+                    let after_delete = deleted_at.is_some_and(|at| told.begun > at);
+                    assert!(!after_delete, "{id}: received after its delete: {told:?}");
+                    (live_until, counted) = (hidden_until, count);
+                }
+                Event::Extended { hidden_until, .. } => live_until = hidden_until,
+                Event::Deleted { .. } => deleted_at = Some(told.answered),
+                // It may have been given back at once.
+                Event::Unsure { .. } => live_until = i128::MIN,
+                Event::Sent { .. } => {}
+            }
+        }
+    }
+}
+
+/// The histories of clients by message.
+pub(super) fn lives<'a>(told: impl Iterator<Item = &'a Told>) -> BTreeMap<String, Life> {
+    let mut lives: BTreeMap<String, Life> = BTreeMap::new();
+    for told in told {
+        lives.entry(told.event.id().to_owned()).or_default().events.push(told.clone());
+    }
+    lives
+}
+
+/// In a group, nobody is given a message before the one that was sent before it is gone. How often
+/// that could be seen.
+pub(super) fn check_groups(lives: &BTreeMap<String, Life>) -> usize {
+    let mut groups: BTreeMap<&str, BTreeMap<u64, &Life>> = BTreeMap::new();
+    for life in lives.values() {
+        if let Some((group, number)) = life.place() {
+            groups.entry(group).or_default().insert(number, life);
+        }
+    }
+    let mut seen = 0;
+    for lives in groups.values() {
+        for (first, second) in lives.values().zip(lives.values().skip(1)) {
+            let gone = first.events.iter().filter(|told| told.event.may_delete());
+            let gone = gone.map(|told| told.begun).min();
+            for told in second.events.iter().filter(|told| told.event.is_delivery()) {
+                let in_turn = gone.is_some_and(|gone| gone < told.answered);
+                assert!(in_turn, "{told:?} before its turn, after {:#?}", first.events);
+                seen += 1;
+            }
+        }
+    }
+    seen
+}

@@ -1,0 +1,205 @@
+//! Many producers and consumers of one queue, the server killed again and again, and the history of what everybody was
+//! told held against what a queue promises.
+
+mod client;
+mod history;
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
+    time::{Duration, Instant},
+};
+
+use futures::future::join_all;
+use rand::{RngExt as _, SeedableRng as _, rngs::StdRng};
+use tempfile::TempDir;
+use tonic::transport::Channel;
+use trestle_proto::queue::v1::{CreateQueueRequest, Queue as QueueMessage, ReceiveMessagesRequest};
+use trestle_tests::{Queue, Server, receipt_of, seconds, text_of};
+
+use self::{
+    client::{Client, Way},
+    history::{Event, Told, check_groups, lives},
+};
+use crate::start;
+
+const KILLS: usize = 10;
+const PRODUCERS: usize = 4;
+const CONSUMERS: usize = 12;
+/// Fewer deliveries than this would make a test mean little.
+const DELIVERIES_MIN: usize = 500;
+/// The same of deliveries that had to come in turn.
+const IN_TURN_MIN: usize = 50;
+
+/// What was left in a queue: ids, and the numbers of each group in the order in which they came.
+#[derive(Default)]
+struct Left {
+    ids: BTreeSet<String>,
+    groups: BTreeMap<String, Vec<u64>>,
+}
+
+/// Receives and deletes until nothing is left.
+async fn drain(queue: &Queue) -> Left {
+    let mut left = Left::default();
+    loop {
+        let request = ReceiveMessagesRequest {
+            max_messages: Some(32),
+            visibility_timeout: Some(seconds(3600)),
+            // Longer than anything is hidden.
+            wait: Some(seconds(4)),
+            ..Default::default()
+        };
+        let received = queue.receive_as(request).await.unwrap();
+        if received.is_empty() {
+            return left;
+        }
+        for delivery in &received {
+            let id = receipt_of(delivery).message_id;
+            assert!(left.ids.insert(id.clone()), "{id} was received twice while it was held");
+            let message = delivery.message.as_ref().unwrap();
+            let number = text_of(message).rsplit('-').next().unwrap().parse().unwrap();
+            left.groups.entry(message.ordering_group.clone()).or_default().push(number);
+        }
+        let receipts = received.iter().map(receipt_of).collect();
+        for deleted in queue.delete_all(receipts).await.unwrap() {
+            deleted.unwrap();
+        }
+    }
+}
+
+pub(crate) async fn create(channel: &Channel) -> Queue {
+    let queue = Queue::over(channel, "jobs");
+    let settings = QueueMessage { name: "jobs".to_owned(), ..Default::default() };
+    let request = CreateQueueRequest { queue: Some(settings) };
+    queue.client().create_queue(request).await.unwrap();
+    queue
+}
+
+fn clients(seed: u64, way: &Way) -> Vec<Client> {
+    (0..PRODUCERS + CONSUMERS).map(|number| Client::new(number, seed, way.clone())).collect()
+}
+
+/// Everybody works until it is over for each, at the queue by the way of each in turn.
+async fn work(clients: &mut [Client], ways: &[Queue]) {
+    let (producers, consumers) = clients.split_at_mut(PRODUCERS);
+    let ways = || ways.iter().cycle();
+    tokio::join!(
+        join_all(producers.iter_mut().zip(ways()).map(|(client, queue)| client.produce(queue))),
+        join_all(consumers.iter_mut().zip(ways()).map(|(client, queue)| client.consume(queue))),
+    );
+}
+
+/// Holds what everybody was told against the promises, and against what is left.
+async fn check(clients: &[Client], queue: &Queue) {
+    let count = queue.count().await;
+    let left = drain(queue).await;
+    let told = || clients.iter().flat_map(|client| &client.history);
+    let mut lives = lives(told());
+    let deliveries = told().filter(|told| told.event.is_delivery()).count();
+    let (messages, left_count) = (lives.len(), left.ids.len());
+    println!("{messages} messages, {deliveries} deliveries, {left_count} left");
+    assert!(deliveries >= DELIVERIES_MIN, "only {deliveries} deliveries");
+    assert_eq!(count, u64::try_from(left_count).unwrap(), "the count is exact after kills");
+    for (id, life) in &mut lives {
+        life.check(id);
+        let is_left = left.ids.contains(id);
+        assert!(life.may_be_deleted() || is_left, "{id} is lost: {:?}", life.events);
+        assert!(!(life.is_deleted() && is_left), "{id} is back: {:?}", life.events);
+    }
+    for (group, numbers) in left.groups.iter().filter(|(group, _)| !group.is_empty()) {
+        assert!(numbers.is_sorted(), "{group} is left in another order: {numbers:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_queue_keeps_its_promises_to_many_clients_through_kills() {
+    let seed = super::kills::seed();
+    println!("to repeat: CRASH_SEED={seed}");
+    let mut random = StdRng::seed_from_u64(seed);
+    let data = tempfile::tempdir().unwrap();
+    let mut clients = clients(seed, &Way::Direct);
+    let began = Instant::now();
+    for _ in 0..KILLS {
+        let server = start(&data, &[]);
+        let queue = create(&server.channel()).await;
+        let kill = async {
+            let after = Duration::from_millis(random.random_range(200..1800));
+            tokio::time::sleep(after).await;
+            server.kill();
+        };
+        let ways = [queue];
+        Box::pin(async { tokio::join!(work(&mut clients, &ways), kill) }).await;
+    }
+
+    let server = start(&data, &[]);
+    let queue = create(&server.channel()).await;
+    println!("{KILLS} kills in {:?}", began.elapsed());
+    check(&clients, &queue).await;
+    assert_eq!(server.terminate(), Some(0));
+}
+
+/// The queue role in a process of its own, at an address.
+async fn role(data: &TempDir, address: String) -> Server {
+    let path = data.path().to_str().expect("a path in UTF-8").to_owned();
+    let start = move || Server::start_at(&address, &["--roles", "queue", "--data-dir", &path], &[]);
+    tokio::task::spawn_blocking(start).await.expect("it starts")
+}
+
+/// A gateway in front of a queue role, with more settings.
+pub(crate) fn gateway(role: &Server, more: &[(&str, &str)]) -> Server {
+    let endpoint = role.endpoint();
+    let settings = [
+        ("TRESTLE__GATEWAY__QUEUE_ENDPOINT", endpoint.as_str()),
+        // Nobody calls for tables here.
+        ("TRESTLE__GATEWAY__TABLE_ENDPOINT", endpoint.as_str()),
+    ];
+    Server::start(&["--roles", "gateway"], &[&settings, more].concat())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_gateways_keep_the_promises_of_a_queue_whose_process_is_killed_and_its_groups_in_order()
+{
+    let seed = super::kills::seed();
+    println!("to repeat: CRASH_SEED={seed}");
+    let mut random = StdRng::seed_from_u64(seed);
+    let data = tempfile::tempdir().unwrap();
+    let mut server = role(&data, "127.0.0.1:0".to_owned()).await;
+    let address = server.address("grpc");
+    // One refuses calls at once while the process is away, the other one has them wait.
+    let gateways = [gateway(&server, &[("TRESTLE__GATEWAY__WAIT_MS", "0")]), gateway(&server, &[])];
+    let ways = [create(&gateways[0].channel()).await, Queue::over(&gateways[1].channel(), "jobs")];
+    let stop = Arc::new(AtomicBool::new(false));
+    let mut clients = clients(seed, &Way::Gateway(Arc::clone(&stop)));
+
+    let kills = async {
+        for _ in 0..KILLS {
+            let after = Duration::from_millis(random.random_range(300..1500));
+            tokio::time::sleep(after).await;
+            server.kill();
+            server = role(&data, address.clone()).await;
+        }
+        // The last one is worked with too.
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        stop.store(true, Relaxed);
+        server
+    };
+    let ((), server) = Box::pin(async { tokio::join!(work(&mut clients, &ways), kills) }).await;
+
+    check(&clients, &ways[1]).await;
+    let told: Vec<&Told> = clients.iter().flat_map(|client| &client.history).collect();
+    let in_turn = check_groups(&lives(told.iter().copied()));
+    let refused: BTreeSet<_> = clients.iter().flat_map(|client| &client.refused).collect();
+    println!("{in_turn} deliveries in turn, {} refused", refused.len());
+    assert!(in_turn >= IN_TURN_MIN, "only {in_turn} deliveries in turn");
+    assert!(!refused.is_empty(), "nobody was refused");
+    for told in told {
+        if let Event::Received { message, .. } = &told.event {
+            assert!(!refused.contains(&message.text), "UNAVAILABLE, and sent: {message:?}");
+        }
+    }
+    assert_eq!(gateways.map(Server::terminate), [Some(0); 2]);
+    assert_eq!(server.terminate(), Some(0));
+}
