@@ -18,6 +18,7 @@ scenario!(
     a_message_that_is_too_large_is_refused,
     a_message_of_too_many_parts_is_refused_before_it_takes_memory,
     an_unknown_method_is_not_implemented,
+    a_time_limit_that_is_malformed_or_there_twice_is_refused,
 );
 
 /// The server answers, and has the one entity that it had.
@@ -228,6 +229,26 @@ async fn an_unknown_method_is_not_implemented(world: &World) {
     for method in ["DropEverything", "insertentity", ""] {
         let refused = world.raw(method, Bytes::new()).await.unwrap_err();
         assert_eq!(refused.code, Code::Unimplemented, "{method}");
+    }
+    goes_on(world).await;
+}
+
+async fn a_time_limit_that_is_malformed_or_there_twice_is_refused(world: &World) {
+    goes_on(world).await;
+    let asked = async |limits: &[&'static str]| {
+        let mut request = tonic::Request::new(proto::ListTablesRequest::default());
+        for limit in limits {
+            request.metadata_mut().append("grpc-timeout", limit.parse().unwrap());
+        }
+        let answer = world.client().list_tables(request).await;
+        answer.map(drop).map_err(|status| Refusal::of(&status))
+    };
+
+    asked(&["20S"]).await.unwrap();
+    for limits in [&["20S", "20S"][..], &["20S", "1"], &[""], &["20s"], &["100000000S"], &["-1S"]] {
+        let refused = asked(limits).await.unwrap_err();
+        assert_eq!(refused.kind(), (Code::InvalidArgument, "INVALID_INPUT"), "{limits:?}");
+        assert_eq!(refused.fields, ["grpc-timeout"], "{limits:?}");
     }
     goes_on(world).await;
 }

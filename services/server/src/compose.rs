@@ -120,7 +120,7 @@ pub async fn compose(settings: &Settings, deps: Deps) -> Result<Node, Failure> {
             queue_role = queue_role.or(here.queue);
             here.upstream
         } else {
-            let reached = reach::role(settings, role, service);
+            let reached = reach::role(settings, role, service, &deps.meter);
             let reached = reached.map_err(|problem| missing(&problem))?;
             if let Some(task) = reached.task {
                 reload.add(&task);

@@ -2,6 +2,7 @@
 
 use std::{fs, path::Path, sync::Arc, time::Duration};
 
+use opentelemetry::metrics::Meter;
 use tracing::error;
 use trestle_runtime::task::Task;
 use trestle_service::upstream::{ClientPem, ClientTls, Endpoint, Remote, RemoteOptions};
@@ -27,6 +28,7 @@ pub(crate) fn role(
     settings: &Settings,
     role: Role,
     service: &'static str,
+    meter: &Meter,
 ) -> Result<Reached, String> {
     let gateway = &settings.gateway;
     let (key, endpoint) = match role {
@@ -50,6 +52,7 @@ pub(crate) fn role(
         waiting_max: gateway.waiting_calls_max,
         answer_within: Duration::from_secs(settings.limits.answer_within_seconds),
         tls,
+        meter: Some(meter.clone()),
     };
     Ok(Reached { remote: Remote::new(endpoint, options), task })
 }

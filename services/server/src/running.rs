@@ -160,6 +160,7 @@ impl Running {
             streams_max: limits.calls_per_connection_max,
             age_max: Duration::from_secs(limits.connection_age_seconds),
             age_grace: Duration::from_secs(limits.connection_grace_seconds),
+            keepalive: Duration::from_secs(limits.keepalive_seconds),
             reader_within: Duration::from_secs(limits.reader_within_seconds),
             drain_within: Duration::from_secs(settings.server.drain_seconds),
         };

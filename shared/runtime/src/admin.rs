@@ -33,6 +33,7 @@ const BOUNDS: Bounds = Bounds {
     streams_max: 16,
     age_max: Duration::from_secs(30 * 60),
     age_grace: Duration::from_secs(30),
+    keepalive: Duration::from_secs(20),
     reader_within: Duration::from_secs(30),
     drain_within: Duration::from_secs(5),
 };

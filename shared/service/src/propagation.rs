@@ -72,9 +72,10 @@ fn passed_over(trace: u128, span: u128) -> Context {
     Context::new().with_remote_span_context(context)
 }
 
-/// The trace that headers name, if they name one.
+/// The trace that headers name, if they name one, and no more than one.
 fn extract(headers: &HeaderMap) -> Option<Context> {
-    if !headers.contains_key(PARENT_HEADER) {
+    let mut parents = headers.get_all(PARENT_HEADER).iter();
+    if parents.next().is_none() || parents.next().is_some() {
         return None;
     }
     // Out of nothing, not out of what this thread happens to work on.
@@ -208,6 +209,16 @@ mod tests {
         let none = headers(None);
         assert!(matches!(traces(None).decide(&none, middle), Tracing::None));
         assert!(none.is_empty());
+    }
+
+    #[test]
+    fn of_two_parents_neither_counts() {
+        let mut headers = headers(Some(SAMPLED));
+        headers.append(PARENT_HEADER, HeaderValue::from_static(SAMPLED));
+
+        let decided = traces(None).decide(&headers, middle);
+
+        assert!(matches!(decided, Tracing::None), "{decided:?}");
     }
 
     #[test]

@@ -8,9 +8,11 @@ use prost_types::Timestamp;
 use trestle_proto::table::v1 as proto;
 
 mod conditions;
+mod gateway;
 mod server;
 
 pub use conditions::Condition;
+pub use gateway::{Gateway, PAGE, Told};
 pub use server::{Server, methods};
 
 /// Base64, as keys and credentials are written.

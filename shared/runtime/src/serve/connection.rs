@@ -44,8 +44,6 @@ use crate::tls::Tls;
 const STREAM_WINDOW_BYTES: u32 = 1024 * 1024;
 /// Bytes that all calls of a connection may send ahead.
 const CONNECTION_WINDOW_BYTES: u32 = 4 * 1024 * 1024;
-/// How often an idle connection is probed, and how long a probe may take.
-const KEEPALIVE: Duration = Duration::from_secs(20);
 /// How long a client may take until it has said what it speaks. Ample for a slow network, and
 /// short enough that sockets nobody uses do not hold places for long.
 const OPEN_WITHIN: Duration = Duration::from_secs(10);
@@ -167,8 +165,8 @@ impl Connection {
                     .max_concurrent_streams(self.bounds.streams_max)
                     .max_header_list_size(HEADER_BYTES_MAX)
                     .max_pending_accept_reset_streams(RESETS_MAX)
-                    .keep_alive_interval(KEEPALIVE)
-                    .keep_alive_timeout(KEEPALIVE)
+                    .keep_alive_interval(self.bounds.keepalive)
+                    .keep_alive_timeout(self.bounds.keepalive)
                     .serve_connection(stream, calls);
                 self.attend(connection, age_max, leaving.settle()).await;
             }

@@ -44,6 +44,9 @@ pub struct Bounds {
     pub age_max: Duration,
     /// How long its calls may go on then.
     pub age_grace: Duration,
+    /// How often a connection of HTTP/2 is asked whether its client is still there, and how long the
+    /// client may take to say so before the connection is cut.
+    pub keepalive: Duration,
     /// How long a client may take nothing while there is something for it, and the time in which it
     /// has to take 64 KiB of it.
     pub reader_within: Duration,

@@ -5,6 +5,7 @@
 mod admin;
 mod config;
 mod health;
+mod keepalive;
 mod leaving;
 mod readers;
 mod serve;

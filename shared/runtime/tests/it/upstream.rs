@@ -12,6 +12,8 @@ use std::{
 };
 
 use http_body_util::BodyExt as _;
+use opentelemetry::metrics::MeterProvider as _;
+use opentelemetry_sdk::metrics::SdkMeterProvider;
 use tokio::{
     net::TcpListener,
     sync::{Semaphore, mpsc},
@@ -44,6 +46,7 @@ const BOUNDS: Bounds = Bounds {
     streams_max: 100,
     age_max: Duration::from_secs(3600),
     age_grace: Duration::from_secs(60),
+    keepalive: Duration::from_secs(20),
     reader_within: Duration::from_secs(60),
     drain_within: Duration::from_secs(10),
 };
@@ -279,4 +282,38 @@ async fn a_role_that_says_it_goes_still_takes_calls_until_it_is_gone() {
 
     assert_eq!(drained, Drained::Clean);
     assert_eq!(code(upstream, request(WRITE, None)).await, Code::Unavailable);
+}
+
+/// What became of calls that could be sent again, as the metric counts it.
+#[tokio::test]
+async fn calls_that_are_sent_again_are_counted_and_those_that_the_budget_holds_back() {
+    let registry = prometheus::Registry::new();
+    let reader = opentelemetry_prometheus::exporter().with_registry(registry.clone());
+    let meters = SdkMeterProvider::builder().with_reader(reader.build().unwrap()).build();
+    let counted = |outcome: &str| {
+        let text = prometheus::TextEncoder::new().encode_to_string(&registry.gather()).unwrap();
+        let line = text.lines().find(|line| {
+            line.starts_with("trestle_rpc_client_retries_total")
+                && line.contains(&format!("trestle_retry_outcome=\"{outcome}\""))
+                && line.contains(&format!("trestle_upstream_service=\"{SERVICE}\""))
+        });
+        line.map_or(0, |line| line.rsplit(' ').next().unwrap().parse::<usize>().unwrap())
+    };
+    let options = RemoteOptions { meter: Some(meters.meter("test")), ..RemoteOptions::default() };
+    let (role, seen) = refusing(usize::MAX).await;
+    let upstream = upstream(role.address, options);
+
+    code(upstream.clone(), request(WRITE, Some("9S"))).await;
+    assert_eq!([counted("sent"), counted("too_often")], [2, 1]);
+    code(upstream.clone(), request(WRITE, Some("20m"))).await;
+    assert_eq!(counted("too_late"), 1);
+    let calls = (0..200).map(|_| code(upstream.clone(), request(WRITE, None)));
+    let codes = futures::future::join_all(calls).await;
+
+    assert!(codes.iter().all(|code| *code == Code::Unavailable));
+    assert!(counted("over_budget") > 0);
+    let attempts = seen.lock().unwrap().len();
+    assert_eq!(attempts, 202 + counted("sent"), "each attempt but the first of a call is counted");
+    let ended = ["too_often", "too_late", "over_budget"].map(counted);
+    assert_eq!(ended.iter().sum::<usize>(), 202, "{ended:?}");
 }

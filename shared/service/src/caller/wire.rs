@@ -124,10 +124,11 @@ pub(super) fn read(metadata: &MetadataMap) -> Result<Caller, Fault> {
             Fault::violation(Reason::InvalidInput, ACCOUNT_HEADER, rule)
         })?,
     };
-    let authority = match metadata.get_bin(GRANT_HEADER) {
+    let mut grants = metadata.get_all_bin(GRANT_HEADER).iter();
+    let authority = match grants.next() {
         None => Authority::Owner,
         Some(value) => {
-            let bytes = value.to_bytes().ok();
+            let bytes = value.to_bytes().ok().filter(|_| grants.next().is_none());
             let authority = bytes.and_then(|bytes| GrantWire::decode(bytes).ok()?.authority());
             authority.ok_or_else(|| {
                 let rule = "must be a grant as a gateway of this version writes it";

@@ -90,9 +90,14 @@ fn too_late(limit: Duration) -> Fault {
 
 /// The client's time limit, where it gave one.
 pub(crate) fn client_limit(headers: &HeaderMap) -> Result<Option<Duration>, Fault> {
-    let Some(value) = headers.get(HEADER) else {
+    let mut values = headers.get_all(HEADER).iter();
+    let Some(value) = values.next() else {
         return Ok(None);
     };
+    if values.next().is_some() {
+        let rule = "must not be there more than once";
+        return Err(Fault::violation(Reason::InvalidInput, HEADER.as_str(), rule));
+    }
     let limit = value.to_str().ok().and_then(parse);
     limit.map(Some).ok_or_else(|| {
         let value = String::from_utf8_lossy(value.as_bytes());
@@ -149,6 +154,8 @@ impl Passage for Limited {
 
 #[cfg(test)]
 mod tests {
+    use http::HeaderValue;
+
     use super::*;
 
     #[test]
@@ -163,6 +170,16 @@ mod tests {
             let mut headers = HeaderMap::new();
             insert(&mut headers, left);
             assert_eq!(client_limit(&headers).expect("a limit"), Some(read), "{left:?}");
+        }
+    }
+
+    #[test]
+    fn a_limit_that_is_there_twice_is_refused_even_if_it_is_the_same() {
+        for second in ["1S", "2S", "x"] {
+            let both = [(HEADER, "1S"), (HEADER, second)];
+            let both = both.map(|(name, value)| (name, HeaderValue::from_static(value)));
+            let fault = client_limit(&HeaderMap::from_iter(both)).expect_err("refused");
+            assert_eq!(fault.reason, Reason::InvalidInput, "{second}");
         }
     }
 

@@ -93,6 +93,17 @@ pub fn refused_calls(meter: &Meter) -> Counter<u64> {
         .build()
 }
 
+/// Calls to other processes that could be sent again, by [`super::UPSTREAM_SERVICE`] and
+/// [`super::RETRY_OUTCOME`].
+#[must_use]
+pub fn retries(meter: &Meter) -> Counter<u64> {
+    meter
+        .u64_counter("trestle.rpc.client.retries")
+        .with_unit("{call}")
+        .with_description("Calls to another role that could be sent again: sent, or held back")
+        .build()
+}
+
 /// Operations that went over a quota, by [`super::THROTTLE_SCOPE`].
 #[must_use]
 pub fn throttled(meter: &Meter) -> Counter<u64> {

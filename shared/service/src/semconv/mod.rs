@@ -53,6 +53,11 @@ pub const ERROR_TYPE: &str = "error.type";
 pub const REFUSAL_REASON: &str = "trestle.refusal.reason";
 /// What a throttle holds to: `account` or `partition`.
 pub const THROTTLE_SCOPE: &str = "trestle.throttle.scope";
+/// The service in another process that a call was for, by its full name.
+pub const UPSTREAM_SERVICE: &str = "trestle.upstream.service";
+/// What became of a call to another process that could be sent again: `sent`, or not, since that
+/// was `over_budget`, `too_often` or `too_late`.
+pub const RETRY_OUTCOME: &str = "trestle.retry.outcome";
 /// Whether a block was in the cache: `hit` or `miss`.
 pub const CACHE_RESULT: &str = "trestle.cache.result";
 /// The place of a partition among the hottest: 1 for the hottest.

@@ -7,6 +7,7 @@ use std::{
 
 use http::{HeaderMap, request::Parts, uri::PathAndQuery};
 use hyper::body::Incoming;
+use opentelemetry::metrics::Meter;
 use tokio::{task::JoinSet, time::Instant};
 use tonic::body::Body;
 use tracing::{Instrument as _, debug};
@@ -19,7 +20,7 @@ use super::{
     link::{Link, Outgoing},
     pool::{Lease, Patience, Pool},
     replay::{Kept, Recording},
-    retry::{Attempts, RetryBudget},
+    retry::{Attempts, Counts, Outcome, RetryBudget},
     tls::ClientTls,
 };
 use crate::{
@@ -54,6 +55,9 @@ pub struct RemoteOptions {
     pub answer_within: Duration,
     /// Encryption, for endpoints that begin with `https`. Default: none.
     pub tls: Option<Arc<ClientTls>>,
+    /// Where calls are counted that could be sent again, under the name of the service. Default:
+    /// none.
+    pub meter: Option<Meter>,
 }
 
 impl Default for RemoteOptions {
@@ -65,6 +69,7 @@ impl Default for RemoteOptions {
             waiting_max: 512,
             answer_within: Duration::from_secs(60),
             tls: None,
+            meter: None,
         }
     }
 }
@@ -93,11 +98,13 @@ impl Remote {
     pub fn new(endpoint: Endpoint, options: RemoteOptions) -> Self {
         let patience = Patience { wait: options.wait, waiting_max: options.waiting_max };
         let pool = Pool::new(endpoint.authority.to_string(), patience);
+        let counted = options.meter.as_ref().zip(options.service);
+        let counts = counted.map(|(meter, service)| Counts::new(meter, service));
         let shared = Shared {
             endpoint,
             options,
             pool: Arc::new(pool),
-            budget: RetryBudget::new(),
+            budget: RetryBudget::new(counts),
             kept: Kept::default(),
             links: Mutex::default(),
             has_links: Once::new(),
@@ -241,6 +248,7 @@ impl Call {
                 }
             };
             drop(lease);
+            self.shared.budget.note(Outcome::Sent);
             debug!(path = self.path.path(), ?pause, "sent again");
             tokio::time::sleep(pause).await;
         }
@@ -295,6 +303,10 @@ impl Call {
 
     /// Whether another attempt would send the same, and in time.
     fn is_worth_it(&self, pause: Duration) -> bool {
-        self.recording.can_play() && self.time_left().is_none_or(|left| pause < left)
+        let can = self.recording.can_play() && self.time_left().is_none_or(|left| pause < left);
+        if !can {
+            self.shared.budget.note(Outcome::TooLate);
+        }
+        can
     }
 }

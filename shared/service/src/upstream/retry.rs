@@ -4,6 +4,10 @@
 use std::time::Duration;
 
 use http::HeaderMap;
+use opentelemetry::{
+    KeyValue,
+    metrics::{BoundCounter, Meter},
+};
 use tonic::{Code, Status};
 use tonic_types::StatusExt as _;
 use tower::{
@@ -15,7 +19,7 @@ use tower::{
 };
 
 use super::failure::Lost;
-use crate::layer::code_of;
+use crate::{layer::code_of, semconv};
 
 /// Most times that a call is sent, the first included.
 const ATTEMPTS_MAX: usize = 3;
@@ -37,16 +41,67 @@ const ADVICE_MAX: Duration = Duration::from_secs(1);
 const PUSHBACK_HEADER: &str = "grpc-retry-pushback-ms";
 
 /// What calls to a role may be sent again.
-pub(super) struct RetryBudget(TpsBudget);
+pub(super) struct RetryBudget {
+    calls: TpsBudget,
+    counts: Option<Counts>,
+}
+
+/// What becomes of a call that could be sent again.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Outcome {
+    Sent,
+    OverBudget,
+    TooOften,
+    /// Its time would be over, or what it brought is not there any more.
+    TooLate,
+}
+
+impl Outcome {
+    const ALL: [Self; 4] = [Self::Sent, Self::OverBudget, Self::TooOften, Self::TooLate];
+
+    fn label(self) -> &'static str {
+        match self {
+            Self::Sent => "sent",
+            Self::OverBudget => "over_budget",
+            Self::TooOften => "too_often",
+            Self::TooLate => "too_late",
+        }
+    }
+}
+
+/// The metric of [`Outcome`], for one service.
+pub(super) struct Counts([BoundCounter<u64>; Outcome::ALL.len()]);
+
+impl Counts {
+    /// Of calls to `service`.
+    pub(super) fn new(meter: &Meter, service: &'static str) -> Self {
+        let counter = semconv::retries(meter);
+        Self(Outcome::ALL.map(|outcome| {
+            counter.bind(&[
+                KeyValue::new(semconv::UPSTREAM_SERVICE, service),
+                KeyValue::new(semconv::RETRY_OUTCOME, outcome.label()),
+            ])
+        }))
+    }
+}
 
 impl RetryBudget {
-    pub(super) fn new() -> Self {
-        Self(TpsBudget::new(BUDGET_AGE, BUDGET_MIN, BUDGET_RATIO))
+    /// A budget that tells `counts` what becomes of calls.
+    pub(super) fn new(counts: Option<Counts>) -> Self {
+        Self { calls: TpsBudget::new(BUDGET_AGE, BUDGET_MIN, BUDGET_RATIO), counts }
     }
 
     /// Counts a call.
     pub(super) fn deposit(&self) {
-        self.0.deposit();
+        self.calls.deposit();
+    }
+
+    /// Notes what becomes of a call that could be sent again.
+    pub(super) fn note(&self, outcome: Outcome) {
+        let counter = self.counts.as_ref().and_then(|Counts(all)| all.get(outcome as usize));
+        if let Some(counter) = counter {
+            counter.add(1);
+        }
     }
 }
 
@@ -99,12 +154,17 @@ impl Attempts {
 
     fn next(&mut self, budget: &RetryBudget) -> Option<Duration> {
         self.failed += 1;
-        let may = self.failed < ATTEMPTS_MAX && budget.0.withdraw();
-        may.then(|| {
-            let pauses = self.pauses.get_or_insert_with(|| pauses(PAUSE_MIN, PAUSE_MAX));
-            let pause = pauses.next_backoff();
-            pause.deadline().saturating_duration_since(tokio::time::Instant::now())
-        })
+        let held_back = match self.failed < ATTEMPTS_MAX {
+            false => Some(Outcome::TooOften),
+            true => (!budget.calls.withdraw()).then_some(Outcome::OverBudget),
+        };
+        if let Some(outcome) = held_back {
+            budget.note(outcome);
+            return None;
+        }
+        let pauses = self.pauses.get_or_insert_with(|| pauses(PAUSE_MIN, PAUSE_MAX));
+        let pause = pauses.next_backoff();
+        Some(pause.deadline().saturating_duration_since(tokio::time::Instant::now()))
     }
 }
 
@@ -145,7 +205,7 @@ mod tests {
 
     #[tokio::test]
     async fn only_unavailable_is_asked_for_again_and_twice_at_most() {
-        let budget = RetryBudget::new();
+        let budget = RetryBudget::new(None);
         for reason in [Reason::ServerBusy, Reason::OutcomeUnknown, Reason::TableNotFound] {
             let answer = refused(reason, Duration::ZERO);
             assert_eq!(
@@ -163,7 +223,7 @@ mod tests {
 
     #[tokio::test]
     async fn the_advice_of_the_role_is_followed() {
-        let budget = RetryBudget::new();
+        let budget = RetryBudget::new(None);
         let after = |answer: &Response| Attempts::default().after_answer(answer.headers(), &budget);
         let pushed = |value| {
             let mut answer = unavailable();
@@ -183,7 +243,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_write_that_may_have_happened_is_never_sent_again() {
-        let budget = RetryBudget::new();
+        let budget = RetryBudget::new(None);
         let after = |lost, is_read| Attempts::default().after_loss(lost, is_read, &budget);
 
         assert_eq!(after(Lost::Unknown, false), None);
@@ -202,7 +262,7 @@ mod tests {
             ("a lost read", |budget| Attempts::default().after_loss(Lost::Unknown, true, budget)),
         ];
         for (what, failure) in failures {
-            let budget = RetryBudget::new();
+            let budget = RetryBudget::new(None);
             let spend = || (0..10_000).filter(|_| failure(&budget).is_some()).count();
             let reserve = usize::try_from(u64::from(BUDGET_MIN) * BUDGET_AGE.as_secs()).unwrap();
 
@@ -216,7 +276,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_call_is_sent_three_times_at_most_whatever_it_fails_of() {
-        let budget = RetryBudget::new();
+        let budget = RetryBudget::new(None);
         let mut attempts = Attempts::default();
         let sent_again: Vec<bool> =
             (0..4).map(|_| attempts.after_loss(Lost::Unseen, false, &budget).is_some()).collect();
@@ -228,7 +288,7 @@ mod tests {
     async fn pauses_grow_and_differ() {
         let first = |_: usize| {
             let pause =
-                Attempts::default().after_answer(unavailable().headers(), &RetryBudget::new());
+                Attempts::default().after_answer(unavailable().headers(), &RetryBudget::new(None));
             pause.expect("a retry")
         };
         let firsts: Vec<Duration> = (0..32).map(first).collect();

@@ -155,3 +155,14 @@ fn a_denial_without_a_policy_or_a_reason_or_beside_a_grant_is_refused() {
         assert_eq!(wire.clone().authority(), None, "{wire:?}");
     }
 }
+
+#[test]
+fn of_two_grants_neither_counts() {
+    let queue = "jobs".to_owned();
+    let grant = QueueGrant { queue, permissions: Some(letters("raup")), policy: None };
+    let mut headers = sent(Authority::Queue(grant));
+    let again = headers.get(GRANT_HEADER).expect("a grant").clone();
+    headers.append(GRANT_HEADER, again);
+
+    assert!(read(&MetadataMap::from_headers(headers)).is_err());
+}

@@ -1,0 +1,199 @@
+//! Requests of REST to tables: whatever comes is answered in the form of the protocol, never with
+//! a defect of the server, and well only where somebody signed it with the key.
+#![no_main]
+
+use std::sync::Arc;
+
+use arbitrary::Arbitrary;
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName, HeaderValue, Request};
+use http_body_util::{BodyExt as _, Full};
+use libfuzzer_sys::fuzz_target;
+use opentelemetry::metrics::{MeterProvider as _, noop::NoopMeterProvider};
+use tower::ServiceExt as _;
+use trestle_kv::MemoryEngine;
+use trestle_service::{
+    account::{Account, AccountKey, Accounts},
+    clock::{ManualClock, Ticks},
+    layer::credentials::Identity,
+    quota::LiveQuotas,
+    shared_key::{Scheme, table::Signed},
+    upstream::Upstream,
+};
+use trestle_table::{Deps, TableRole};
+
+const ACCOUNT: &str = "devstoreaccount1";
+const METHODS: [&str; 9] =
+    ["GET", "PUT", "POST", "DELETE", "HEAD", "OPTIONS", "PATCH", "MERGE", "BREW"];
+const PATHS: [&str; 10] = [
+    "/devstoreaccount1/",
+    "/devstoreaccount1/Tables",
+    "/devstoreaccount1/Tables('tbl')",
+    "/devstoreaccount1/tbl",
+    "/devstoreaccount1/tbl()",
+    "/devstoreaccount1/tbl(PartitionKey='p',RowKey='r')",
+    "/devstoreaccount1/$batch",
+    "/devstoreaccount1-secondary/tbl",
+    "/devstoreaccount1/other",
+    "/nobody/tbl",
+];
+const QUERIES: [&str; 9] = [
+    "comp=acl",
+    "restype=service&comp=properties",
+    "restype=service&comp=stats",
+    "$filter=x%20eq%201",
+    "$select=x,y&$top=1",
+    "NextPartitionKey=p&NextRowKey=r",
+    "NextTableName=t",
+    "$format=application/json;odata=fullmetadata",
+    "timeout=5",
+];
+const HEADERS: [&str; 12] = [
+    "authorization",
+    "date",
+    "x-ms-version",
+    "content-type",
+    "content-md5",
+    "content-length",
+    "if-match",
+    "prefer",
+    "accept",
+    "origin",
+    "x-http-method",
+    "host",
+];
+const BODIES: [&str; 4] = [
+    r#"{"TableName":"tbl"}"#,
+    r#"{"PartitionKey":"p","RowKey":"r","x":1,"y":"2"}"#,
+    r#"{"x@odata.type":"Edm.Int64","x":"1"}"#,
+    "{}",
+];
+
+#[derive(Debug, Arbitrary)]
+struct Ask {
+    method: u8,
+    path: u8,
+    free_path: Option<String>,
+    queries: Vec<u8>,
+    free_query: Option<String>,
+    headers: Vec<(u8, Vec<u8>)>,
+    body: Body,
+    by: Option<Signer>,
+}
+
+#[derive(Debug, Arbitrary)]
+enum Body {
+    Known(u8),
+    Free(Vec<u8>),
+}
+
+#[derive(Debug, Arbitrary)]
+struct Signer {
+    is_lite: bool,
+    /// Changes a byte of the signature, if it does not leave it alone.
+    tampered: Option<(u8, u8)>,
+}
+
+impl Signer {
+    fn is_right(&self) -> bool {
+        self.tampered.is_none_or(|(_, by)| by == 0)
+    }
+}
+
+fuzz_target!(|asks: Vec<Ask>| {
+    let clock = Arc::new(ManualClock::new(Ticks::from_unix(1_763_726_400, 0).expect("in range")));
+    let engine = Arc::new(MemoryEngine::new());
+    let (quotas, meter) = (LiveQuotas::default(), NoopMeterProvider::new().meter("fuzz"));
+    let role = TableRole::new(Deps { engine, clock: clock.clone(), quotas, meter });
+    let identity =
+        Identity { accounts: Accounts::new([Account::development()]), clock, is_open: true };
+    let upstream = Upstream::local(role.server());
+    let deps = trestle_azure::Deps { upstream, identity, compresses: false };
+    let front = trestle_azure::tables(deps, |calls| calls);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.expect("a runtime starts").block_on(async {
+        for ask in asks.iter().take(8) {
+            let Some(request) = ask.request() else {
+                continue;
+            };
+            let is_signed = ask.by.as_ref().is_some_and(Signer::is_right);
+            let is_preflight = request.method() == http::Method::OPTIONS;
+            let request = request.map(|body| tonic::body::Body::new(Full::new(body)));
+            let Ok(answer) = front.clone().oneshot(request).await;
+            let status = answer.status().as_u16();
+            let code = answer.headers().get("x-ms-error-code").cloned();
+            assert!(status != 500, "{ask:?}: {code:?}");
+            assert!(status < 300 || code.is_some(), "{ask:?}: {status} without a code");
+            assert!(is_signed || is_preflight || status >= 400, "{ask:?}: {status}");
+            let body = answer.into_body().collect().await;
+            assert!(body.is_ok(), "{ask:?}: the answer breaks off");
+        }
+    });
+});
+
+impl Ask {
+    /// The request; none where HTTP cannot have it.
+    fn request(&self) -> Option<Request<Bytes>> {
+        let method = METHODS[usize::from(self.method) % METHODS.len()];
+        let known = PATHS[usize::from(self.path) % PATHS.len()];
+        let path = self.free_path.as_deref().unwrap_or(known);
+        let mut query: Vec<_> = self
+            .queries
+            .iter()
+            .take(4)
+            .map(|query| QUERIES[usize::from(*query) % QUERIES.len()])
+            .collect();
+        query.extend(self.free_query.as_deref());
+        let query = query.join("&");
+        let uri: http::Uri = format!("{path}?{query}").parse().ok()?;
+        let mut headers = HeaderMap::new();
+        for (name, value) in &self.headers {
+            let name = HEADERS[usize::from(*name) % HEADERS.len()];
+            headers.append(HeaderName::from_static(name), HeaderValue::from_bytes(value).ok()?);
+        }
+        if let Some(signer) = &self.by {
+            headers.entry("content-length").or_insert(HeaderValue::from_static("0"));
+            headers.entry("content-type").or_insert(HeaderValue::from_static("application/json"));
+            sign(&mut headers, signer, method, &uri)?;
+        }
+        let body = match &self.body {
+            Body::Known(index) => {
+                Bytes::from_static(BODIES[usize::from(*index) % BODIES.len()].as_bytes())
+            }
+            Body::Free(bytes) => Bytes::copy_from_slice(bytes),
+        };
+        let mut request = Request::new(body);
+        *request.method_mut() = method.parse().ok()?;
+        *request.uri_mut() = uri;
+        *request.headers_mut() = headers;
+        Some(request)
+    }
+}
+
+/// Signs as clients do, or nearly.
+fn sign(headers: &mut HeaderMap, signer: &Signer, method: &str, uri: &http::Uri) -> Option<()> {
+    let date = "Fri, 21 Nov 2025 12:00:00 GMT";
+    headers.insert("x-ms-date", HeaderValue::from_static(date));
+    headers.remove("authorization");
+    let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+    let query = uri.query().unwrap_or_default();
+    let comp = query.split('&').find_map(|pair| pair.strip_prefix("comp="));
+    let (scheme, name) =
+        if signer.is_lite { (Scheme::Lite, "SharedKeyLite") } else { (Scheme::Full, "SharedKey") };
+    let signed = Signed {
+        scheme,
+        method,
+        content_md5: text("content-md5").unwrap_or_default(),
+        content_type: text("content-type").unwrap_or_default(),
+        date,
+        path: uri.path(),
+        comp,
+    };
+    let mut signature = signed.sign(ACCOUNT, &AccountKey::development());
+    if let Some((at, by)) = signer.tampered {
+        signature[usize::from(at) % signature.len()] ^= by;
+    }
+    let value = format!("{name} {ACCOUNT}:{}", trestle_fuzz::base64(&signature));
+    headers.insert("authorization", value.parse().ok()?);
+    Some(())
+}

@@ -1,0 +1,259 @@
+//! A gateway before both services, as a process puts it together, called without a socket.
+
+use std::{sync::Arc, time::Duration};
+
+use bytes::{BufMut as _, Bytes, BytesMut};
+use http::{HeaderMap, HeaderValue, Method, Request, Version};
+use http_body_util::{BodyExt as _, Full};
+use opentelemetry::metrics::{MeterProvider as _, noop::NoopMeterProvider};
+use prost::Message;
+use tonic::body::Body;
+use tower::{ServiceBuilder, ServiceExt as _};
+use trestle_gateway::{Door, Limits, Observe, Routes, browsers, gateway};
+use trestle_kv::MemoryEngine;
+use trestle_proto::{queue::v1 as queue, table::v1 as table};
+use trestle_queue::QueueRole;
+use trestle_service::{
+    access::AccessLog,
+    account::{Account, Accounts},
+    clock::{ManualClock, Ticks},
+    cors::Lookup,
+    layer::{
+        CallService, credentials::Identity, deadline::DeadlineLayer, facts::FactsLayer,
+        methods::Methods, trace::TraceLayer, trust::TrustLayer,
+    },
+    propagation::Traces,
+    quota::LiveQuotas,
+    upstream::Upstream,
+};
+use trestle_table::TableRole;
+
+/// The origin whose pages may call.
+pub const PAGE: &str = "https://a.example";
+
+/// Codes of gRPC that mean a defect of the server: UNKNOWN, INTERNAL, DATA_LOSS.
+const DEFECTS: [&str; 3] = ["2", "13", "15"];
+const TABLE: &str = "trestle.table.v1.TableService";
+const QUEUE: &str = "trestle.queue.v1.QueueService";
+
+/// A gateway and what is behind it: the table `tbl`, the queue `que`, and a rule for [`PAGE`].
+pub struct Gateway {
+    /// What clients reach.
+    front: CallService,
+    /// What gateways reach.
+    direct: CallService,
+    runtime: tokio::runtime::Runtime,
+}
+
+/// An answer.
+#[derive(Debug)]
+pub struct Told {
+    /// The status of HTTP.
+    pub status: u16,
+    /// The code of gRPC, where there is one.
+    pub code: Option<String>,
+    /// Its message.
+    pub text: Option<String>,
+    /// The origin whose pages may see it.
+    pub page: Option<HeaderValue>,
+}
+
+impl Told {
+    /// Whether the server says that it has a defect.
+    #[must_use]
+    pub fn is_defect(&self) -> bool {
+        self.code.as_deref().is_some_and(|code| DEFECTS.contains(&code))
+    }
+}
+
+impl Default for Gateway {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Gateway {
+    /// Starts both services on stores of their own.
+    ///
+    /// # Panics
+    /// When the services do not take what they are prepared with.
+    #[must_use]
+    pub fn new() -> Self {
+        let now = Ticks::from_unix(1_763_726_400, 0).expect("in range");
+        let clock = Arc::new(ManualClock::new(now));
+        let meter = NoopMeterProvider::new().meter("fuzz");
+        let role = TableRole::new(trestle_table::Deps {
+            engine: Arc::new(MemoryEngine::new()),
+            clock: clock.clone(),
+            quotas: LiveQuotas::default(),
+            meter: meter.clone(),
+        });
+        let tables = Upstream::local(role.server());
+        let (engine, random) = (Arc::new(MemoryEngine::new()), || 7);
+        let role = QueueRole::new(trestle_queue::Deps { engine, clock: clock.clone(), random });
+        let queues = Upstream::local(role.server());
+        let methods = Methods::from_descriptors(trestle_proto::FILE_DESCRIPTOR_SET);
+        let observe = Observe {
+            meter,
+            methods: methods.expect("the build wrote the descriptors"),
+            random,
+            traces: Traces { ratio: Some(1.0), ..Traces::default() },
+            access: AccessLog::hashed(b"salt"),
+        };
+        let second = Duration::from_secs(1);
+        let limits = Limits {
+            calls_max: 16,
+            body_bytes_max: 1 << 20,
+            request_within_max: second,
+            answer_within_max: second,
+        };
+        let routes = Routes::default().with(TABLE, tables.clone()).with(QUEUE, queues.clone());
+        let direct = ServiceBuilder::new()
+            .layer(TraceLayer::new(observe.clone()))
+            .layer(FactsLayer::default())
+            .layer(DeadlineLayer::new(second))
+            .layer(TrustLayer::new(false))
+            .service(routes.clone());
+        let accounts = Accounts::new([Account::development()]);
+        // Not open: whoever calls needs credentials, and no input has any.
+        let identity = Identity { accounts: accounts.clone(), clock, is_open: false };
+        let calls = gateway(&Door::new(limits, observe), routes, identity);
+        let keepers = vec![(TABLE, Lookup::of_table(tables)), (QUEUE, Lookup::of_queue(queues))];
+        let names: trestle_gateway::Accounts =
+            Arc::new(move || accounts.now().iter().map(|account| account.name.clone()).collect());
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let front = browsers(calls, keepers, &names);
+        let direct = CallService::new(direct);
+        let made = Self { front, direct, runtime: runtime.expect("a runtime starts") };
+        made.prepare();
+        made
+    }
+
+    fn prepare(&self) {
+        let rule = table::CorsRule {
+            allowed_origins: vec![PAGE.to_owned()],
+            allowed_methods: vec!["POST".to_owned()],
+            allowed_headers: vec!["*".to_owned()],
+            max_age: Some(prost_types::Duration { seconds: 5, nanos: 0 }),
+            ..Default::default()
+        };
+        let cors = Some(table::Cors { rules: vec![rule] });
+        let properties = Some(table::ServiceProperties { cors, ..Default::default() });
+        let set = table::SetServicePropertiesRequest { properties };
+        let create = table::CreateTableRequest { table: "tbl".to_owned() };
+        let made = queue::Queue { name: "que".to_owned(), ..Default::default() };
+        let create_queue = queue::CreateQueueRequest { queue: Some(made) };
+        for (service, method, message) in [
+            (TABLE, "SetServiceProperties", set.encode_to_vec()),
+            (TABLE, "CreateTable", create.encode_to_vec()),
+            (QUEUE, "CreateQueue", create_queue.encode_to_vec()),
+        ] {
+            let path = format!("/{service}/{method}");
+            let told = self.send(&self.direct, call(&path, HeaderMap::new(), framed(&message)));
+            assert_eq!(told.code.as_deref(), Some("0"), "{method}: {told:?}");
+        }
+    }
+
+    /// Asks as a client: with these bytes, or a message about `tbl` or `que`.
+    #[must_use]
+    pub fn ask(
+        &self,
+        method: Method,
+        path: &str,
+        headers: HeaderMap,
+        body: Option<&[u8]>,
+        is_http1: bool,
+    ) -> Told {
+        let is_text = headers.get("content-type").is_some_and(|kind| {
+            kind.to_str().is_ok_and(|kind| kind.starts_with("application/grpc-web-text"))
+        });
+        let body = match body {
+            Some(bytes) => Bytes::copy_from_slice(bytes),
+            None if is_text => crate::base64(&framed(&message(path))).into(),
+            None => framed(&message(path)),
+        };
+        let mut request = call(path, headers, body);
+        *request.method_mut() = method;
+        *request.version_mut() = if is_http1 { Version::HTTP_11 } else { Version::HTTP_2 };
+        self.send(&self.front, request)
+    }
+
+    /// Asks as a gateway.
+    #[must_use]
+    pub fn behind(&self, path: &str, mut headers: HeaderMap) -> Told {
+        headers.insert("content-type", HeaderValue::from_static("application/grpc"));
+        self.send(&self.direct, call(path, headers, framed(&message(path))))
+    }
+
+    fn send(&self, to: &CallService, request: Request<Body>) -> Told {
+        self.runtime.block_on(async {
+            let Ok(answer) = to.clone().oneshot(request).await;
+            let (head, body) = answer.into_parts();
+            let body = body.collect().await;
+            let body = body.expect("an answer has an end");
+            let trailers = body.trailers().cloned().unwrap_or_default();
+            let last = trailers_in(&body.to_bytes());
+            let field = |name: &str| {
+                let field = head.headers.get(name).or_else(|| trailers.get(name));
+                let field = field.and_then(|value| value.to_str().ok()).map(str::to_owned);
+                let in_body =
+                    last.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+                field.or_else(|| in_body.map(str::to_owned))
+            };
+            Told {
+                status: head.status.as_u16(),
+                code: field("grpc-status"),
+                text: field("grpc-message"),
+                page: head.headers.get("access-control-allow-origin").cloned(),
+            }
+        })
+    }
+}
+
+/// A message that makes sense to the method.
+fn message(path: &str) -> Vec<u8> {
+    // Both contracts have the name in their first field.
+    let name = if path.contains(QUEUE) { "que" } else { "tbl" };
+    if path.ends_with("GetServiceStats") {
+        return Vec::new();
+    }
+    table::CreateTableRequest { table: name.to_owned() }.encode_to_vec()
+}
+
+fn framed(message: &[u8]) -> Bytes {
+    let mut body = BytesMut::new();
+    body.put_u8(0);
+    body.put_u32(u32::try_from(message.len()).expect("inputs are small"));
+    body.put_slice(message);
+    body.freeze()
+}
+
+fn call(path: &str, mut headers: HeaderMap, body: Bytes) -> Request<Body> {
+    headers.insert("te", HeaderValue::from_static("trailers"));
+    let mut request = Request::new(Body::new(Full::new(body)));
+    *request.method_mut() = Method::POST;
+    *request.uri_mut() = path.parse().expect("a path");
+    *request.version_mut() = Version::HTTP_2;
+    *request.headers_mut() = headers;
+    request
+}
+
+/// The trailers that an answer of gRPC-Web has in its body, which is binary or base64.
+fn trailers_in(body: &[u8]) -> String {
+    use base64::Engine as _;
+    let text = base64::engine::general_purpose::STANDARD.decode(body).ok();
+    let mut rest = text.as_deref().unwrap_or(body);
+    while let [flag, a, b, c, d, tail @ ..] = rest {
+        let length = u32::from_be_bytes([*a, *b, *c, *d]);
+        let Some((frame, next)) =
+            usize::try_from(length).ok().and_then(|length| tail.split_at_checked(length))
+        else {
+            break;
+        };
+        if flag & 0x80 != 0 {
+            return String::from_utf8_lossy(frame).into_owned();
+        }
+        rest = next;
+    }
+    String::new()
+}
