@@ -20,11 +20,11 @@ _names = itertools.count(1)
 class Process:
     """A `trestle serve` on free ports. Its log goes to a file."""
 
-    def __init__(self, arguments, settings):
+    def __init__(self, arguments, settings, azure_table="off"):
         self._log = tempfile.TemporaryFile()
         command = [os.environ["TRESTLE_BIN"], "serve", *arguments]
         command += ["--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"]
-        command += ["--azure-table", "off", "--azure-queue", "off"]
+        command += ["--azure-table", azure_table, "--azure-queue", "off"]
         self._process = subprocess.Popen(
             command,
             env=settings,
@@ -43,6 +43,10 @@ class Process:
     @property
     def grpc(self):
         return self._addresses["grpc"]
+
+    @property
+    def azure_table(self):
+        return self._addresses["azure_table"]
 
     def metrics(self, accept):
         """The metrics, in a form that `accept` asks for; content type and text."""
@@ -87,7 +91,7 @@ class World:
             "OTEL_SERVICE_NAME": "gateway",
             "TRESTLE__GATEWAY__TABLE_ENDPOINT": f"http://{self.table.grpc}",
         }
-        self.gateway = Process(["--roles", "gateway"], gateway)
+        self.gateway = Process(["--roles", "gateway"], gateway, azure_table="127.0.0.1:0")
         self.channel = grpc.insecure_channel(self.gateway.grpc)
 
     def end(self):

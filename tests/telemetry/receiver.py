@@ -72,6 +72,13 @@ class Receiver(
             named = "trestle.request_id"
             return [s for s in self._spans if s.attributes.get(named) == request_id]
 
+    def everything(self):
+        """Every span, metric and log record, as it was sent."""
+        with self._lock:
+            kept = [*self._spans, *self._metrics, *self._logs]
+            resources = repr([received.resource for received in kept]).encode()
+            return b"\n".join([resources, *(r.item.SerializeToString() for r in kept)])
+
     def metrics(self, name, process):
         """What a process has sent about a metric, newest last."""
         with self._lock:

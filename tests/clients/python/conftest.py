@@ -17,6 +17,8 @@ PROTO = pathlib.Path(__file__).resolve().parents[3] / "proto"
 SOURCES = [
     "trestle/table/v1/entity.proto",
     "trestle/table/v1/table_service.proto",
+    "trestle/queue/v1/message.proto",
+    "trestle/queue/v1/queue_service.proto",
     "trestle/errors/v1/error_reason.proto",
 ]
 
@@ -41,13 +43,17 @@ def _generate(out):
 
 @pytest.fixture(scope="session")
 def api():
-    """The generated modules: messages (`pb`, `entity`), stubs (`rpc`), error reasons (`errors`)."""
+    """The generated modules: messages (`pb`, `entity`), stubs (`rpc`), the same of queues
+    (`queue_pb`, `message`, `queue_rpc`), error reasons (`errors`)."""
     with tempfile.TemporaryDirectory() as out:
         _generate(out)
         yield types.SimpleNamespace(
             pb=importlib.import_module("trestle.table.v1.table_service_pb2"),
             entity=importlib.import_module("trestle.table.v1.entity_pb2"),
             rpc=importlib.import_module("trestle.table.v1.table_service_pb2_grpc"),
+            queue_pb=importlib.import_module("trestle.queue.v1.queue_service_pb2"),
+            message=importlib.import_module("trestle.queue.v1.message_pb2"),
+            queue_rpc=importlib.import_module("trestle.queue.v1.queue_service_pb2_grpc"),
             errors=importlib.import_module("trestle.errors.v1.error_reason_pb2"),
         )
 

@@ -313,12 +313,16 @@ fn scope(
     }
     match resource {
         Some(Resource::Queue(name)) => Ok(Scope::Queue { name }),
-        Some(Resource::Blob(path)) => {
+        Some(Resource::Blob(mut path)) => {
             let is_container = match fields.take("sr").as_deref() {
                 Some("c") => true,
                 Some("b") => false,
                 _ => return Err(Malformed::new("sr", "must be `c` or `b`")),
             };
+            // It is signed for the container, whichever of its blobs it is used for.
+            if is_container && let Some(end) = path.find('/') {
+                path.truncate(end);
+            }
             let encryption_scope = encryption_scope(fields, version)?;
             let headers = HEADERS.map(|name| fields.take(name).unwrap_or_default());
             Ok(Scope::Blob(BlobScope { path, is_container, encryption_scope, headers }))
