@@ -18,6 +18,7 @@ mod browsers;
 mod conditions;
 mod credentials;
 mod cross_origin;
+mod early_answers;
 mod encryption;
 mod entities;
 mod explain;

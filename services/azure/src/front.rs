@@ -17,16 +17,17 @@ use trestle_service::{
     layer::{
         Answer, CallService, Request, Response,
         body_bytes::Unframed,
+        early::Early,
         passage::{Next, Part, Passage, passing},
         trace::REQUEST_ID_HEADER,
     },
+    propagation::TRACE_HEADERS,
 };
-use uuid::Uuid;
 
 use crate::{
     failure::{Failure, Refusal},
     head::{CLIENT_REQUEST_ID, Head, VERSION},
-    inner::Asked,
+    inner::{Asked, counted, refused},
     protocol::Protocol,
     reply::{self, Answered},
     version::{self, is_version},
@@ -40,8 +41,6 @@ const ERROR_CODE: HeaderName = HeaderName::from_static("x-ms-error-code");
 const CLIENT_REQUEST_ID_BYTES_MAX: usize = 1024;
 /// Longest time that a client may ask for, in seconds; more acts as this.
 const TIMEOUT_SECONDS_MAX: u64 = 30;
-/// The headers of a request that the layers read as they are.
-const TRACE_HEADERS: [&str; 3] = ["traceparent", "tracestate", "baggage"];
 
 /// See the module.
 #[derive(Clone)]
@@ -80,7 +79,9 @@ impl<P: Protocol> Outer<P> {
         let path = target.map_or(P::UNKNOWN, |target| target.path);
         let mut headers = HeaderMap::new();
         for name in TRACE_HEADERS.map(HeaderName::from_static) {
-            headers.extend(head.headers.get(&name).map(|value| (name, value.clone())));
+            for value in head.headers.get_all(&name) {
+                headers.append(name.clone(), value.clone());
+            }
         }
         if let Ok(Some(limit)) = limit {
             let text = format!("{}S", limit.as_secs());
@@ -93,6 +94,17 @@ impl<P: Protocol> Outer<P> {
         request.extensions_mut().insert(Unframed { is_compressed });
         request.extensions_mut().insert(Asked::<P> { head, operation });
         request
+    }
+
+    /// The same for a browser that asks before it sends a request.
+    fn preflight_of(self: &Arc<Self>, request: &Request, head: Arc<Head>) -> Request {
+        let outer = Arc::clone(self);
+        Early::request(request, P::UNKNOWN, async move {
+            match outer.preflight(&head).await {
+                Ok(answer) => counted(answer),
+                Err(fault) => turned_away(fault),
+            }
+        })
     }
 
     /// The answer to a browser that asks before it sends a request. Whether what it asks about
@@ -139,7 +151,7 @@ impl<P: Protocol> Outer<P> {
     }
 
     /// The answer of a call as REST has it.
-    fn rendered(&self, answer: Response, head: &Head) -> Response {
+    fn rendered(&self, answer: Response, head: Option<&Head>) -> Response {
         let id = answer.headers().get(REQUEST_ID_HEADER).cloned();
         let mut answer = match answer.extensions().get::<Answered>() {
             Some(Answered) => answer,
@@ -150,7 +162,7 @@ impl<P: Protocol> Outer<P> {
                     status.unwrap_or_else(|| Status::internal("no status")).into()
                 });
                 let id = id.as_ref().and_then(|id| id.to_str().ok()).unwrap_or_default();
-                self.failed(refusal, id, Some(head))
+                self.failed(refusal, id, head)
             }
         };
         let headers = answer.headers_mut();
@@ -173,36 +185,45 @@ impl<P: Protocol> Service<Request> for Front<P> {
     }
 
     fn call(&mut self, mut request: Request) -> Answer {
-        let head = match Head::take(&mut request, P::SERVICE) {
-            Ok(head) => Arc::new(head),
+        let outer = Arc::clone(&self.outer);
+        let (head, call) = match Head::take(&mut request, P::SERVICE) {
+            Ok(head) => {
+                let head = Arc::new(head);
+                let call = match head.method {
+                    // The head has the headers.
+                    Method::OPTIONS => outer.preflight_of(&request, Arc::clone(&head)),
+                    _ => outer.call_of(request, Arc::clone(&head)),
+                };
+                (Ok(head), call)
+            }
             Err(fault) => {
-                // No layer sees it, so it gets its id here.
-                let id = Uuid::new_v4().hyphenated().to_string();
-                let mut answer = self.outer.failed(fault.into(), &id, None);
-                common(answer.headers_mut(), request.headers());
-                answer.headers_mut().extend(id.parse().ok().map(|id| (REQUEST_ID, id)));
-                return Box::pin(async move { Ok(answer) });
+                let refused = std::future::ready(turned_away(fault));
+                let call = Early::request(&request, P::UNKNOWN, refused);
+                (Err(std::mem::take(request.headers_mut())), call)
             }
         };
-        let outer = Arc::clone(&self.outer);
-        if head.method == Method::OPTIONS {
-            return Box::pin(async move {
-                let id = Uuid::new_v4().hyphenated().to_string();
-                let refused = |fault: Fault| outer.failed(fault.into(), &id, Some(&head));
-                let mut answer = outer.preflight(&head).await.unwrap_or_else(refused);
-                common(answer.headers_mut(), &head.headers);
-                answer.headers_mut().extend(id.parse().ok().map(|id| (REQUEST_ID, id)));
-                Ok(answer)
-            });
-        }
-        let calls = self.calls.call(outer.call_of(request, Arc::clone(&head)));
+        let calls = self.calls.call(call);
+        // Every answer is finished here, whoever gave it.
         Box::pin(async move {
-            let mut answer = outer.rendered(calls.await?, &head);
-            common(answer.headers_mut(), &head.headers);
-            outer.show(&mut answer, &head).await;
+            let mut answer = outer.rendered(calls.await?, head.as_deref().ok());
+            let headers = head.as_ref().map_or_else(|headers| headers, |head| &head.headers);
+            common(answer.headers_mut(), headers);
+            if let Ok(head) = head.as_ref()
+                && head.method != Method::OPTIONS
+            {
+                outer.show(&mut answer, head).await;
+            }
             Ok(answer)
         })
     }
+}
+
+/// The refusal of what becomes no call, for the layers to count.
+fn turned_away(fault: Fault) -> Response {
+    let reason = fault.reason;
+    let mut answer = refused(fault.into());
+    answer.extensions_mut().insert(reason);
+    answer
 }
 
 /// The headers that every answer has.

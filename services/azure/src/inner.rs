@@ -16,7 +16,7 @@ use tower::Service;
 use trestle_service::{
     caller::Denied,
     fault::{Fault, Reason},
-    layer::{Answer, Request, Response, credentials::Identity},
+    layer::{Answer, Request, Response, credentials::Identity, early::Early},
     upstream::Upstream,
 };
 
@@ -79,6 +79,9 @@ impl<P: Protocol> Service<Request> for Inner<P> {
     }
 
     fn call(&mut self, mut request: Request) -> Answer {
+        if let Some(answer) = Early::take(&mut request) {
+            return answer;
+        }
         let asked = request.extensions_mut().remove::<Asked<P>>();
         let Some(Asked { head, operation }) = asked else {
             let fault = Fault::new(Reason::InternalError, "a request without its head");
@@ -172,14 +175,14 @@ fn broken(status: Status) -> Refusal {
 }
 
 /// A refusal, as the layers know them.
-fn refused(refusal: Refusal) -> Response {
+pub(crate) fn refused(refusal: Refusal) -> Response {
     let mut answer: Response = refusal.status.clone().into_http();
     answer.extensions_mut().insert(refusal);
     answer
 }
 
 /// An answer with the outcome that the layers count.
-fn counted(mut answer: Response) -> Response {
+pub(crate) fn counted(mut answer: Response) -> Response {
     let outcome = answer.extensions_mut().remove::<Outcome>();
     let headers = answer.headers_mut();
     match outcome {

@@ -21,12 +21,15 @@ use trestle_service::{
     fault::{Fault, meaning},
     layer::{
         Answer, CallService, Request, Response,
+        early::with_outcome,
         frame::{Step, StepLayer},
     },
     name::AccountName,
 };
 
 use crate::{
+    Door,
+    early::Answers,
     route::service_of,
     web::{Web, plain},
 };
@@ -43,13 +46,15 @@ pub type Accounts = Arc<dyn Fn() -> Vec<AccountName> + Send + Sync>;
 /// origins. The rules of each service, which go by its full name, are read from where `keepers` say.
 #[must_use]
 pub fn browsers(
+    door: &Door,
     calls: CallService,
     keepers: Vec<(&'static str, Lookup)>,
     accounts: &Accounts,
 ) -> CallService {
     let pages = |(service, lookup)| Pages { service, lookup, accounts: Arc::clone(accounts) };
     let pages = keepers.into_iter().map(pages).collect();
-    CallService::new(Cors { inner: Web::new(calls), services: pages })
+    let early = Answers::new(door);
+    CallService::new(Cors { inner: Web::new(calls, early.clone()), services: pages, early })
 }
 
 /// Before everything else: a preflight is no call.
@@ -57,6 +62,7 @@ pub fn browsers(
 struct Cors {
     inner: Web,
     services: Arc<[Pages]>,
+    early: Answers,
 }
 
 impl Cors {
@@ -84,9 +90,12 @@ impl Service<Request> for Cors {
         let (services, at) = (Arc::clone(&self.services), self.pages(request.uri().path()));
         if request.method() == Method::OPTIONS {
             let headers = request.headers().clone();
-            return Box::pin(async move {
+            return self.early.answer(&request, async move {
                 let pages = at.and_then(|at| services.get(at));
-                Ok(preflight(pages, &headers).await.unwrap_or_else(|fault| refusal(&fault)))
+                match preflight(pages, &headers).await {
+                    Ok(answer) => with_outcome(answer, Ok(())),
+                    Err(fault) => with_outcome(refusal(&fault), Err(fault)),
+                }
             });
         }
         let Some(origin) = request.headers().get(header::ORIGIN).cloned() else {

@@ -6,6 +6,7 @@
 //! come in by [`browsers`], in front of it all.
 
 mod cors;
+mod early;
 mod route;
 mod web;
 

@@ -21,8 +21,10 @@ use tonic_web::GrpcWebLayer;
 use tower::{Layer as _, Service};
 use trestle_service::{
     fault::{Fault, Reason},
-    layer::{Answer, CallService, Request, Response},
+    layer::{Answer, CallService, Request, Response, early::with_outcome},
 };
+
+use crate::early::Answers;
 
 /// How the types of gRPC begin.
 const GRPC: &[u8] = b"application/grpc";
@@ -44,12 +46,23 @@ const ENCODINGS: [&str; 2] = ["grpc-encoding", "grpc-accept-encoding"];
 #[derive(Clone)]
 pub(crate) struct Web {
     calls: CallService,
+    early: Answers,
 }
 
 impl Web {
     /// Before a service of gRPC.
-    pub(crate) fn new(calls: CallService) -> Self {
-        Self { calls }
+    pub(crate) fn new(calls: CallService, early: Answers) -> Self {
+        Self { calls, early }
+    }
+
+    /// Refuses what is no call, as HTTP does.
+    fn refuse(&mut self, request: &Request, reason: Reason, text: &'static str) -> Answer {
+        let status = match reason {
+            Reason::UnsupportedHttpVerb => StatusCode::METHOD_NOT_ALLOWED,
+            _ => StatusCode::UNSUPPORTED_MEDIA_TYPE,
+        };
+        let answer = with_outcome(plain(status, text.to_owned()), Err(Fault::new(reason, text)));
+        self.early.answer(request, std::future::ready(answer))
     }
 }
 
@@ -67,12 +80,13 @@ impl Service<Request> for Web {
         match kind {
             Some(kind) if kind.starts_with(WEB) => {
                 if request.method() != Method::POST {
-                    return refuse(StatusCode::METHOD_NOT_ALLOWED, "gRPC-Web needs POST");
+                    let text = "gRPC-Web needs POST";
+                    return self.refuse(&request, Reason::UnsupportedHttpVerb, text);
                 }
                 if !TYPES.contains(&kind) {
                     let text = "gRPC-Web needs messages in Protocol Buffers: the type \
                                 application/grpc-web+proto or application/grpc-web-text+proto";
-                    return refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, text);
+                    return self.refuse(&request, Reason::InvalidHeaderValue, text);
                 }
                 // Made here, so that the clone for each call of gRPC has nothing more to copy.
                 let inner = self.calls.clone();
@@ -85,15 +99,10 @@ impl Service<Request> for Web {
             }
             _ => {
                 let text = "this address speaks gRPC over HTTP/2, and gRPC-Web over HTTP/1.1 too";
-                refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, text)
+                self.refuse(&request, Reason::InvalidHeaderValue, text)
             }
         }
     }
-}
-
-/// Refuses what is no call, as HTTP does.
-fn refuse(status: StatusCode, text: &'static str) -> Answer {
-    Box::pin(async move { Ok(plain(status, text.to_owned())) })
 }
 
 /// An answer for people.

@@ -201,7 +201,7 @@ fn outside(
     let tables = table.clone().map(|table| (TABLE_SERVICE, Lookup::of_table(table)));
     let queues = queue.clone().map(|queue| (QUEUE_SERVICE, Lookup::of_queue(queue)));
     let keepers = tables.into_iter().chain(queues).collect();
-    let routes = browsers(calls, keepers, &names_of(identity.accounts.clone()));
+    let routes = browsers(door, calls, keepers, &names_of(identity.accounts.clone()));
     let before = |calls| door.before(calls);
     let compresses = settings.server.azure_gzip;
     let deps = |upstream| trestle_azure::Deps { upstream, identity: identity.clone(), compresses };

@@ -13,6 +13,9 @@ use tracing_opentelemetry::OpenTelemetrySpanExt as _;
 
 use crate::exemplar::Exemplars;
 
+/// The headers that a trace travels in.
+pub const TRACE_HEADERS: [&str; 3] = ["traceparent", "tracestate", "baggage"];
+
 const PARENT_HEADER: HeaderName = HeaderName::from_static("traceparent");
 
 /// Which traces a process keeps, and the examples it takes from them.

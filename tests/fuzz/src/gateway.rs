@@ -117,12 +117,13 @@ impl Gateway {
         let accounts = Accounts::new([Account::development()]);
         // Not open: whoever calls needs credentials, and no input has any.
         let identity = Identity { accounts: accounts.clone(), clock, is_open: false };
-        let calls = gateway(&Door::new(limits, observe), routes, identity);
+        let door = Door::new(limits, observe);
+        let calls = gateway(&door, routes, identity);
         let keepers = vec![(TABLE, Lookup::of_table(tables)), (QUEUE, Lookup::of_queue(queues))];
         let names: trestle_gateway::Accounts =
             Arc::new(move || accounts.now().iter().map(|account| account.name.clone()).collect());
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        let front = browsers(calls, keepers, &names);
+        let front = browsers(&door, calls, keepers, &names);
         let direct = CallService::new(direct);
         let made = Self { front, direct, runtime: runtime.expect("a runtime starts") };
         made.prepare();

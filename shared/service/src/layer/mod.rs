@@ -9,6 +9,7 @@ pub mod body_bytes;
 mod call;
 pub mod credentials;
 pub mod deadline;
+pub mod early;
 pub mod facts;
 pub mod frame;
 mod framing;

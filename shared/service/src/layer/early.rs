@@ -1,0 +1,106 @@
+//! Answers that need no service: what a browser hears that asks before it calls, and what those
+//! hear whose request is no call. They pass the layers as calls do, so that every answer is
+//! counted, logged, bounded and has an id.
+
+use std::{
+    convert::Infallible,
+    sync::{Arc, Mutex, PoisonError},
+    task::{Context, Poll},
+};
+
+use http::{HeaderMap, HeaderValue, Method};
+use tonic::{Status, body::Body};
+use tower::Service;
+
+use super::{Answer, Request, Response, body_bytes::Unframed, refusal};
+use crate::{
+    fault::{Fault, Reason},
+    propagation::TRACE_HEADERS,
+};
+
+/// An answer on its way through the layers, in the extensions of a request.
+#[derive(Clone)]
+pub struct Early(Arc<Mutex<Option<Answer>>>);
+
+/// In the extensions of an answer that was early, unlike the refusal of a layer.
+#[derive(Debug, Clone, Copy)]
+pub struct WasEarly;
+
+impl Early {
+    /// What the layers see in place of `request`: a call of nothing, under `path`, in the same
+    /// trace and from the same peer. Its body is not read.
+    #[must_use]
+    pub fn request(
+        request: &Request,
+        path: &'static str,
+        answer: impl Future<Output = Response> + Send + 'static,
+    ) -> Request {
+        let answer = async move {
+            let mut answer = answer.await;
+            answer.extensions_mut().insert(WasEarly);
+            Ok(answer)
+        };
+        let mut seen = Request::new(Body::empty());
+        *seen.method_mut() = Method::POST;
+        *seen.uri_mut() = http::Uri::from_static(path);
+        *seen.extensions_mut() = request.extensions().clone();
+        seen.extensions_mut().insert(Unframed { is_compressed: false });
+        seen.extensions_mut().insert(Self(Arc::new(Mutex::new(Some(Box::pin(answer))))));
+        for name in TRACE_HEADERS {
+            for value in request.headers().get_all(name) {
+                seen.headers_mut().append(name, value.clone());
+            }
+        }
+        seen
+    }
+
+    /// The answer that a request brings along; none, where a service has to answer it.
+    pub fn take(request: &mut Request) -> Option<Answer> {
+        let Self(answer) = request.extensions_mut().remove::<Self>()?;
+        answer.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+/// An answer of HTTP with an outcome that the layers count.
+#[must_use]
+pub fn with_outcome(mut answer: Response, outcome: Result<(), Fault>) -> Response {
+    match outcome {
+        Ok(()) => {
+            answer.headers_mut().insert(Status::GRPC_STATUS, HeaderValue::from_static("0"));
+        }
+        Err(fault) => {
+            let counted = refusal(fault);
+            answer.headers_mut().extend(status_of(counted.headers()));
+            answer.extensions_mut().extend(counted.extensions().clone());
+        }
+    }
+    answer
+}
+
+fn status_of(headers: &HeaderMap) -> HeaderMap {
+    let names = [Status::GRPC_STATUS, Status::GRPC_MESSAGE, Status::GRPC_STATUS_DETAILS];
+    let found =
+        names.into_iter().filter_map(|name| Some((name.clone(), headers.get(name)?.clone())));
+    found.collect()
+}
+
+/// Behind layers that only early answers pass.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct EarlyAnswers;
+
+impl Service<Request> for EarlyAnswers {
+    type Response = Response;
+    type Error = Infallible;
+    type Future = Answer;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, mut request: Request) -> Answer {
+        Early::take(&mut request).unwrap_or_else(|| {
+            let fault = Fault::new(Reason::InternalError, "a request without its answer");
+            Box::pin(async move { Ok(refusal(fault)) })
+        })
+    }
+}
