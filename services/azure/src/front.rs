@@ -98,8 +98,8 @@ impl<P: Protocol> Outer<P> {
 
     /// The same for a browser that asks before it sends a request.
     fn preflight_of(self: &Arc<Self>, request: &Request, head: Arc<Head>) -> Request {
-        let outer = Arc::clone(self);
-        Early::request(request, P::UNKNOWN, async move {
+        let (outer, headers) = (Arc::clone(self), head.headers.clone());
+        Early::request(request, &headers, P::UNKNOWN, async move {
             match outer.preflight(&head).await {
                 Ok(answer) => counted(answer),
                 Err(fault) => turned_away(fault),
@@ -198,7 +198,7 @@ impl<P: Protocol> Service<Request> for Front<P> {
             }
             Err(fault) => {
                 let refused = std::future::ready(turned_away(fault));
-                let call = Early::request(&request, P::UNKNOWN, refused);
+                let call = Early::request(&request, request.headers(), P::UNKNOWN, refused);
                 (Err(std::mem::take(request.headers_mut())), call)
             }
         };

@@ -31,7 +31,7 @@ impl Answers {
         request: &Request,
         answer: impl Future<Output = Response> + Send + 'static,
     ) -> Answer {
-        let answer = self.door.call(Early::request(request, PATH, answer));
+        let answer = self.door.call(Early::request(request, request.headers(), PATH, answer));
         Box::pin(async move {
             let mut answer = answer.await?;
             if answer.extensions().get::<WasEarly>().is_none() {

@@ -27,11 +27,12 @@ pub struct Early(Arc<Mutex<Option<Answer>>>);
 pub struct WasEarly;
 
 impl Early {
-    /// What the layers see in place of `request`: a call of nothing, under `path`, in the same
-    /// trace and from the same peer. Its body is not read.
+    /// What the layers see in place of `request` with these `headers`: a call of nothing, under
+    /// `path`, in the same trace and from the same peer. Its body is not read.
     #[must_use]
     pub fn request(
         request: &Request,
+        headers: &HeaderMap,
         path: &'static str,
         answer: impl Future<Output = Response> + Send + 'static,
     ) -> Request {
@@ -47,7 +48,7 @@ impl Early {
         seen.extensions_mut().insert(Unframed { is_compressed: false });
         seen.extensions_mut().insert(Self(Arc::new(Mutex::new(Some(Box::pin(answer))))));
         for name in TRACE_HEADERS {
-            for value in request.headers().get_all(name) {
+            for value in headers.get_all(name) {
                 seen.headers_mut().append(name, value.clone());
             }
         }
