@@ -51,6 +51,7 @@ const LAYERS: &[(&str, &[&str])] = &[
         &[
             "trestle-azure",
             "trestle-cli",
+            "trestle-gateway",
             "trestle-kv",
             "trestle-proto",
             "trestle-queue",
