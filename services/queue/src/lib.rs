@@ -8,6 +8,8 @@
 mod api;
 mod authorize;
 mod change;
+#[cfg(test)]
+mod depth;
 mod error;
 mod expiries;
 mod finish;

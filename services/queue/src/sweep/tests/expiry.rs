@@ -1,15 +1,7 @@
 //! What expires is removed in time, and finding it costs about as much as there is of it.
 
-use std::{
-    collections::HashMap,
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering::SeqCst},
-    },
-};
+use std::{collections::HashMap, sync::Arc};
 
-use async_trait::async_trait;
-use trestle_kv::{Change, CommitError, Engine, EngineError, EngineStatus, MemoryEngine, Snapshot};
 use trestle_service::{
     clock::ManualClock,
     name::{AccountName, QueueName},
@@ -17,52 +9,16 @@ use trestle_service::{
 
 use super::*;
 use crate::{
-    authorize::Access, model::queue_name, receipt::Claimed, receive::Receive,
+    authorize::Access, depth::Counting, model::queue_name, receipt::Claimed, receive::Receive,
     record::QueueSettings, send::Outgoing, stored::Payload,
 };
-
-/// A store that counts the rows that it reads in scans.
-struct Counting {
-    inner: MemoryEngine,
-    rows: Arc<AtomicUsize>,
-}
-
-struct CountingSnapshot(Box<dyn Snapshot>, Arc<AtomicUsize>);
-
-#[async_trait]
-impl Engine for Counting {
-    async fn snapshot(&self) -> Result<Box<dyn Snapshot>, EngineError> {
-        Ok(Box::new(CountingSnapshot(self.inner.snapshot().await?, Arc::clone(&self.rows))))
-    }
-
-    async fn commit(&self, change: Change) -> Result<(), CommitError> {
-        self.inner.commit(change).await
-    }
-
-    fn status(&self) -> EngineStatus {
-        self.inner.status()
-    }
-}
-
-#[async_trait]
-impl Snapshot for CountingSnapshot {
-    async fn get(&self, key: &[u8]) -> Result<Option<Bytes>, EngineError> {
-        self.0.get(key).await
-    }
-
-    async fn scan(&self, span: &Span, limit: ScanLimit) -> Result<Scan, EngineError> {
-        let scan = self.0.scan(span, limit).await?;
-        self.1.fetch_add(scan.entries.len(), SeqCst);
-        Ok(scan)
-    }
-}
 
 /// A queue and its sweeper, and numbers that look random.
 struct Bench {
     clock: Arc<ManualClock>,
     messages: Messages,
     sweeper: Sweeper,
-    rows: Arc<AtomicUsize>,
+    engine: Counting,
     access: Access,
     name: QueueName,
     random: u64,
@@ -70,18 +26,17 @@ struct Bench {
 
 impl Bench {
     async fn new() -> Self {
-        let rows = Arc::new(AtomicUsize::new(0));
-        let engine = Counting { inner: MemoryEngine::new(), rows: Arc::clone(&rows) };
+        let engine = Counting::new();
         let start = Ticks::from_unix(1_700_000_000, 0).expect("in range");
         let clock = Arc::new(ManualClock::new(start));
         let random = || Uuid::now_v7().as_u128();
-        let messages = Messages::new(Arc::new(engine), clock.clone(), random);
+        let messages = Messages::new(Arc::new(engine.clone()), clock.clone(), random);
         let sweeper = Sweeper::new(messages.clone());
         let (account, name) = (AccountName::development(), queue_name("jobs"));
         let access = Access::owner(account.clone());
         let settings = QueueSettings::default();
         messages.queues.create(&account, name.clone(), settings).await.expect("created");
-        Self { clock, messages, sweeper, rows, access, name, random: 1 }
+        Self { clock, messages, sweeper, engine, access, name, random: 1 }
     }
 
     fn random(&mut self, below: u64) -> u64 {
@@ -111,9 +66,9 @@ impl Bench {
     /// Lets time pass and the sweeper work; how many rows it read.
     async fn tick(&self, seconds: u64) -> usize {
         self.clock.advance(Duration::from_secs(seconds));
-        self.rows.store(0, SeqCst);
+        self.engine.take_rows();
         self.sweeper.tick().await.expect("swept");
-        self.rows.load(SeqCst)
+        self.engine.take_rows()
     }
 
     /// In how many stretches something has expired that is not removed.
