@@ -32,8 +32,11 @@ const JOURNALS_BYTES_MAX: u64 = 64 * 1024 * 1024;
 /// a table of 1 GiB. Smaller ones flush and compact more often, without better latencies.
 const MEMTABLE_BYTES_MAX: u64 = 48 * 1024 * 1024;
 
-/// Flushes and compactions at a time.
-const WORKERS: usize = 2;
+/// Threads that flush and compact. With more than one, fjall keeps the first for flushes, and that one
+/// spins on the queue of work for as long as another compacts: half of two cores under sustained
+/// writes. Without it batches ran 29 % faster for 36 % less processor time, with the same longest
+/// waits; compactions run one at a time either way.
+const WORKERS: usize = 1;
 
 pub(super) fn open(options: &FjallOptions) -> Result<Shared, OpenError> {
     check_keyspaces(&options.keyspaces)?;
