@@ -63,7 +63,7 @@ impl Bench {
         };
         let request = &Bytes::from(request.encode_to_vec());
         self.calls(messages.div_ceil(BATCH), async |connections, number| {
-            connections.unary(number, SEND, request.clone()).await.unwrap();
+            connections.call(number, SEND, request.clone()).await.unwrap();
         })
         .await;
     }
@@ -72,7 +72,7 @@ impl Bench {
     async fn consume(&self, messages: u64) {
         let receive = &receive_message(u32::try_from(BATCH).unwrap(), 60);
         self.calls(messages.div_ceil(BATCH), async |connections, number| {
-            let received = connections.unary(number, RECEIVE, receive.clone()).await.unwrap();
+            let received = connections.call(number, RECEIVE, receive.clone()).await.unwrap();
             let received = proto::ReceiveMessagesResponse::decode(received).unwrap();
             let receipts = received.deliveries.into_iter().map(|delivery| ReceiptRef {
                 message_id: delivery.message.unwrap().message_id,
@@ -82,7 +82,7 @@ impl Bench {
             assert!(!receipts.is_empty(), "messages wait");
             let request = proto::DeleteMessagesRequest { queue: QUEUE.to_owned(), receipts };
             let request = request.encode_to_vec().into();
-            connections.unary(number, DELETE, request).await.unwrap();
+            connections.call(number, DELETE, request).await.unwrap();
         })
         .await;
     }
@@ -93,7 +93,7 @@ impl Bench {
         let receive = &receive_message(1, 86_400);
         let before = self.server.cpu_us();
         self.calls(MEASURED, async |connections, number| {
-            let received = connections.unary(number, RECEIVE, receive.clone()).await.unwrap();
+            let received = connections.call(number, RECEIVE, receive.clone()).await.unwrap();
             let received = proto::ReceiveMessagesResponse::decode(received).unwrap();
             assert_eq!(received.deliveries.len(), 1);
         })
@@ -157,7 +157,7 @@ pub(crate) async fn depth(_: Plan) {
     report::figure("start after a kill", start_ms, 3_000.0, true, "ms");
     let began = Instant::now();
     let receive = receive_message(1, 86_400);
-    let received = bench.connections.unary(0, RECEIVE, receive).await.unwrap();
+    let received = bench.connections.call(0, RECEIVE, receive).await.unwrap();
     let took = began.elapsed().as_secs_f64() * 1000.0;
     let received = proto::ReceiveMessagesResponse::decode(received).unwrap();
     assert_eq!(received.deliveries.len(), 1);

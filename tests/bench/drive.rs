@@ -12,12 +12,13 @@ use std::{
 use bytes::Bytes;
 use tonic::{
     Request, Status,
-    metadata::{Ascii, MetadataValue},
     transport::{Channel, Endpoint},
 };
 use trestle_proto::RawCodec;
 
-/// Connections of the load generator; one HTTP/2 connection alone would be the bottleneck.
+use crate::http2::Connection;
+
+/// Connections of the load, and of the rest; one HTTP/2 connection alone would be the bottleneck.
 const CONNECTIONS: usize = 4;
 
 /// What a run did.
@@ -61,15 +62,20 @@ where
     Done { operations, seconds: started.elapsed().as_secs_f64() }
 }
 
-/// Connections to one server.
+/// Connections to one server: some of a client that costs little, for the load, and as many of tonic's for the rest.
 #[derive(Clone)]
 pub(crate) struct Connections {
+    load: Arc<[Connection]>,
     channels: Arc<[Channel]>,
-    authorization: Option<MetadataValue<Ascii>>,
+    authorization: Option<Arc<str>>,
 }
 
 impl Connections {
     pub(crate) async fn open(endpoint: &str) -> Self {
+        let mut load = Vec::new();
+        for _ in 0..CONNECTIONS {
+            load.push(Connection::open(endpoint.trim_start_matches("http://")).await);
+        }
         let endpoint = Endpoint::from_shared(endpoint.to_owned()).unwrap();
         let endpoint = endpoint
             .tcp_nodelay(true)
@@ -79,13 +85,12 @@ impl Connections {
         for _ in 0..CONNECTIONS {
             channels.push(endpoint.connect().await.unwrap());
         }
-        Self { channels: channels.into(), authorization: None }
+        Self { load: load.into(), channels: channels.into(), authorization: None }
     }
 
     /// The same connections, whose single calls carry credentials.
     pub(crate) fn sending(&self, authorization: &str) -> Self {
-        let authorization = Some(authorization.parse().unwrap());
-        Self { channels: Arc::clone(&self.channels), authorization }
+        Self { authorization: Some(authorization.into()), ..self.clone() }
     }
 
     /// One of the connections, for a call with this number.
@@ -94,7 +99,19 @@ impl Connections {
         self.channels.get(index).unwrap().clone()
     }
 
-    /// One call with encoded messages, so that every path costs the load generator the same.
+    /// One call of the load.
+    pub(crate) async fn call(
+        &self,
+        number: u64,
+        path: &'static str,
+        message: Bytes,
+    ) -> Result<Bytes, String> {
+        let index = usize::try_from(number).unwrap_or_default() % self.load.len();
+        let connection = self.load.get(index).unwrap();
+        connection.call(path, self.authorization.as_deref(), message).await
+    }
+
+    /// One call that tells why it failed, at the price of a full client.
     pub(crate) async fn unary(
         &self,
         number: u64,
@@ -105,10 +122,6 @@ impl Connections {
             tonic::client::Grpc::new(self.pick(number)).max_decoding_message_size(16 << 20);
         grpc.ready().await.unwrap();
         let path = http::uri::PathAndQuery::from_static(path);
-        let mut request = Request::new(message);
-        if let Some(value) = &self.authorization {
-            request.metadata_mut().insert("authorization", value.clone());
-        }
-        Ok(grpc.unary(request, path, RawCodec).await?.into_inner())
+        Ok(grpc.unary(Request::new(message), path, RawCodec).await?.into_inner())
     }
 }

@@ -17,6 +17,7 @@ mod credentials;
 mod depth;
 mod drive;
 mod echo;
+mod http2;
 mod memory;
 mod overload;
 mod paths;

@@ -157,7 +157,7 @@ impl Bench {
         let done = drive(clients, time, move |number| {
             let (connections, message) = (connections.clone(), Arc::clone(&message));
             async move {
-                connections.unary(number, path, message(number)).await.unwrap();
+                connections.call(number, path, message(number)).await.unwrap();
                 1
             }
         })
@@ -183,7 +183,7 @@ async fn point_get(plan: Plan) {
     bench.fill(STORED).await;
     let echo = Process::start(&mut Process::own("echo"));
     let to_echo = Connections::open(&echo.endpoint()).await;
-    let answer = bench.connections.unary(0, GET, get_message(0)).await.unwrap();
+    let answer = bench.connections.call(0, GET, get_message(0)).await.unwrap();
     let (mut measured, mut ceiling) = (Side::default(), Side::default());
     for _ in 0..plan.rounds {
         let (done, cpu) = bench.turn(CLIENTS, plan.turn, GET, get_message).await;
@@ -192,7 +192,7 @@ async fn point_get(plan: Plan) {
         let done = drive(CLIENTS, plan.turn, move |number| {
             let (to_echo, answer) = (to_echo.clone(), answer.clone());
             async move {
-                to_echo.unary(number, echo::PATH, answer).await.unwrap();
+                to_echo.call(number, echo::PATH, answer).await.unwrap();
                 1
             }
         });

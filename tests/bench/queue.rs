@@ -84,7 +84,7 @@ pub(crate) async fn send(plan: Plan) {
         let done = drive(CLIENTS, plan.turn, move |number| {
             let (connections, message) = (connections.clone(), message.clone());
             async move {
-                connections.unary(number, SEND, message).await.unwrap();
+                connections.call(number, SEND, message).await.unwrap();
                 1
             }
         });
@@ -117,10 +117,10 @@ async fn cycles(connections: &Connections, time: Duration) -> Done {
         let (connections, sent) = (connections.clone(), sent.clone());
         let received = received.clone();
         async move {
-            connections.unary(number, SEND, sent).await.unwrap();
-            let answer = connections.unary(number, RECEIVE, received).await.unwrap();
+            connections.call(number, SEND, sent).await.unwrap();
+            let answer = connections.call(number, RECEIVE, received).await.unwrap();
             let Some(delete) = delete_message(answer) else { return 0 };
-            connections.unary(number, DELETE, delete).await.unwrap();
+            connections.call(number, DELETE, delete).await.unwrap();
             1
         }
     })
@@ -135,16 +135,16 @@ pub(crate) async fn wait(_: Plan) {
     for number in 0..WAITS as u64 {
         let consumer = Arc::clone(&connections);
         let delivery = tokio::spawn(async move {
-            let answer = consumer.unary(number, RECEIVE, receive_message(Some(20))).await.unwrap();
+            let answer = consumer.call(number, RECEIVE, receive_message(Some(20))).await.unwrap();
             (Instant::now(), answer)
         });
         // Until it waits, surely.
         tokio::time::sleep(Duration::from_millis(5)).await;
         let began = Instant::now();
-        connections.unary(number + 1, SEND, send_message()).await.unwrap();
+        connections.call(number + 1, SEND, send_message()).await.unwrap();
         let (delivered, answer) = delivery.await.unwrap();
         waits.push(delivered.duration_since(began).as_secs_f64() * 1000.0);
-        connections.unary(number, DELETE, delete_message(answer).unwrap()).await.unwrap();
+        connections.call(number, DELETE, delete_message(answer).unwrap()).await.unwrap();
     }
     waits.sort_by(f64::total_cmp);
     let at = |share: usize| waits.get(waits.len() * share / 100).copied().unwrap_or(f64::NAN);
