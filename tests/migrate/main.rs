@@ -12,6 +12,7 @@
 mod azure;
 mod azurite;
 mod command;
+mod divided;
 mod interrupted;
 mod moved;
 mod workspace;

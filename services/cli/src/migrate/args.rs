@@ -80,7 +80,7 @@ pub struct CopyArgs {
     /// Where the progress of the import is kept until it ends
     #[arg(long, value_name = "FILE")]
     pub(crate) notes: Option<PathBuf>,
-    /// Most tables that are copied at the same time
+    /// Most tables, or stretches of large ones, that are copied at the same time
     #[arg(long, default_value = "8", value_name = "N")]
     pub(crate) parallel: NonZeroUsize,
 }

@@ -17,6 +17,7 @@ mod connection;
 mod http;
 mod policies;
 mod queues;
+mod stretches;
 mod tables;
 mod xml;
 
@@ -97,9 +98,13 @@ impl Source for Azure {
         plan: &Plan,
     ) -> Result<(), CliError> {
         let (http, messages) = (&self.http, self.messages);
-        let copies =
-            plan.tables.iter().map(|table| tables::copy(http, session, ledger, table.name.clone()));
-        let copies = futures::stream::iter(copies).buffer_unordered(self.parallel);
+        let parts = plan.tables.iter().map(|table| tables::parts(http, ledger, &table.name));
+        let parts = futures::stream::iter(parts).buffered(self.parallel);
+        let copies = parts
+            .map_ok(|parts| futures::stream::iter(parts).map(Ok))
+            .try_flatten()
+            .map_ok(|part| tables::copy(http, session, ledger, part))
+            .try_buffer_unordered(self.parallel);
         let moves = plan.queues.iter().map(|queue| {
             queues::copy(http, Queues::new(session), ledger, queue.name.clone(), messages)
         });

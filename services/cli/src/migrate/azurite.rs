@@ -117,7 +117,7 @@ impl Azurite {
                     let Some((name, chunks)): Option<(String, Chunks)> = table else { break };
                     let (session, ledger) = (session.clone(), Arc::clone(ledger));
                     filling.spawn(async move {
-                        tables::fill(&session, &ledger, name, chunks).await
+                        tables::fill(&session, &ledger, name, None, chunks).await
                     });
                 }
                 Some(filled) = filling.join_next() => filled.map_err(|error| ended(&error))??,

@@ -42,10 +42,38 @@ pub(super) enum Place {
     End,
 }
 
+/// A stretch of a table, by its partition keys.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Stretch {
+    /// Its first key, or what is less; none for the first stretch.
+    pub(super) from: Option<String>,
+    /// More than its last key; none for the last stretch.
+    pub(super) below: Option<String>,
+    pub(super) place: Option<Place>,
+}
+
+impl Stretch {
+    /// The stretches that bounds divide a table into.
+    pub(super) fn between(bounds: Vec<String>) -> Vec<Self> {
+        let mut from = None;
+        let mut stretches = Vec::new();
+        for bound in bounds {
+            let below = Some(bound.clone());
+            stretches.push(Self { from: from.replace(bound), below, place: None });
+        }
+        stretches.push(Self { from, ..Self::default() });
+        stretches
+    }
+}
+
 /// How far a table is.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct TableNotes {
+    /// Where it goes on, if it is read from its beginning to its end.
     pub(super) place: Option<Place>,
+    /// What is read side by side, if it is divided.
+    #[serde(default)]
+    pub(super) stretches: Vec<Stretch>,
     /// Entities of the source that were seen.
     pub(super) read: u64,
     pub(super) refused: u64,
@@ -53,6 +81,29 @@ pub(super) struct TableNotes {
     pub(super) written: Digest,
     /// Everything was answered.
     pub(super) complete: bool,
+}
+
+impl TableNotes {
+    /// Where its stretch of this number goes on, or the whole of it.
+    pub(super) fn place_of(&self, stretch: Option<usize>) -> Option<&Place> {
+        match stretch {
+            Some(at) => self.stretches.get(at)?.place.as_ref(),
+            None => self.place.as_ref(),
+        }
+    }
+
+    /// Notes where that is.
+    pub(super) fn go_on(&mut self, stretch: Option<usize>, place: Place) {
+        match stretch.and_then(|at| self.stretches.get_mut(at)) {
+            Some(stretch) => stretch.place = Some(place),
+            None => self.place = Some(place),
+        }
+        let mut places = self.stretches.iter().map(|stretch| stretch.place.as_ref());
+        self.complete = match &self.place {
+            Some(place) => *place == Place::End,
+            None => places.all(|place| place == Some(&Place::End)),
+        };
+    }
 }
 
 /// How far a queue is.

@@ -171,15 +171,17 @@ pub(super) async fn open(
     }
 }
 
-/// Writes every chunk of a table, entities that are there replaced, and notes how far it is.
+/// Writes every chunk of a table, or of a stretch of it, entities that are there replaced, and
+/// notes how far it is.
 pub(super) async fn fill(
     session: &Session,
     ledger: &Arc<Ledger>,
     name: String,
+    stretch: Option<usize>,
     chunks: Chunks,
 ) -> Result<(), CliError> {
     let (ledger, pending) = (Arc::clone(ledger), Pending::default());
-    let mut book = TableBook { ledger, name: name.clone(), pending };
+    let mut book = TableBook { ledger, name: name.clone(), stretch, pending };
     let mut upload = Upload::new(session, name, Some(WriteMode::Replace), chunks);
     match upload.run(&mut book).await? {
         Some(error) => Err(error),
@@ -187,10 +189,11 @@ pub(super) async fn fill(
     }
 }
 
-/// Notes what became of the chunks of one table.
+/// Notes what became of the chunks of one table, or of a stretch of it.
 struct TableBook {
     ledger: Arc<Ledger>,
     name: String,
+    stretch: Option<usize>,
     pending: Pending,
 }
 
@@ -236,8 +239,7 @@ impl Book<Mark> for TableBook {
             let refused = u64::try_from(pending.refused.len()).unwrap_or(u64::MAX);
             table.read = table.read.saturating_add(pending.read);
             table.refused = table.refused.saturating_add(refused);
-            table.complete = place == Place::End;
-            table.place = Some(place);
+            table.go_on(self.stretch, place);
             for (which, why) in pending.refused {
                 notes.leave(Left { whose: whose(&self.name), which, why });
             }

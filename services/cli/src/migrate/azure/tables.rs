@@ -8,15 +8,16 @@ use serde_json::value::RawValue;
 use tokio::sync::mpsc;
 
 use super::{
-    http::{Ask, Http, Service, encoded},
+    http::{Answer, Ask, Http, Service, encoded},
     policies,
+    stretches::{self, Keys},
 };
 use crate::{
     client::Session,
     entity_json,
     errors::CliError,
     migrate::{
-        notes::{Ledger, Place},
+        notes::{Ledger, Place, Stretch},
         plan::{Plan, PlannedTable, Policy},
         tables::{self, Batch, Chunk},
     },
@@ -26,6 +27,8 @@ const NAMES_ONLY: &str = "application/json;odata=nometadata";
 const TYPED: &str = "application/json;odata=fullmetadata";
 /// Most tables or entities of a page. The service's limit.
 const PAGE: u32 = 1000;
+/// Most pages without a key that are gone through to find the first one.
+const EMPTY_PAGES_MAX: usize = 100;
 
 #[derive(Deserialize)]
 struct TablesPage {
@@ -84,7 +87,135 @@ fn malformed(what: &str, error: &serde_json::Error) -> CliError {
     CliError::Source { text, busy: false }
 }
 
-/// Copies a table from where its notes say.
+/// What is copied by itself: a table, or a stretch of one.
+#[derive(Debug)]
+pub(super) struct Part {
+    table: String,
+    stretch: Option<usize>,
+}
+
+/// The parts of a table that are to be copied. Into which it is divided is found out once, and
+/// noted: whoever goes on has to read the same ones.
+///
+/// # Errors
+/// A source that fails.
+pub(super) async fn parts(http: &Http, ledger: &Ledger, name: &str) -> Result<Vec<Part>, CliError> {
+    let folded = tables::folded(name);
+    let part = |stretch| Part { table: name.to_owned(), stretch };
+    let Some(notes) = ledger.read(|notes| notes.tables.get(&folded).cloned()) else {
+        return Ok(Vec::new());
+    };
+    if notes.place.is_some() {
+        return Ok(vec![part(None)]);
+    }
+    let mut count = notes.stretches.len();
+    if count == 0 {
+        let stretches = Stretch::between(bounds(http, name).await?);
+        count = stretches.len();
+        ledger.change_quietly(|notes| {
+            notes.tables.entry(folded).or_default().stretches = stretches;
+        });
+    }
+    Ok((0..count).map(|stretch| part(Some(stretch))).collect())
+}
+
+/// Where a table is divided: one of a single page is not.
+async fn bounds(http: &Http, name: &str) -> Result<Vec<String>, CliError> {
+    let table = TableOf { http, name };
+    match table.keys(format!("$top={PAGE}")).await? {
+        (Some(first), Place::Page { .. }) => stretches::bounds(&table, &first).await,
+        _ => Ok(Vec::new()),
+    }
+}
+
+/// A table of an account.
+struct TableOf<'a> {
+    http: &'a Http,
+    name: &'a str,
+}
+
+#[derive(Deserialize)]
+struct KeysPage {
+    value: Vec<KeyOnly>,
+}
+
+#[derive(Deserialize)]
+struct KeyOnly {
+    #[serde(rename = "PartitionKey")]
+    partition_key: String,
+}
+
+impl TableOf<'_> {
+    async fn page(&self, query: String, accept: &'static str) -> Result<Answer, CliError> {
+        let path = format!("/{}()", encoded(self.name));
+        let answer = self.http.ask(&ask(path, query, accept)).await;
+        answer.map_err(|failure| failure.of(&self.what()))
+    }
+
+    fn what(&self) -> String {
+        format!("entities of table `{}`", self.name)
+    }
+
+    /// The first partition key of a page, and where the next page is.
+    async fn keys(&self, query: String) -> Result<(Option<String>, Place), CliError> {
+        let answer = self.page(format!("{query}&$select=PartitionKey"), NAMES_ONLY).await?;
+        let page: KeysPage = serde_json::from_slice(&answer.body)
+            .map_err(|error| malformed(&self.what(), &error))?;
+        let first = page.value.into_iter().next().map(|key| key.partition_key);
+        Ok((first, next(&answer)))
+    }
+}
+
+impl Keys for TableOf<'_> {
+    async fn first_from(&self, text: &str) -> Result<Option<String>, CliError> {
+        let filter = within(Some(text), None);
+        let mut place = None;
+        for _ in 0..EMPTY_PAGES_MAX {
+            let query = format!("$top=1{filter}{}", continued(place.as_ref()));
+            match self.keys(query).await? {
+                (None, Place::End) => return Ok(None),
+                (None, more) => place = Some(more),
+                (first, _) => return Ok(first),
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// The filter for a stretch of a table, as a parameter; nothing for all of it.
+fn within(from: Option<&str>, below: Option<&str>) -> String {
+    let quoted = |text: &str| text.replace('\'', "''");
+    let from = from.map(|from| format!("PartitionKey ge '{}'", quoted(from)));
+    let below = below.map(|below| format!("PartitionKey lt '{}'", quoted(below)));
+    let terms: Vec<_> = from.into_iter().chain(below).collect();
+    if terms.is_empty() {
+        return String::new();
+    }
+    format!("&$filter={}", encoded(&terms.join(" and ")))
+}
+
+/// The parameters that go on at a place.
+fn continued(place: Option<&Place>) -> String {
+    let Some(Place::Page { partition, row }) = place else { return String::new() };
+    let mut query = format!("&NextPartitionKey={}", encoded(partition));
+    if let Some(row) = row {
+        query.push_str(&format!("&NextRowKey={}", encoded(row)));
+    }
+    query
+}
+
+/// Where a query goes on after a page.
+fn next(answer: &Answer) -> Place {
+    let continuation = |name| answer.header(name).map(str::to_owned);
+    match continuation("x-ms-continuation-NextPartitionKey") {
+        Some(partition) => {
+            Place::Page { partition, row: continuation("x-ms-continuation-NextRowKey") }
+        }
+        None => Place::End,
+    }
+}
+
+/// Copies a part of a table from where its notes say.
 ///
 /// # Errors
 /// A source or a server that fails.
@@ -92,17 +223,26 @@ pub(super) async fn copy(
     http: &Http,
     session: &Session,
     ledger: &Arc<Ledger>,
-    name: String,
+    part: Part,
 ) -> Result<(), CliError> {
+    let Part { table: name, stretch } = part;
     let folded = tables::folded(&name);
-    let place = ledger.read(|notes| notes.tables.get(&folded).map(|table| table.place.clone()));
-    let Some(place) = place else { return Ok(()) };
+    let (filter, place) = ledger.read(|notes| {
+        let table = notes.tables.get(&folded);
+        let stretches = table.map(|table| table.stretches.as_slice()).unwrap_or_default();
+        let bounds = stretch.and_then(|at| stretches.get(at));
+        let filter =
+            bounds.map(|stretch| within(stretch.from.as_deref(), stretch.below.as_deref()));
+        let place = table.and_then(|table| table.place_of(stretch).cloned());
+        (filter.unwrap_or_default(), place)
+    });
     let (sender, chunks) = mpsc::channel(tables::AHEAD_MAX);
-    let filling = tables::fill(session, ledger, name.clone(), chunks);
+    let filling = tables::fill(session, ledger, name.clone(), stretch, chunks);
     let reading = async {
         // The end of the sender ends the upload.
         let sender = sender;
-        if let Err(error) = read(http, &name, place, &sender).await {
+        let table = TableOf { http, name: &name };
+        if let Err(error) = read(&table, &filter, place, &sender).await {
             // Nobody receives where the writer failed, which says why itself.
             let _ = sender.send(Err(error)).await;
         }
@@ -112,30 +252,17 @@ pub(super) async fn copy(
 }
 
 async fn read(
-    http: &Http,
-    name: &str,
+    table: &TableOf<'_>,
+    filter: &str,
     mut place: Option<Place>,
     chunks: &mpsc::Sender<Result<Chunk, CliError>>,
 ) -> Result<(), CliError> {
-    let what = format!("entities of table `{name}`");
     let mut batch = Batch::default();
-    loop {
-        let mut query = format!("$top={PAGE}");
-        match &place {
-            None | Some(Place::Documents(_)) => {}
-            Some(Place::Page { partition, row }) => {
-                query.push_str(&format!("&NextPartitionKey={}", encoded(partition)));
-                if let Some(row) = row {
-                    query.push_str(&format!("&NextRowKey={}", encoded(row)));
-                }
-            }
-            Some(Place::End) => return Ok(()),
-        }
-        let path = format!("/{}()", encoded(name));
-        let answer = http.ask(&ask(path, query, TYPED)).await;
-        let answer = answer.map_err(|failure| failure.of(&what))?;
-        let page: EntitiesPage<'_> =
-            serde_json::from_slice(&answer.body).map_err(|error| malformed(&what, &error))?;
+    while place != Some(Place::End) {
+        let query = format!("$top={PAGE}{filter}{}", continued(place.as_ref()));
+        let answer = table.page(query, TYPED).await?;
+        let page: EntitiesPage<'_> = serde_json::from_slice(&answer.body)
+            .map_err(|error| malformed(&table.what(), &error))?;
         for json in page.value {
             let chunk = match entity_json::parse(json.get().as_bytes()) {
                 Ok(entity) => batch.add(entity, None),
@@ -145,16 +272,13 @@ async fn read(
                 return Ok(());
             }
         }
-        let continuation = |name| answer.header(name).map(str::to_owned);
-        let next = continuation("x-ms-continuation-NextPartitionKey").map(|partition| {
-            Place::Page { partition, row: continuation("x-ms-continuation-NextRowKey") }
-        });
-        place = Some(next.unwrap_or(Place::End));
+        place = Some(next(&answer));
         let last = batch.finish(place.clone());
         if !hand(Some(last), chunks).await {
             return Ok(());
         }
     }
+    Ok(())
 }
 
 /// Whether it was taken.

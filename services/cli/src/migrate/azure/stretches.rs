@@ -1,0 +1,162 @@
+//! Where a large table is divided, so that its stretches can be read side by side.
+//!
+//! The protocol tells no bounds, but which key comes next after any text, so beginnings of keys
+//! that are there are found by asking. Stretches of a table are what lies before the first bound,
+//! from each bound up to the next, and from the last one on: whatever order the source has, no
+//! entity is in none of them. That they hold about as much as each other is hoped, not known.
+
+use crate::errors::CliError;
+
+/// Most stretches of a table.
+const STRETCHES_MAX: usize = 8;
+/// Fewer beginnings than this are looked at more closely.
+const BEGINNINGS_MIN: usize = 4;
+/// Most questions about one table.
+const QUESTIONS_MAX: usize = 160;
+/// What bounds are made of: characters that every source compares and quotes alike, rising.
+const PLAIN: &str = "-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz";
+/// Comes after all of those.
+const AFTER_PLAIN: char = '~';
+
+/// The first partition key of a table from a text on, as the source tells.
+pub(super) trait Keys {
+    /// See the trait; none where there is no such key.
+    async fn first_from(&self, text: &str) -> Result<Option<String>, CliError>;
+}
+
+/// Bounds between stretches of a table whose first partition key is known, rising; none for a
+/// table that cannot be divided so.
+///
+/// # Errors
+/// A source that fails.
+pub(super) async fn bounds(keys: &impl Keys, first: &str) -> Result<Vec<String>, CliError> {
+    let mut search = Search { keys, left: QUESTIONS_MAX };
+    let shared = search.shared(first).await?;
+    let mut found = search.beginnings(&shared).await?;
+    if found.len() < BEGINNINGS_MIN {
+        let mut longer = Vec::new();
+        for beginning in &found {
+            longer.extend(search.beginnings(beginning).await?);
+        }
+        if longer.len() > found.len() {
+            found = longer;
+        }
+    }
+    let wanted = found.len().min(STRETCHES_MAX);
+    let bounds = (1..wanted).filter_map(|at| found.get(at.saturating_mul(found.len()) / wanted));
+    Ok(bounds.cloned().collect())
+}
+
+struct Search<'a, K> {
+    keys: &'a K,
+    /// How many more questions may be asked.
+    left: usize,
+}
+
+impl<K: Keys> Search<'_, K> {
+    /// None also where nothing more may be asked.
+    async fn first_from(&mut self, text: &str) -> Result<Option<String>, CliError> {
+        let Some(left) = self.left.checked_sub(1) else { return Ok(None) };
+        self.left = left;
+        self.keys.first_from(text).await
+    }
+
+    /// How all keys begin, as far as it is plain.
+    async fn shared(&mut self, first: &str) -> Result<String, CliError> {
+        let is_plain = |c: &char| PLAIN.contains(*c);
+        let plain: Vec<char> = first.chars().take_while(is_plain).collect();
+        // All keys begin with so many characters of the first one, and not with so many.
+        let (mut all, mut some) = (0, plain.len().saturating_add(1));
+        while some.saturating_sub(all) > 1 {
+            let middle = all.midpoint(some);
+            let after: String = plain.iter().take(middle).chain([&AFTER_PLAIN]).collect();
+            match self.first_from(&after).await? {
+                Some(_) => some = middle,
+                None => all = middle,
+            }
+        }
+        Ok(plain.iter().take(all).collect())
+    }
+
+    /// The texts that are longer than `shared` by a plain character, and that keys begin with.
+    async fn beginnings(&mut self, shared: &str) -> Result<Vec<String>, CliError> {
+        let (mut found, mut from) = (Vec::new(), shared.to_owned());
+        while let Some(key) = self.first_from(&from).await? {
+            let Some(rest) = key.strip_prefix(shared) else { break };
+            let next = rest.chars().next();
+            if let Some(next) = next.filter(|next| PLAIN.contains(*next)) {
+                found.push(format!("{shared}{next}"));
+            }
+            let later = PLAIN.chars().find(|plain| next.is_none_or(|next| *plain > next));
+            let Some(later) = later else { break };
+            from = format!("{shared}{later}");
+        }
+        Ok(found)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
+
+    use std::{cell::Cell, collections::BTreeSet};
+
+    use super::*;
+
+    struct Known {
+        keys: BTreeSet<String>,
+        asked: Cell<usize>,
+    }
+
+    impl Keys for Known {
+        async fn first_from(&self, text: &str) -> Result<Option<String>, CliError> {
+            self.asked.set(self.asked.get() + 1);
+            Ok(self.keys.range(text.to_owned()..).next().cloned())
+        }
+    }
+
+    /// Bounds for a table with these keys, and how many keys lie in each stretch.
+    async fn divided(keys: impl IntoIterator<Item = String>) -> (Vec<String>, Vec<usize>) {
+        let known = Known { keys: keys.into_iter().collect(), asked: Cell::new(0) };
+        let bounds = bounds(&known, known.keys.first().unwrap()).await.unwrap();
+        assert!(known.asked.get() <= QUESTIONS_MAX, "{}", known.asked.get());
+        assert!(bounds.is_sorted_by(|a, b| a < b), "{bounds:?}");
+        let mut counts = vec![0; bounds.len() + 1];
+        for key in &known.keys {
+            counts[bounds.partition_point(|bound| bound <= key)] += 1;
+        }
+        (bounds, counts)
+    }
+
+    #[tokio::test]
+    async fn keys_of_every_usual_kind_are_divided_into_stretches_that_all_hold_some() {
+        let hex = (0..4096).map(|n| format!("{:08x}", n * 1_048_573_u32));
+        let numbered = (0..5000).map(|n| format!("customer-{n:06}"));
+        let days = (1..=365).map(|n| format!("2026-{:02}-{:02}", n % 12 + 1, n % 28 + 1));
+        let words = ["ant", "Bee", "cat", "dog", "eel", "fox"].map(str::to_owned);
+        for (counts, least) in [
+            (divided(hex).await.1, 8),
+            (divided(numbered).await.1, 5),
+            (divided(days).await.1, 4),
+            (divided(words).await.1, 6),
+        ] {
+            assert!(counts.len() >= least && counts.iter().all(|count| *count > 0), "{counts:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn what_cannot_be_divided_is_one_stretch() {
+        for keys in [vec!["p"], vec![""], vec!["it's"], vec!["é1", "é2"]] {
+            let (bounds, counts) = divided(keys.into_iter().map(str::to_owned)).await;
+            assert_eq!((bounds.len(), counts.len()), (0, 1));
+        }
+    }
+
+    #[tokio::test]
+    async fn keys_with_other_characters_fall_between_the_bounds() {
+        let keys = ["", " a", "a", "a b", "a'", "a/", "b~", "c", "d", "é", "\u{1F600}"];
+        let (bounds, counts) = divided(keys.into_iter().map(str::to_owned)).await;
+        assert_eq!(bounds, ["b", "c", "d"]);
+        assert_eq!(counts.iter().sum::<usize>(), keys.len());
+    }
+}
