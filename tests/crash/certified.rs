@@ -125,3 +125,35 @@ async fn a_gateway_takes_over_a_new_certificate_while_it_runs() {
     };
     tokio::time::timeout(SOON, works).await.expect("the new certificate is shown");
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_role_is_taken_for_what_the_name_in_its_certificate_says() {
+    let (roles, gateways) = (Authority::new("roles"), Authority::new("gateways"));
+    let shown = gateways.issue("gateway");
+    let (of_tables, of_queues) = (roles.issue("tables.internal"), roles.issue("queues.internal"));
+    let [tables, queues] = [(); 2].map(|()| tempfile::tempdir().unwrap());
+    let table = process("table", &tables, &of_tables, &gateways);
+    let queue = process("queue", &queues, &of_queues, &gateways);
+    let at = [&table, &queue].map(|role| format!("https://{}", role.address("grpc")));
+    let reached = async |named: &[(&str, &str)]| {
+        let endpoints = [
+            ("TRESTLE__GATEWAY__TABLE_ENDPOINT", at[0].as_str()),
+            ("TRESTLE__GATEWAY__QUEUE_ENDPOINT", at[1].as_str()),
+        ];
+        let gateway = gateway_to(&[&endpoints, named].concat(), &roles, Some(&shown));
+        let tables = Table::over(&gateway.channel(), MAIN).get("p", "r").await.unwrap_err().code;
+        let queues = Queue::over(&gateway.channel(), "jobs").peek(1).await.unwrap_err().code;
+        [tables, queues]
+    };
+    let (name, queue_name) =
+        ("TRESTLE__GATEWAY__TLS__SERVER_NAME", "TRESTLE__GATEWAY__TLS__QUEUE_SERVER_NAME");
+
+    // Whoever is reached says that there is no such table and no such queue.
+    let (there, away) = (Code::NotFound, Code::Unavailable);
+    let both = [(name, "tables.internal"), (queue_name, "queues.internal")];
+    assert_eq!(reached(&both).await, [there, there]);
+    assert_eq!(reached(&both[..1]).await, [there, away]);
+    assert_eq!(reached(&both[1..]).await, [away, there]);
+    assert_eq!(reached(&[(name, "queues.internal")]).await, [away, there]);
+    assert_eq!(reached(&[]).await, [away, away]);
+}

@@ -41,7 +41,7 @@ pub(crate) fn role(
     let (tls, task) = match endpoint.is_encrypted() {
         false => (None, None),
         true => {
-            let (tls, task) = encryption(gateway, &endpoint)?;
+            let (tls, task) = encryption(gateway, role, &endpoint)?;
             (Some(tls), Some(task))
         }
     };
@@ -59,11 +59,13 @@ pub(crate) fn role(
 
 fn encryption(
     gateway: &GatewaySettings,
+    role: Role,
     endpoint: &Endpoint,
 ) -> Result<(Arc<ClientTls>, Task), String> {
     let files = gateway.tls.clone();
     let pem = read(&files)?;
-    let name = files.server_name.as_deref().unwrap_or(endpoint.host());
+    let own = files.queue_server_name.as_deref().filter(|_| role == Role::Queue);
+    let name = own.or(files.server_name.as_deref()).unwrap_or(endpoint.host());
     let tls = ClientTls::new(&pem, name).map_err(|error| format!("gateway.tls: {error}"))?;
     let tls = Arc::new(tls);
     let changed = Arc::clone(&tls);

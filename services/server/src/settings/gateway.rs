@@ -54,6 +54,10 @@ pub struct RoleTlsSettings {
     /// The name in the certificates of the roles. Default: the host of the endpoint.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub server_name: Option<String>,
+    /// The name in the certificate of the queue role, where that is another. Default: `server_name`,
+    /// or the host of its endpoint.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub queue_server_name: Option<String>,
 }
 
 /// Where the development account is there.
