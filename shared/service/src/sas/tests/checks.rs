@@ -12,8 +12,8 @@ use crate::{
     name::AccountName,
     peer::{Peer, PeerTls},
     sas::{
-        AddressRange, Check, Named, Outcome, Protocol, Resource, Scope, Terms, Time, Token,
-        Version, explain, mint, verify,
+        AddressRange, BlobScope, Check, Named, Outcome, Protocol, Resource, Scope, Terms, Time,
+        Token, Version, explain, mint, verify,
     },
 };
 
@@ -324,4 +324,23 @@ fn tokens_that_make_no_sense_are_not_minted() {
     assert_eq!(now.as_str(), "2026-01-01T12:00:00Z");
     let read = Token::parse(&token(table_terms(), "acme", 1), None).expect("a token");
     assert_eq!(read.terms, table_terms());
+}
+
+#[test]
+fn a_token_of_a_container_is_explained_beside_each_of_its_blobs() {
+    let path = "pictures".to_owned();
+    let blob = BlobScope { path, is_container: true, ..BlobScope::default() };
+    let token = token(Terms { scope: Scope::Blob(blob), ..table_terms() }, "acme", 1);
+    let signature = |path: &str| {
+        let resource = Some(Resource::Blob(path.to_owned()));
+        let explanation = explain(&token, resource, accounts().get("acme"), at(0), None);
+        let finding = explanation.findings.into_iter().find(|it| it.check == Check::Signature);
+        finding.expect("a finding about the signature").outcome
+    };
+
+    for path in ["pictures", "pictures/2026/a.png"] {
+        assert_eq!(signature(path), Outcome::Passed, "{path}");
+    }
+    let refused = Outcome::Refused(Reason::AuthenticationFailed);
+    assert_eq!(signature("others/2026/a.png"), refused);
 }
