@@ -43,6 +43,14 @@ fn requests() -> Vec<(&'static str, String, u16)> {
     ]
 }
 
+fn logging_to(log: &Path) -> Server {
+    let settings = [
+        ("TRESTLE__TELEMETRY__ACCESS_LOG", log.to_str().unwrap()),
+        ("TRESTLE__TELEMETRY__LOG_FORMAT", "json"),
+    ];
+    Server::start(&["--ephemeral"], &settings)
+}
+
 fn lines(log: &Path) -> Vec<Value> {
     let text = fs::read_to_string(log).unwrap_or_default();
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
@@ -52,11 +60,7 @@ fn lines(log: &Path) -> Vec<Value> {
 async fn what_becomes_no_call_has_an_id_a_line_in_the_access_log_and_a_count() {
     let dir = tempfile::tempdir().unwrap();
     let log = dir.path().join("access.log");
-    let settings = [
-        ("TRESTLE__TELEMETRY__ACCESS_LOG", log.to_str().unwrap()),
-        ("TRESTLE__TELEMETRY__LOG_FORMAT", "json"),
-    ];
-    let server = Server::start(&["--ephemeral"], &settings);
+    let server = logging_to(&log);
     let mut ids = Vec::new();
 
     for (listener, head, expected) in requests() {
@@ -104,11 +108,7 @@ async fn what_becomes_no_call_has_an_id_a_line_in_the_access_log_and_a_count() {
 async fn an_allowed_preflight_has_a_line_and_no_refusal() {
     let dir = tempfile::tempdir().unwrap();
     let log = dir.path().join("access.log");
-    let settings = [
-        ("TRESTLE__TELEMETRY__ACCESS_LOG", log.to_str().unwrap()),
-        ("TRESTLE__TELEMETRY__LOG_FORMAT", "json"),
-    ];
-    let server = Server::start(&["--ephemeral"], &settings);
+    let server = logging_to(&log);
     let world = trestle_tests::World::of(server).await;
     let rule = trestle_proto::table::v1::CorsRule {
         allowed_origins: vec!["https://a.example".to_owned()],

@@ -15,13 +15,13 @@ use trestle_service::{
     cors::{Lookup, Preflight},
     fault::{Fault, Reason, quoted},
     layer::{
-        Answer, CallService, Request, Response,
+        Answer, CallService, Request, Response, STATUS_HEADERS,
         body_bytes::Unframed,
         early::Early,
         passage::{Next, Part, Passage, passing},
         trace::REQUEST_ID_HEADER,
     },
-    propagation::TRACE_HEADERS,
+    propagation::trace_headers,
 };
 
 use crate::{
@@ -77,12 +77,7 @@ impl<P: Protocol> Outer<P> {
         let operation = limit.clone().map_err(Refusal::from).and(operation);
         let target = operation.as_ref().ok().map(|operation| self.protocol.target(operation));
         let path = target.map_or(P::UNKNOWN, |target| target.path);
-        let mut headers = HeaderMap::new();
-        for name in TRACE_HEADERS.map(HeaderName::from_static) {
-            for value in head.headers.get_all(&name) {
-                headers.append(name.clone(), value.clone());
-            }
-        }
+        let mut headers = trace_headers(&head.headers);
         if let Ok(Some(limit)) = limit {
             let text = format!("{}S", limit.as_secs());
             headers.insert("grpc-timeout", text.parse().expect("digits and a letter"));
@@ -166,7 +161,7 @@ impl<P: Protocol> Outer<P> {
             }
         };
         let headers = answer.headers_mut();
-        for name in [Status::GRPC_STATUS, Status::GRPC_MESSAGE, Status::GRPC_STATUS_DETAILS] {
+        for name in STATUS_HEADERS {
             headers.remove(name);
         }
         headers.remove(REQUEST_ID_HEADER);

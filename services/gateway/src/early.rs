@@ -1,10 +1,9 @@
 //! Answers of HTTP to what is no call, which go through the door as calls do.
 
 use http::StatusCode;
-use tonic::Status;
 use tower::Service as _;
 use trestle_service::layer::{
-    Answer, CallService, Request, Response,
+    Answer, CallService, Request, Response, STATUS_HEADERS,
     early::{Early, EarlyAnswers, WasEarly},
 };
 
@@ -38,7 +37,7 @@ impl Answers {
                 // What a layer says, it says in gRPC; without it, this would look like a yes.
                 *answer.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
             }
-            for name in [Status::GRPC_STATUS, Status::GRPC_MESSAGE, Status::GRPC_STATUS_DETAILS] {
+            for name in STATUS_HEADERS {
                 answer.headers_mut().remove(name);
             }
             Ok(answer)

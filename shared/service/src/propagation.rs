@@ -14,9 +14,22 @@ use tracing_opentelemetry::OpenTelemetrySpanExt as _;
 use crate::exemplar::Exemplars;
 
 /// The headers that a trace travels in.
-pub const TRACE_HEADERS: [&str; 3] = ["traceparent", "tracestate", "baggage"];
+const TRACE_HEADERS: [HeaderName; 3] =
+    [PARENT_HEADER, HeaderName::from_static("tracestate"), HeaderName::from_static("baggage")];
 
 const PARENT_HEADER: HeaderName = HeaderName::from_static("traceparent");
+
+/// Those of some headers that a trace travels in, each as often as it is there.
+#[must_use]
+pub fn trace_headers(headers: &HeaderMap) -> HeaderMap {
+    let mut trace = HeaderMap::new();
+    for name in TRACE_HEADERS {
+        for value in headers.get_all(&name) {
+            trace.append(name.clone(), value.clone());
+        }
+    }
+    trace
+}
 
 /// Which traces a process keeps, and the examples it takes from them.
 #[derive(Debug, Clone, Default)]

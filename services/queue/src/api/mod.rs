@@ -6,7 +6,7 @@ mod render;
 mod settings;
 mod stream;
 
-use std::{future::Future, pin::Pin, sync::Arc};
+use std::{pin::Pin, sync::Arc};
 
 use futures::Stream;
 use tonic::{Request, Response, Status, Streaming};
@@ -64,7 +64,8 @@ impl Api {
         request: Request<T>,
         need: Need,
     ) -> Result<(AccountName, T), Status> {
-        let caller = self.admitted(&request).map_err(refused)?.await.map_err(refused)?;
+        let caller = caller_of(&request).map_err(refused)?;
+        self.messages.queues.admit(&caller).await.map_err(refused)?;
         authorize::check(&caller, need).map_err(refused)?;
         Ok((caller.account.clone(), request.into_inner()))
     }
@@ -76,23 +77,17 @@ impl Api {
         request: Request<T>,
         need: Need,
     ) -> Result<(Access, T), Status> {
-        let caller = self.admitted(&request).map_err(refused)?.await.map_err(refused)?;
+        let caller = caller_of(&request).map_err(refused)?;
+        self.messages.queues.admit(&caller).await.map_err(refused)?;
         let access = Access::new(caller, need).map_err(refused)?;
         Ok((access, request.into_inner()))
     }
+}
 
-    /// The caller of a request, whose stored access policy holds: asked before anything else.
-    fn admitted<T: Names>(
-        &self,
-        request: &Request<T>,
-    ) -> Result<impl Future<Output = Result<Arc<Caller>, QueueError>>, Fault> {
-        Facts::of(request.extensions()).note(|work| request.get_ref().tell(work));
-        let caller = Caller::of(request)?;
-        Ok(async move {
-            self.messages.queues.admit(&caller).await?;
-            Ok(caller)
-        })
-    }
+/// The caller of a request, of which the names are told before anything is checked.
+fn caller_of<T: Names>(request: &Request<T>) -> Result<Arc<Caller>, Fault> {
+    Facts::of(request.extensions()).note(|work| request.get_ref().tell(work));
+    Caller::of(request)
 }
 
 /// A failed call, as this service tells it.

@@ -7,7 +7,7 @@ mod parse;
 mod query;
 mod render;
 
-use std::{future::Future, pin::Pin, sync::Arc};
+use std::{pin::Pin, sync::Arc};
 
 use futures::Stream;
 use tonic::{Request, Response, Status, Streaming};
@@ -94,7 +94,8 @@ impl Api {
         request: Request<T>,
         need: Need,
     ) -> Result<(AccountName, T), Fault> {
-        let caller = self.admitted(&request)?.await?;
+        let caller = caller_of(&request)?;
+        self.tables.admit(&caller).await?;
         authorize::check(&caller, need)?;
         Ok((caller.account.clone(), request.into_inner()))
     }
@@ -102,21 +103,9 @@ impl Api {
     /// The access of a caller to entities, and the message. Reader and writer ask the access what
     /// they may do.
     async fn enter<T: Names>(&self, request: Request<T>) -> Result<(Access, T), Fault> {
-        let caller = self.admitted(&request)?.await?;
+        let caller = caller_of(&request)?;
+        self.tables.admit(&caller).await?;
         Ok((Access::new(caller)?, request.into_inner()))
-    }
-
-    /// The caller of a request, whose stored access policy holds: asked before anything else.
-    fn admitted<T: Names>(
-        &self,
-        request: &Request<T>,
-    ) -> Result<impl Future<Output = Result<Arc<Caller>, Fault>>, Fault> {
-        Facts::of(request.extensions()).note(|work| request.get_ref().tell(work));
-        let caller = Caller::of(request)?;
-        Ok(async move {
-            self.tables.admit(&caller).await?;
-            Ok(caller)
-        })
     }
 
     async fn write(
@@ -128,6 +117,12 @@ impl Api {
         let target = self.tables.target(access, table).await?;
         Ok(self.writer.one(&target, operation).await?)
     }
+}
+
+/// The caller of a request, of which the names are told before anything is checked.
+fn caller_of<T: Names>(request: &Request<T>) -> Result<Arc<Caller>, Fault> {
+    Facts::of(request.extensions()).note(|work| request.get_ref().tell(work));
+    Caller::of(request)
 }
 
 #[tonic::async_trait]

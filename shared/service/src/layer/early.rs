@@ -12,10 +12,10 @@ use http::{HeaderMap, HeaderValue, Method};
 use tonic::{Status, body::Body};
 use tower::Service;
 
-use super::{Answer, Request, Response, body_bytes::Unframed, refusal};
+use super::{Answer, Request, Response, STATUS_HEADERS, body_bytes::Unframed, refusal};
 use crate::{
     fault::{Fault, Reason},
-    propagation::TRACE_HEADERS,
+    propagation::trace_headers,
 };
 
 /// An answer on its way through the layers, in the extensions of a request.
@@ -47,11 +47,7 @@ impl Early {
         *seen.extensions_mut() = request.extensions().clone();
         seen.extensions_mut().insert(Unframed { is_compressed: false });
         seen.extensions_mut().insert(Self(Arc::new(Mutex::new(Some(Box::pin(answer))))));
-        for name in TRACE_HEADERS {
-            for value in headers.get_all(name) {
-                seen.headers_mut().append(name, value.clone());
-            }
-        }
+        *seen.headers_mut() = trace_headers(headers);
         seen
     }
 
@@ -79,9 +75,9 @@ pub fn with_outcome(mut answer: Response, outcome: Result<(), Fault>) -> Respons
 }
 
 fn status_of(headers: &HeaderMap) -> HeaderMap {
-    let names = [Status::GRPC_STATUS, Status::GRPC_MESSAGE, Status::GRPC_STATUS_DETAILS];
-    let found =
-        names.into_iter().filter_map(|name| Some((name.clone(), headers.get(name)?.clone())));
+    let found = STATUS_HEADERS
+        .into_iter()
+        .filter_map(|name| Some((name.clone(), headers.get(name)?.clone())));
     found.collect()
 }
 

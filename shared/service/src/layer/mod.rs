@@ -27,7 +27,7 @@ mod tests;
 
 use std::{convert::Infallible, future::Future, pin::Pin};
 
-use http::{HeaderMap, HeaderValue};
+use http::{HeaderMap, HeaderName, HeaderValue};
 use tonic::{Code, Status, body::Body};
 use tower::util::BoxCloneSyncService;
 
@@ -44,6 +44,10 @@ pub type Answer = Pin<Box<dyn Future<Output = Result<Response, Infallible>> + Se
 
 /// Any service of calls, its type forgotten.
 pub type CallService = BoxCloneSyncService<Request, Response, Infallible>;
+
+/// The headers of an answer that tell how its call ended; in trailers, where a message came first.
+pub const STATUS_HEADERS: [HeaderName; 3] =
+    [Status::GRPC_STATUS, Status::GRPC_MESSAGE, Status::GRPC_STATUS_DETAILS];
 
 /// The answer of a call that is refused. Its extensions carry the reason, for the metrics.
 pub(crate) fn refusal(fault: Fault) -> Response {
