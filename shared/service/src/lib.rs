@@ -11,6 +11,7 @@ pub mod exemplar;
 pub mod facts;
 pub mod fault;
 mod forward;
+pub mod gathered;
 pub mod layer;
 pub mod limits;
 pub mod name;

@@ -2,7 +2,7 @@
 
 use std::{
     convert::Infallible,
-    future::{self, Future},
+    future::{self, Future, poll_fn},
     io,
     net::{Shutdown, SocketAddr},
     os::fd::AsFd as _,
@@ -29,7 +29,11 @@ use tokio_util::sync::CancellationToken;
 use tonic::{Status, body::Body};
 use tower::Service as _;
 use tracing::debug;
-use trestle_service::{layer::CallService, peer::Peer};
+use trestle_service::{
+    gathered::{Gathered, Turns},
+    layer::CallService,
+    peer::Peer,
+};
 
 use super::{
     Bounds,
@@ -137,7 +141,7 @@ impl Connection {
         let Some((stream, protocol)) = self.opened(opening::listen(stream), until).await else {
             return;
         };
-        let (service, stream) = (self.service.clone(), TokioIo::new(stream));
+        let (service, turns) = (self.service.clone(), Turns::default());
         let (age_max, unsent) = (aged(self.bounds.age_max, &peer), Unsent::default());
         let traffic = Traffic::default();
         let leaving = traffic.clone();
@@ -167,24 +171,29 @@ impl Connection {
                     .max_pending_accept_reset_streams(RESETS_MAX)
                     .keep_alive_interval(self.bounds.keepalive)
                     .keep_alive_timeout(self.bounds.keepalive)
-                    .serve_connection(stream, calls);
-                self.attend(connection, age_max, leaving.settle()).await;
+                    .serve_connection(TokioIo::new(Gathered::new(stream, turns.clone())), calls);
+                self.attend(connection, turns, age_max, leaving.settle()).await;
             }
             Protocol::Http1 => {
                 let connection = http1::Builder::new()
                     .timer(TokioTimer::new())
                     .header_read_timeout(HTTP1_HEAD_WITHIN)
                     .max_header_size(HEADER_BYTES_MAX as usize)
-                    .serve_connection(stream, calls);
-                self.attend(connection, age_max, future::ready(())).await;
+                    .serve_connection(TokioIo::new(stream), calls);
+                self.attend(connection, turns, age_max, future::ready(())).await;
             }
         }
     }
 
     /// Runs a connection to its end: when it is stopped or old, asks it to end once `settled`, and
     /// cuts it when it does not within the grace.
-    async fn attend<C>(&self, connection: C, age_max: Duration, settled: impl Future<Output = ()>)
-    where
+    async fn attend<C>(
+        &self,
+        connection: C,
+        turns: Turns,
+        age_max: Duration,
+        settled: impl Future<Output = ()>,
+    ) where
         C: GracefulConnection<Error = hyper::Error>,
     {
         let mut connection = pin!(connection);
@@ -197,14 +206,14 @@ impl Connection {
             is_old
         };
         let is_old = tokio::select! {
-            ended = connection.as_mut() => return told(ended),
+            ended = poll_fn(|cx| turns.poll(connection.as_mut(), cx)) => return told(ended),
             is_old = may_leave => is_old,
         };
         connection.as_mut().graceful_shutdown();
         // The listener bounds the end of the process itself, and counts what it cuts.
         let grace = if is_old { self.bounds.age_grace } else { Duration::MAX };
         tokio::select! {
-            ended = connection => told(ended),
+            ended = poll_fn(|cx| turns.poll(connection.as_mut(), cx)) => told(ended),
             () = self.cut.cancelled() => {}
             () = tokio::time::sleep(grace) => debug!("old connection cut with calls under way"),
         }
