@@ -37,7 +37,7 @@ pub use credentials::{CredentialArgs, Secret};
 pub use migrate::{AzureArgs, AzuriteArgs, CopyArgs, ImportCommand, Messages};
 #[cfg(feature = "testing")]
 pub use migrate::{Documents, azurite_documents};
-pub use queue::{DrainArgs, LoadArgs, MessageArgs, QueueCommand};
+pub use queue::{DrainArgs, LoadArgs, MessageArgs, PropertiesCommand, QueueCommand};
 pub use rows::Format;
 pub use sas::{ExplainArgs, GrantArgs, RangeArgs, SasArgs, SasCommand, ServiceGrantArgs};
 pub use trust::TlsArgs;

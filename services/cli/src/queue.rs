@@ -4,9 +4,10 @@ mod args;
 mod drain;
 mod load;
 mod messages;
+mod properties;
 mod queues;
 
-pub use args::{DrainArgs, LoadArgs, MessageArgs, QueueCommand};
+pub use args::{DrainArgs, LoadArgs, MessageArgs, PropertiesCommand, QueueCommand};
 
 use std::time::Duration;
 
@@ -64,6 +65,10 @@ async fn dispatch(
         }
         QueueCommand::Peek { queue, max } => messages::peek(context, queue, max).await,
         QueueCommand::Redrive { queue, to } => messages::redrive(context, queue, to).await,
+        QueueCommand::Properties(PropertiesCommand::Get) => properties::get(context).await,
+        QueueCommand::Properties(PropertiesCommand::Set { file }) => {
+            properties::set(context, &file).await
+        }
         QueueCommand::Drain(args) => drain::run(context, args).await,
         QueueCommand::Load(args) => load::run(context, args, client).await,
     }

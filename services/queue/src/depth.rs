@@ -1,138 +1,36 @@
-//! What is read from the store does not grow with what waits in a queue, nor with what is hidden or delayed in it.
+//! What is read from the store does not grow with what waits in a queue, nor with what is hidden or delayed in it, nor
+//! with what was consumed.
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering::SeqCst},
-    },
-    time::Duration,
-};
-
-use async_trait::async_trait;
-use bytes::Bytes;
-use trestle_kv::{
-    Change, CommitError, Engine, EngineError, EngineStatus, MemoryEngine, Scan, ScanLimit,
-    Snapshot, Span,
-};
-use trestle_service::{
-    clock::{ManualClock, Ticks},
-    name::{AccountName, QueueName},
-};
+use std::time::Duration;
 
 use crate::{
-    authorize::Access, messages::Messages, model::queue_name, receipt::Claimed, receive::Receive,
-    record::QueueSettings, send::Outgoing, stored::Payload,
+    bench::{Bench, Passed, outgoing},
+    shelf::{FAR, LOAD},
 };
 
-/// A store that counts the rows that it reads in scans.
-#[derive(Clone)]
-pub(crate) struct Counting {
-    inner: MemoryEngine,
-    rows: Arc<AtomicUsize>,
-}
-
-struct CountingSnapshot(Box<dyn Snapshot>, Arc<AtomicUsize>);
-
-impl Counting {
-    /// An empty store.
-    pub(crate) fn new() -> Self {
-        Self { inner: MemoryEngine::new(), rows: Arc::default() }
-    }
-
-    /// How many rows were read since this was last asked.
-    pub(crate) fn take_rows(&self) -> usize {
-        self.rows.swap(0, SeqCst)
-    }
-}
-
-#[async_trait]
-impl Engine for Counting {
-    async fn snapshot(&self) -> Result<Box<dyn Snapshot>, EngineError> {
-        Ok(Box::new(CountingSnapshot(self.inner.snapshot().await?, Arc::clone(&self.rows))))
-    }
-
-    async fn commit(&self, change: Change) -> Result<(), CommitError> {
-        self.inner.commit(change).await
-    }
-
-    fn status(&self) -> EngineStatus {
-        self.inner.status()
-    }
-}
-
-#[async_trait]
-impl Snapshot for CountingSnapshot {
-    async fn get(&self, key: &[u8]) -> Result<Option<Bytes>, EngineError> {
-        self.0.get(key).await
-    }
-
-    async fn scan(&self, span: &Span, limit: ScanLimit) -> Result<Scan, EngineError> {
-        let scan = self.0.scan(span, limit).await?;
-        self.1.fetch_add(scan.entries.len(), SeqCst);
-        Ok(scan)
-    }
-}
-
-/// A queue of this service on a store.
-struct Bench {
-    engine: Counting,
-    clock: Arc<ManualClock>,
-    messages: Messages,
-    access: Access,
-    name: QueueName,
-}
+/// How long deliveries are hidden, in seconds.
+const HIDDEN: u64 = 60;
 
 impl Bench {
-    async fn new() -> Self {
-        let start = Ticks::from_unix(1_700_000_000, 0).expect("in range");
-        let (engine, clock) = (Counting::new(), Arc::new(ManualClock::new(start)));
-        let messages = Self::start(&engine, &clock);
-        let (account, name) = (AccountName::development(), queue_name("jobs"));
-        let (access, settings) = (Access::owner(account.clone()), QueueSettings::default());
-        messages.queues.create(&account, name.clone(), settings).await.expect("created");
-        Self { engine, clock, messages, access, name }
-    }
-
-    fn start(engine: &Counting, clock: &Arc<ManualClock>) -> Messages {
-        let random = || uuid::Uuid::now_v7().as_u128();
-        Messages::new(Arc::new(engine.clone()), clock.clone(), random)
-    }
-
-    /// Another process on the same store.
-    fn restart(&mut self) {
-        self.messages = Self::start(&self.engine, &self.clock);
-        self.engine.take_rows();
-    }
-
-    async fn send(&self, count: usize, delay: u64) {
-        let payload = Payload::Text(Bytes::from_static(b"work"));
-        let (delay, life) = (Duration::from_secs(delay), None);
-        let outgoing = Outgoing { payload, delay, life, deduplication_id: None, group: None };
+    async fn fill(&self, count: usize, delay: u64) {
         for _ in 0..count / 100 {
-            let batch = vec![Ok(outgoing.clone()); 100];
-            self.messages.send(&self.access, &self.name, batch, None).await.expect("sent");
+            self.send(vec![outgoing(delay); 100]).await;
         }
     }
 
-    /// Receives and deletes messages one by one.
-    async fn consume(&self, count: usize) {
-        for _ in 0..count {
-            let (max, hidden_for, wait) = (1, Duration::from_secs(60), Duration::ZERO);
-            let receive = Receive { max, hidden_for, wait };
-            let received = self.messages.receive(&self.access, &self.name, receive).await;
-            let claimed = received.expect("received").into_iter().map(|delivered| Claimed {
-                message_id: delivered.state.id.to_string(),
-                receipt: delivered.receipt(),
-            });
-            let claimed: Vec<_> = claimed.collect();
-            assert_eq!(claimed.len(), 1);
-            self.messages.delete(&self.access, &self.name, claimed).await.expect("deleted");
+    /// Receives and deletes messages, up to `max` at once; a tenth of a second passes for each.
+    async fn consume(&self, count: usize, max: usize) {
+        let mut left = count;
+        while left > 0 {
+            let received = self.receive(max.min(left), HIDDEN).await;
+            assert!(!received.is_empty(), "{left} are left");
+            self.delete(&received).await;
+            left -= received.len();
+            self.clock
+                .advance(Duration::from_millis(100) * u32::try_from(received.len()).expect("few"));
+            // What is noted in the background has its turn.
+            tokio::task::yield_now().await;
         }
-    }
-
-    async fn count(&self) -> u64 {
-        let queue = self.messages.queues.open(&self.access, &self.name).await.expect("there");
-        self.messages.stats(queue.record.id).await.expect("readable").messages
     }
 }
 
@@ -141,20 +39,101 @@ async fn counting_and_receiving_after_a_restart_read_as_little_from_a_deep_queue
     let mut read = Vec::new();
     for depth in [5_000, 40_000] {
         let mut bench = Bench::new().await;
-        bench.send(depth / 2, 0).await;
-        bench.send(depth / 2, 3600).await;
+        bench.fill(depth / 2, 0).await;
+        bench.fill(depth / 2, 3600).await;
 
         bench.restart();
         assert_eq!(bench.count().await, depth as u64);
-        let counted = bench.engine.take_rows();
+        let counted = bench.engine.take().rows;
         assert!(counted <= 1, "{counted} rows read to count {depth}");
-        bench.consume(1).await;
-        let first = bench.engine.take_rows();
-        bench.consume(500).await;
-        read.push((first, bench.engine.take_rows()));
+        bench.consume(1, 1).await;
+        let first = bench.engine.take().rows;
+        bench.consume(500, 1).await;
+        read.push((first, bench.engine.take().rows));
     }
 
-    let bound = 4096;
+    let bound = LOAD.rows;
     assert!(read.iter().all(|(first, _)| *first <= bound), "first receive, the others: {read:?}");
     assert!(read.iter().all(|(_, others)| *others == 0), "first receive, the others: {read:?}");
+}
+
+/// More than the index holds, so that it is read on again and again.
+#[tokio::test]
+async fn each_message_of_a_queue_deeper_than_the_index_is_read_once_and_so_is_what_is_left_of_it() {
+    const DEPTH: usize = 100_000;
+    const NOTES: usize = DEPTH / FAR * 2;
+    let bench = Bench::new().await;
+    bench.fill(DEPTH, 0).await;
+
+    bench.consume(DEPTH, 50).await;
+
+    let passed = bench.engine.take();
+    assert!((1..=DEPTH + NOTES).contains(&passed.rows), "{passed:?}");
+    // Of each one its body, and where it stood while it was held.
+    assert!(passed.marks <= 2 * DEPTH, "{passed:?}");
+    assert_eq!(bench.count().await, 0);
+}
+
+#[tokio::test]
+async fn next_to_nothing_is_passed_of_what_was_consumed_however_much_it_was() {
+    for consumed in [1_000, 20_000] {
+        let bench = Bench::new().await;
+        // The index knows the queue from here on.
+        assert_eq!(bench.receive(1, HIDDEN).await, []);
+        bench.fill(consumed, 0).await;
+        bench.consume(consumed, 50).await;
+        bench.count().await;
+        bench.engine.take();
+
+        bench.fill(100, 0).await;
+        assert_eq!(
+            bench.messages.peek(&bench.access, &bench.name, 32).await.expect("read").len(),
+            32
+        );
+        bench.consume(100, 1).await;
+        bench.count().await;
+
+        // A note of how far the queue has come may have been due.
+        let passed = bench.engine.take();
+        assert!(passed.rows <= 2 && passed.marks <= FAR, "{passed:?} after {consumed}");
+    }
+}
+
+/// Some lie behind the last note of how far the queue has come, and some before the end of their delivery.
+#[tokio::test]
+async fn a_restart_passes_as_little_of_what_was_consumed_however_much_it_was() {
+    // Ten a second.
+    const UNDER_WAY: u64 = HIDDEN * 10;
+    for consumed in [10_000, 40_000] {
+        let mut bench = Bench::new().await;
+        for _ in 0..consumed / 100 {
+            bench.fill(100, 0).await;
+            bench.consume(100, 50).await;
+        }
+        bench.fill(100, 0).await;
+
+        bench.restart();
+        bench.consume(100, 1).await;
+        bench.count().await;
+
+        let passed = bench.engine.take();
+        assert!(
+            passed.marks <= 2 * (FAR + usize::try_from(UNDER_WAY).expect("few")),
+            "{passed:?} after {consumed}"
+        );
+        assert!(passed.rows <= 200, "{passed:?} after {consumed}");
+    }
+}
+
+#[tokio::test]
+async fn clearing_a_deep_queue_reads_nothing_of_it() {
+    let bench = Bench::new().await;
+    bench.fill(20_000, 0).await;
+    bench.engine.take();
+
+    let cleared = bench.messages.queues.clear(bench.access.account(), bench.name.clone()).await;
+
+    cleared.expect("cleared");
+    assert_eq!(bench.count().await, 0);
+    assert_eq!(bench.engine.take(), Passed::default());
 }

@@ -7,6 +7,8 @@
 
 mod api;
 mod authorize;
+#[cfg(test)]
+mod bench;
 mod change;
 #[cfg(test)]
 mod depth;

@@ -57,17 +57,12 @@ impl Messages {
 mod tests {
     use std::time::{Duration, Instant};
 
-    use bytes::Bytes;
-    use trestle_kv::{Engine, MemoryEngine};
-    use trestle_service::{
-        clock::{ManualClock, Ticks},
-        name::AccountName,
-    };
+    use trestle_kv::Engine;
 
     use super::*;
     use crate::{
-        authorize::Access, model::queue_name, receipt::Claimed, receive::Receive,
-        record::QueueSettings, send::Outgoing, shelf::FAR, stored::Payload,
+        bench::{Bench, outgoing},
+        shelf::FAR,
     };
 
     /// What is stored of how far the queue has come.
@@ -79,33 +74,15 @@ mod tests {
 
     #[tokio::test]
     async fn consumers_note_how_far_the_queue_has_come_without_the_sweeper() {
-        let engine: Arc<dyn Engine> = Arc::new(MemoryEngine::new());
-        let clock = Arc::new(ManualClock::new(Ticks::from_unix(1_700_000_000, 0).expect("time")));
-        let random = || uuid::Uuid::now_v7().as_u128();
-        let messages = Messages::new(Arc::clone(&engine), clock.clone(), random);
-        let (access, name) = (Access::owner(AccountName::development()), queue_name("work"));
-        let queues = &messages.queues;
-        let (account, settings) = (AccountName::development(), QueueSettings::default());
-        queues.create(&account, name.clone(), settings).await.expect("created");
-        let id = queues.open(&access, &name).await.expect("there").record.id;
-        let payload = Payload::Text(Bytes::from_static(b"work"));
-        let (delay, life, deduplication_id, group) = (Duration::ZERO, None, None, None);
-        let outgoing = Outgoing { payload, delay, life, deduplication_id, group };
+        let bench = Bench::new().await;
+        let id = bench.id().await;
         let mut consumed = Vec::new();
         while consumed.len() < 3 * FAR {
-            clock.advance(Duration::from_millis(1));
-            let batch = vec![Ok(outgoing.clone()); 32];
-            messages.send(&access, &name, batch, None).await.expect("sent");
-            let (max, hidden_for, wait) = (32, Duration::from_secs(3600), Duration::ZERO);
-            let receive = Receive { max, hidden_for, wait };
-            let received = messages.receive(&access, &name, receive).await.expect("received");
-            let claimed = received.iter().map(|delivered| Claimed {
-                message_id: delivered.state.id.to_string(),
-                receipt: delivered.receipt(),
-            });
-            let claimed = claimed.collect();
-            messages.delete(&access, &name, claimed).await.expect("deleted");
-            let now = messages.clock.now();
+            bench.clock.advance(Duration::from_millis(1));
+            bench.send(vec![outgoing(0); 32]).await;
+            let received = bench.receive(32, 3600).await;
+            bench.delete(&received).await;
+            let now = bench.messages.clock.now();
             consumed.extend(received.iter().map(|delivered| (now, delivered.place.sequence)));
             // Notes are written by a task of their own.
             tokio::task::yield_now().await;
@@ -115,7 +92,7 @@ mod tests {
         let (time, sequence) = consumed[consumed.len() - FAR - 64];
         let deadline = Instant::now() + Duration::from_secs(10);
         loop {
-            let noted = noted(&*engine, id).await;
+            let noted = noted(&bench.engine, id).await;
             if noted.place.visible_at >= time && noted.sequence >= sequence {
                 break;
             }

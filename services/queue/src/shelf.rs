@@ -25,7 +25,7 @@ use crate::{
 };
 
 /// How much of the store is read at once: some milliseconds.
-const LOAD: ScanLimit = ScanLimit { rows: 4096, bytes: 1024 * 1024 };
+pub(crate) const LOAD: ScanLimit = ScanLimit { rows: 4096, bytes: 1024 * 1024 };
 /// How often one look reads on in the store.
 const LOOKS_MAX: usize = 32;
 /// How long the timer sleeps at most: the clock may step forward meanwhile.

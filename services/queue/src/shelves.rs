@@ -60,9 +60,15 @@ impl Shelves {
         }
         let (engine, clock) = (Arc::clone(&self.engine), Arc::clone(&self.clock));
         let expiries = self.expiries(id);
-        let mut shelves = self.lock();
         let new = || Arc::new(Shelf::new(id, engine, clock, expiries, cursor));
-        Ok(Arc::clone(shelves.entry(id).or_insert_with(new)))
+        let shelf = Arc::clone(self.lock().entry(id).or_insert_with(new));
+        // Whoever deletes or clears a queue closes its shelf afterwards. If this one was not there yet when he did, the
+        // queue is gone by now, and nobody else would tell those who come to wait here.
+        let snapshot = self.engine.snapshot().await?;
+        if snapshot.get(&keys::count(id)).await?.is_none() {
+            self.close(id);
+        }
+        Ok(shelf)
     }
 
     /// The shelf of a queue, if it is in use.

@@ -10,15 +10,17 @@ use std::{
 
 use rand::{RngExt as _, SeedableRng as _, rngs::StdRng};
 use tonic::Code;
-use trestle_proto::queue::v1::{Delivery, OutgoingMessage, ReceiptRef};
+use trestle_proto::queue::v1::{DeadLetterOrigin, Delivery, Message, OutgoingMessage, ReceiptRef};
 use trestle_tests::{Queue, Refusal, receipt_of, seconds, text, text_of};
 
-use super::history::{Event, Named, Told};
+use super::history::{Event, Named, Redrive, Side, Told};
 
 /// How long a delivery is hidden, in seconds.
 const HIDDEN: i64 = 1;
 /// Groups of a sender.
 const GROUPS: u32 = 3;
+/// How often a message is delivered before it goes to the dead letters, where there are any.
+pub(super) const DEQUEUES_MAX: u32 = 2;
 /// How long a client rests that was told that nothing is there, or nothing works.
 const REST: Duration = Duration::from_millis(20);
 
@@ -38,6 +40,22 @@ pub(super) enum Way {
     Gateway(Arc<AtomicBool>),
 }
 
+/// A queue, and the one of its dead letters if it has any.
+pub(super) struct Site {
+    pub(super) jobs: Queue,
+    pub(super) dead: Option<Queue>,
+}
+
+impl Site {
+    /// The queue of this side.
+    fn at(&self, side: Side) -> &Queue {
+        match (side, &self.dead) {
+            (Side::Dead, Some(dead)) => dead,
+            _ => &self.jobs,
+        }
+    }
+}
+
 /// A call that failed.
 struct Failed {
     /// Whether it may have done something.
@@ -50,7 +68,10 @@ pub(super) struct Client {
     random: StdRng,
     way: Way,
     pub(super) history: Vec<Told>,
-    held: Vec<Delivery>,
+    /// Calls that moved dead letters, or may have, and how many moved for sure.
+    pub(super) redrives: Vec<Redrive>,
+    pub(super) moved: u32,
+    held: Vec<(Side, Delivery)>,
     sent: usize,
     /// Texts that were refused as not written.
     pub(super) refused: Vec<String>,
@@ -59,8 +80,17 @@ pub(super) struct Client {
 impl Client {
     pub(super) fn new(number: usize, seed: u64, way: Way) -> Self {
         let random = StdRng::seed_from_u64(seed.wrapping_add(number as u64));
-        let (history, held, refused) = (Vec::new(), Vec::new(), Vec::new());
-        Self { number, random, way, history, held, sent: 0, refused }
+        Self {
+            number,
+            random,
+            way,
+            history: Vec::new(),
+            redrives: Vec::new(),
+            moved: 0,
+            held: Vec::new(),
+            sent: 0,
+            refused: Vec::new(),
+        }
     }
 
     fn note(&mut self, begun: i128, event: Event) {
@@ -113,7 +143,7 @@ impl Client {
     }
 
     /// Sends until it is over.
-    pub(super) async fn produce(&mut self, queue: &Queue) {
+    pub(super) async fn produce(&mut self, site: &Site) {
         while !self.is_over(false) {
             let batch = self.batch();
             let text_in = |message: &OutgoingMessage| match &message.body {
@@ -123,7 +153,7 @@ impl Client {
             let group = batch.first().map(|m| m.ordering_group.clone()).unwrap_or_default();
             let texts: Vec<_> = batch.iter().map(text_in).collect();
             let begun = wall();
-            match queue.send_all(batch).await {
+            match site.jobs.send_all(batch).await {
                 Ok(sent) => {
                     for (sent, text) in sent.into_iter().zip(texts) {
                         let id = sent.expect("nothing is wrong with it").message_id;
@@ -145,19 +175,27 @@ impl Client {
         }
     }
 
-    /// Receives, extends and deletes until it is over.
-    pub(super) async fn consume(&mut self, queue: &Queue) {
+    /// Receives, extends and deletes until it is over, and moves dead letters back.
+    pub(super) async fn consume(&mut self, site: &Site) {
         while !self.is_over(false) {
             // Receipts of before the crash still count.
             if self.random.random_bool(0.2)
-                && let Some(delivery) = self.held.pop()
-                && self.delete(queue, &receipt_of(&delivery)).await
+                && let Some((side, delivery)) = self.held.pop()
+                && self.delete(site.at(side), &receipt_of(&delivery)).await
             {
                 return;
             }
+            if let Some(dead) = &site.dead
+                && self.random.random_bool(0.1)
+                && self.redrive(dead).await
+            {
+                return;
+            }
+            let side = if self.random.random_bool(0.2) { Side::Dead } else { Side::Work };
+            let side = if site.dead.is_some() { side } else { Side::Work };
             let begun = wall();
             let max = self.random.random_range(1..6);
-            let received = match queue.receive(max, seconds(HIDDEN)).await {
+            let received = match site.at(side).receive(max, seconds(HIDDEN)).await {
                 Ok(received) => received,
                 Err(refusal) => {
                     self.failed(&refusal);
@@ -170,17 +208,16 @@ impl Client {
             for delivery in &received {
                 let message = delivery.message.as_ref().expect("a message");
                 let hidden_until = nanos(delivery.next_visible_time.as_ref());
-                let (id, count) = (message.message_id.clone(), message.dequeue_count);
-                let (text, group) = (text_of(message).to_owned(), message.ordering_group.clone());
-                assert!(text.contains('-'), "{message:?}");
-                let message = Named { id, text, group };
-                self.note(begun, Event::Received { message, count, hidden_until });
+                let count = message.dequeue_count;
+                check_origin(site, side, message);
+                let message = named(message);
+                self.note(begun, Event::Received { message, side, count, hidden_until });
             }
             if received.is_empty() {
                 tokio::time::sleep(REST).await;
             }
             for delivery in received {
-                if self.handle(queue, delivery).await {
+                if self.handle(site.at(side), side, delivery).await {
                     return;
                 }
             }
@@ -188,16 +225,36 @@ impl Client {
     }
 
     /// Deletes a delivery, extends it, keeps its receipt, or drops it; whether the work is over.
-    async fn handle(&mut self, queue: &Queue, delivery: Delivery) -> bool {
+    async fn handle(&mut self, queue: &Queue, side: Side, delivery: Delivery) -> bool {
         match self.random.random_range(0..10) {
             0..=5 => self.delete(queue, &receipt_of(&delivery)).await,
             6 => self.extend(queue, receipt_of(&delivery)).await,
             7 => {
-                self.held.push(delivery);
+                self.held.push((side, delivery));
                 false
             }
             _ => false,
         }
+    }
+
+    /// Moves dead letters back to where they came from; whether the work is over.
+    async fn redrive(&mut self, dead: &Queue) -> bool {
+        let (begun, max) = (wall(), self.random.random_range(1..20));
+        let moved = dead.redrive("", max).await;
+        let is_over = match &moved {
+            Ok(moved) => {
+                self.moved += moved;
+                false
+            }
+            Err(refusal) => {
+                self.failed(refusal);
+                self.is_over(true)
+            }
+        };
+        if moved != Ok(0) {
+            self.redrives.push(Redrive { begun, answered: wall() });
+        }
+        is_over
     }
 
     /// Deletes; whether the work is over.
@@ -236,6 +293,21 @@ impl Client {
         }
         self.is_over(true)
     }
+}
+
+fn named(message: &Message) -> Named {
+    let (id, text) = (message.message_id.clone(), text_of(message).to_owned());
+    assert!(text.contains('-'), "{message:?}");
+    Named { id, text, group: message.ordering_group.clone() }
+}
+
+/// A message is a dead letter after so many deliveries and not before, and tells so as long as it is one.
+fn check_origin(site: &Site, side: Side, message: &Message) {
+    let (queue, dequeue_count) = (site.jobs.name(), DEQUEUES_MAX);
+    let origin = (side == Side::Dead).then_some(DeadLetterOrigin { queue, dequeue_count });
+    assert_eq!(message.dead_letter_origin, origin, "{message:?}");
+    let is_exhausted = side == Side::Work && message.dequeue_count > DEQUEUES_MAX;
+    assert!(site.dead.is_none() || !is_exhausted, "{message:?}");
 }
 
 fn nanos(time: Option<&prost_types::Timestamp>) -> i128 {

@@ -10,6 +10,7 @@ pub(super) enum Event {
     },
     Received {
         message: Named,
+        side: Side,
         count: u32,
         hidden_until: i128,
     },
@@ -24,6 +25,22 @@ pub(super) enum Event {
     Unsure {
         id: String,
     },
+}
+
+/// Where a message is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Side {
+    /// In the queue of work.
+    Work,
+    /// Among its dead letters.
+    Dead,
+}
+
+/// A call that moved dead letters back to the queue of work, or may have.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Redrive {
+    pub(super) begun: i128,
+    pub(super) answered: i128,
 }
 
 /// A message as its clients know it.
@@ -54,6 +71,10 @@ impl Event {
 
     pub(super) fn is_delivery(&self) -> bool {
         matches!(self, Self::Received { .. })
+    }
+
+    pub(super) fn is_of_dead_letter(&self) -> bool {
+        matches!(self, Self::Received { side: Side::Dead, .. })
     }
 
     fn may_delete(&self) -> bool {
@@ -99,19 +120,29 @@ impl Life {
     }
 
     /// Holds the history of one message against the promises.
-    pub(super) fn check(&mut self, id: &str) {
+    pub(super) fn check(&mut self, id: &str, redrives: &[Redrive]) {
         self.events.sort_by_key(|told| told.answered);
-        let (mut live_until, mut counted, mut deleted_at) = (i128::MIN, 0, None);
+        let (mut live_until, mut deleted_at) = (i128::MIN, None);
+        // The delivery before: when it was asked for, where from, and its count.
+        let mut before = (i128::MIN, Side::Work, 0);
         for told in &self.events {
             match told.event {
-                Event::Received { count, hidden_until, .. } => {
+                Event::Received { side, count, hidden_until, .. } => {
                     let history = &self.events;
                     let in_turn = told.answered >= live_until || given_back(history, told);
                     assert!(in_turn, "{id}: received while held: {told:?} in {history:#?}");
-                    assert!(count > counted, "{id}: {count} after {counted}");
+                    let (since, from, counted) = before;
+                    let is_counted = side == from && count > counted;
+                    let is_buried = (from, side) == (Side::Work, Side::Dead);
+                    let is_back =
+                        redrives.iter().any(|r| r.begun <= told.answered && r.answered >= since);
+                    assert!(
+                        is_counted || is_buried || is_back,
+                        "{id}: {count} in {side:?} after {counted} in {from:?}: {history:#?}"
+                    );
                     let after_delete = deleted_at.is_some_and(|at| told.begun > at);
                     assert!(!after_delete, "{id}: received after its delete: {told:?}");
-                    (live_until, counted) = (hidden_until, count);
+                    (live_until, before) = (hidden_until, (told.begun, side, count));
                 }
                 Event::Extended { hidden_until, .. } => live_until = hidden_until,
                 Event::Deleted { .. } => deleted_at = Some(told.answered),

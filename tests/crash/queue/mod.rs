@@ -17,12 +17,14 @@ use futures::future::join_all;
 use rand::{RngExt as _, SeedableRng as _, rngs::StdRng};
 use tempfile::TempDir;
 use tonic::transport::Channel;
-use trestle_proto::queue::v1::{CreateQueueRequest, Queue as QueueMessage, ReceiveMessagesRequest};
+use trestle_proto::queue::v1::{
+    CreateQueueRequest, DeadLetterPolicy, Queue as QueueMessage, ReceiveMessagesRequest,
+};
 use trestle_tests::{Queue, Server, receipt_of, seconds, text_of};
 
 use self::{
-    client::{Client, Way},
-    history::{Event, Told, check_groups, lives},
+    client::{Client, DEQUEUES_MAX, Site, Way},
+    history::{Event, Redrive, Told, check_groups, lives},
 };
 use crate::start;
 
@@ -31,6 +33,9 @@ const PRODUCERS: usize = 4;
 const CONSUMERS: usize = 12;
 /// Fewer deliveries than this would make a test mean little.
 const DELIVERIES_MIN: usize = 500;
+/// The same of deliveries of dead letters, and of those that were moved back.
+const DEAD_LETTERS_MIN: usize = 50;
+const MOVED_MIN: u32 = 50;
 /// The same of deliveries that had to come in turn.
 const IN_TURN_MIN: usize = 50;
 
@@ -71,11 +76,23 @@ async fn drain(queue: &Queue) -> Left {
 }
 
 pub(crate) async fn create(channel: &Channel) -> Queue {
-    let queue = Queue::over(channel, "jobs");
-    let settings = QueueMessage { name: "jobs".to_owned(), ..Default::default() };
+    create_with(channel, QueueMessage { name: "jobs".to_owned(), ..Default::default() }).await
+}
+
+async fn create_with(channel: &Channel, settings: QueueMessage) -> Queue {
+    let queue = Queue::over(channel, &settings.name);
     let request = CreateQueueRequest { queue: Some(settings) };
     queue.client().create_queue(request).await.unwrap();
     queue
+}
+
+/// A queue with dead letters.
+async fn with_dead_letters(channel: &Channel) -> Site {
+    let name = |name: &str| QueueMessage { name: name.to_owned(), ..Default::default() };
+    let policy = DeadLetterPolicy { queue: "dead".to_owned(), max_dequeue_count: DEQUEUES_MAX };
+    let dead = create_with(channel, name("dead")).await;
+    let jobs = QueueMessage { dead_letter: Some(policy), ..name("jobs") };
+    Site { jobs: create_with(channel, jobs).await, dead: Some(dead) }
 }
 
 fn clients(seed: u64, way: &Way) -> Vec<Client> {
@@ -83,19 +100,29 @@ fn clients(seed: u64, way: &Way) -> Vec<Client> {
 }
 
 /// Everybody works until it is over for each, at the queue by the way of each in turn.
-async fn work(clients: &mut [Client], ways: &[Queue]) {
+async fn work(clients: &mut [Client], ways: &[Site]) {
     let (producers, consumers) = clients.split_at_mut(PRODUCERS);
     let ways = || ways.iter().cycle();
     tokio::join!(
-        join_all(producers.iter_mut().zip(ways()).map(|(client, queue)| client.produce(queue))),
-        join_all(consumers.iter_mut().zip(ways()).map(|(client, queue)| client.consume(queue))),
+        join_all(producers.iter_mut().zip(ways()).map(|(client, site)| client.produce(site))),
+        join_all(consumers.iter_mut().zip(ways()).map(|(client, site)| client.consume(site))),
     );
 }
 
 /// Holds what everybody was told against the promises, and against what is left.
-async fn check(clients: &[Client], queue: &Queue) {
-    let count = queue.count().await;
-    let left = drain(queue).await;
+async fn check(clients: &[Client], site: &Site) {
+    let mut count = site.jobs.count().await;
+    if let Some(dead) = &site.dead {
+        count += dead.count().await;
+    }
+    let mut left = drain(&site.jobs).await;
+    if let Some(dead) = &site.dead {
+        // What was received too often has gone there by now.
+        for id in drain(dead).await.ids {
+            assert!(left.ids.insert(id.clone()), "{id} is in both queues");
+        }
+    }
+    let redrives: Vec<Redrive> = clients.iter().flat_map(|c| c.redrives.iter().copied()).collect();
     let told = || clients.iter().flat_map(|client| &client.history);
     let mut lives = lives(told());
     let deliveries = told().filter(|told| told.event.is_delivery()).count();
@@ -104,7 +131,7 @@ async fn check(clients: &[Client], queue: &Queue) {
     assert!(deliveries >= DELIVERIES_MIN, "only {deliveries} deliveries");
     assert_eq!(count, u64::try_from(left_count).unwrap(), "the count is exact after kills");
     for (id, life) in &mut lives {
-        life.check(id);
+        life.check(id, &redrives);
         let is_left = left.ids.contains(id);
         assert!(life.may_be_deleted() || is_left, "{id} is lost: {:?}", life.events);
         assert!(!(life.is_deleted() && is_left), "{id} is back: {:?}", life.events);
@@ -124,20 +151,25 @@ async fn a_queue_keeps_its_promises_to_many_clients_through_kills() {
     let began = Instant::now();
     for _ in 0..KILLS {
         let server = start(&data, &[]);
-        let queue = create(&server.channel()).await;
+        let ways = [with_dead_letters(&server.channel()).await];
         let kill = async {
             let after = Duration::from_millis(random.random_range(200..1800));
             tokio::time::sleep(after).await;
             server.kill();
         };
-        let ways = [queue];
         Box::pin(async { tokio::join!(work(&mut clients, &ways), kill) }).await;
     }
 
     let server = start(&data, &[]);
-    let queue = create(&server.channel()).await;
+    let site = with_dead_letters(&server.channel()).await;
     println!("{KILLS} kills in {:?}", began.elapsed());
-    check(&clients, &queue).await;
+    check(&clients, &site).await;
+    let told = clients.iter().flat_map(|client| &client.history);
+    let buried = told.filter(|told| told.event.is_of_dead_letter()).count();
+    let moved: u32 = clients.iter().map(|client| client.moved).sum();
+    println!("{buried} deliveries of dead letters, {moved} moved back");
+    assert!(buried >= DEAD_LETTERS_MIN, "only {buried} deliveries of dead letters");
+    assert!(moved >= MOVED_MIN, "only {moved} moved back");
     assert_eq!(server.terminate(), Some(0));
 }
 
@@ -170,7 +202,8 @@ async fn two_gateways_keep_the_promises_of_a_queue_whose_process_is_killed_and_i
     let address = server.address("grpc");
     // One refuses calls at once while the process is away, the other one has them wait.
     let gateways = [gateway(&server, &[("TRESTLE__GATEWAY__WAIT_MS", "0")]), gateway(&server, &[])];
-    let ways = [create(&gateways[0].channel()).await, Queue::over(&gateways[1].channel(), "jobs")];
+    let jobs = [create(&gateways[0].channel()).await, Queue::over(&gateways[1].channel(), "jobs")];
+    let ways = jobs.map(|jobs| Site { jobs, dead: None });
     let stop = Arc::new(AtomicBool::new(false));
     let mut clients = clients(seed, &Way::Gateway(Arc::clone(&stop)));
 

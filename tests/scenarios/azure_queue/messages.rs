@@ -127,6 +127,64 @@ async fn numbers_out_of_their_range_are_refused_with_the_bounds() {
 }
 
 #[tokio::test]
+async fn numbers_at_their_bounds_are_taken() {
+    let rest = QueueRest::start().await;
+    rest.queue("orders").await;
+
+    for query in ["visibilitytimeout=0", "messagettl=1", "messagettl=-1&visibilitytimeout=604800"] {
+        rest.message("orders", &format!("?{query}"), "text").await;
+    }
+    let sent = rest.message("orders", "", "text").await;
+    let (id, receipt) = (sent.only("MessageId"), sent.only("PopReceipt"));
+    let target = format!("/orders/messages/{id}?popreceipt={receipt}&visibilitytimeout=604800");
+    assert_eq!(rest.ask("PUT", &target).await.status, 204);
+    for query in [
+        "peekonly=true&numofmessages=1",
+        "peekonly=true&numofmessages=32",
+        "numofmessages=1&visibilitytimeout=1",
+        "numofmessages=32&visibilitytimeout=604800",
+    ] {
+        assert_eq!(rest.ask("GET", &format!("/orders/messages?{query}")).await.status, 200);
+    }
+}
+
+#[tokio::test]
+async fn an_update_out_of_its_range_is_refused_with_the_bounds() {
+    let rest = QueueRest::start().await;
+    rest.queue("orders").await;
+    let sent = rest.message("orders", "", "text").await;
+    let (id, receipt) = (sent.only("MessageId"), sent.only("PopReceipt"));
+
+    for value in ["-1", "604801", "99999999999999999999"] {
+        let target =
+            format!("/orders/messages/{id}?popreceipt={receipt}&visibilitytimeout={value}");
+        let told = rest.ask("PUT", &target).await;
+        assert_eq!(told.failure(), (400, "OutOfRangeQueryParameterValue"), "{value}");
+        assert_eq!(told.only("QueryParameterName"), "visibilitytimeout");
+        assert_eq!(
+            (told.only("MinimumAllowed"), told.only("MaximumAllowed")),
+            ("0".into(), "604800".into())
+        );
+    }
+    let deleted = rest.ask("DELETE", &format!("/orders/messages/{id}?popreceipt={receipt}")).await;
+    assert_eq!(deleted.status, 204, "nothing has changed");
+}
+
+/// No source tells which of the two Azure finds first.
+#[tokio::test]
+async fn a_number_out_of_its_range_is_told_before_a_queue_that_is_not_there() {
+    let rest = QueueRest::start().await;
+
+    let told = rest.send(Ask::message("POST", "/nowhere/messages?messagettl=0", "text")).await;
+    assert_eq!(told.failure(), (400, "OutOfRangeQueryParameterValue"));
+    // What the service judges comes after.
+    for (query, text) in [("?messagettl=1&visibilitytimeout=1", 1), ("", 65_537)] {
+        let ask = Ask::message("POST", &format!("/nowhere/messages{query}"), &"x".repeat(text));
+        assert_eq!(rest.send(ask).await.failure(), (404, "QueueNotFound"), "{query}");
+    }
+}
+
+#[tokio::test]
 async fn a_life_may_have_no_end_and_must_outlast_the_delay() {
     let rest = QueueRest::start().await;
     rest.queue("orders").await;
@@ -156,6 +214,23 @@ async fn a_message_that_expired_is_gone_for_every_operation() {
         assert_eq!(none.all("MessageId").len(), 0, "{none:?}");
     }
     let (id, receipt) = (sent.only("MessageId"), sent.only("PopReceipt"));
+    let told = rest.ask("DELETE", &format!("/orders/messages/{id}?popreceipt={receipt}")).await;
+    assert_eq!(told.failure(), (404, "MessageNotFound"));
+}
+
+#[tokio::test]
+async fn an_update_past_the_expiration_is_taken_and_the_expiration_wins() {
+    let rest = QueueRest::start().await;
+    rest.queue("orders").await;
+    let sent = rest.message("orders", "?messagettl=1", "short").await;
+    let (id, receipt) = (sent.only("MessageId"), sent.only("PopReceipt"));
+
+    let target = format!("/orders/messages/{id}?popreceipt={receipt}&visibilitytimeout=600");
+    let updated = rest.ask("PUT", &target).await;
+    assert_eq!(updated.status, 204, "{updated:?}");
+    tokio::time::sleep(Duration::from_millis(1200)).await;
+
+    let receipt = updated.header("x-ms-popreceipt");
     let told = rest.ask("DELETE", &format!("/orders/messages/{id}?popreceipt={receipt}")).await;
     assert_eq!(told.failure(), (404, "MessageNotFound"));
 }

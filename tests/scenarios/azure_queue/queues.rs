@@ -59,7 +59,8 @@ async fn metadata_that_is_none_is_refused() {
     let rest = QueueRest::start().await;
     rest.queue("orders").await;
     let set = || Ask::queue("PUT", "/orders?comp=metadata");
-    let large = "x".repeat(8200);
+    let largest = "x".repeat(8191);
+    let large = "x".repeat(8192);
 
     for (ask, code) in [
         (set().and("x-ms-meta-k", "1").and("x-ms-meta-k", "2"), "InvalidMetadata"),
@@ -69,6 +70,9 @@ async fn metadata_that_is_none_is_refused() {
     ] {
         assert_eq!(rest.send(ask).await.failure(), (400, code));
     }
+    assert_eq!(rest.send(set().with("x-ms-meta-k", &largest)).await.status, 204);
+    let read = rest.ask("HEAD", "/orders?comp=metadata").await;
+    assert_eq!((read.status, read.header("x-ms-meta-k")), (200, largest.as_str()));
 }
 
 #[tokio::test]
@@ -88,6 +92,9 @@ async fn names_are_refused_by_length_and_by_character() {
     let rest = QueueRest::start().await;
     let long = "q".repeat(64);
 
+    for name in ["abc", &long[1..], "0-9"] {
+        assert_eq!(rest.ask("PUT", &format!("/{name}")).await.status, 201, "{name}");
+    }
     for (name, code) in [
         ("ab", "OutOfRangeInput"),
         (long.as_str(), "OutOfRangeInput"),
@@ -151,6 +158,9 @@ async fn queues_are_listed_in_pages_by_name() {
 async fn a_list_that_cannot_be_is_refused() {
     let rest = QueueRest::start().await;
 
+    for value in ["1", "5000"] {
+        assert_eq!(rest.ask("GET", &format!("/?comp=list&maxresults={value}")).await.status, 200);
+    }
     for value in ["0", "5001", "-1"] {
         let told = rest.ask("GET", &format!("/?comp=list&maxresults={value}")).await;
         assert_eq!(told.failure(), (400, "OutOfRangeQueryParameterValue"));
@@ -224,4 +234,8 @@ async fn access_policies_that_cannot_be_are_refused() {
     }
     let told = rest.ask("GET", "/nowhere?comp=acl").await;
     assert_eq!(told.failure(), (404, "QueueNotFound"));
+
+    let five: String = (0..5).map(|n| identifier(&format!("{n}{}", "é".repeat(63)), "")).collect();
+    let body = format!("<SignedIdentifiers>{five}</SignedIdentifiers>");
+    assert_eq!(rest.send(Ask::xml("PUT", "/orders?comp=acl", body)).await.status, 204);
 }

@@ -84,6 +84,40 @@ async fn a_receipt_outlives_its_time_until_somebody_else_receives_the_message() 
 }
 
 #[tokio::test]
+async fn a_receipt_of_another_message_or_queue_or_a_part_of_one_does_nothing() {
+    let rest = QueueRest::start().await;
+    rest.queue("orders").await;
+    rest.queue("others").await;
+    let (mine, next) =
+        (rest.message("orders", "", "a").await, rest.message("orders", "", "b").await);
+    let elsewhere = rest.message("others", "", "c").await;
+    let (id, receipt) = (mine.only("MessageId"), mine.only("PopReceipt"));
+    let with = |id: &str, receipt: &str| {
+        format!("/orders/messages/{id}?popreceipt={receipt}&visibilitytimeout=0")
+    };
+
+    for method in ["PUT", "DELETE"] {
+        for target in [
+            with(&id, &next.only("PopReceipt")),
+            with(&id, &elsewhere.only("PopReceipt")),
+            with(&elsewhere.only("MessageId"), &elsewhere.only("PopReceipt")),
+            with("no-id", &receipt),
+        ] {
+            let told = rest.ask(method, &target).await;
+            assert_eq!(told.failure(), (404, "MessageNotFound"), "{method} {target}");
+        }
+        for receipt in [&receipt[..receipt.len() - 1], &receipt[1..], &format!("{receipt}A")] {
+            let told = rest.ask(method, &with(&id, receipt)).await;
+            assert_eq!(told.failure(), (400, "InvalidQueryParameterValue"), "{method} {receipt}");
+            assert_eq!(told.only("Reason"), "Invalid pop receipt format");
+        }
+    }
+    let peeked = rest.ask("GET", "/orders/messages?peekonly=true&numofmessages=32").await;
+    assert_eq!(peeked.all("MessageText"), ["a", "b"]);
+    assert_eq!(rest.ask("DELETE", &held(&mine)).await.status, 204);
+}
+
+#[tokio::test]
 async fn what_is_no_receipt_is_refused_as_that() {
     let rest = QueueRest::start().await;
     rest.queue("orders").await;

@@ -2,6 +2,7 @@
 
 use std::process::{Command, Output};
 
+use serde_json::{Value, json};
 use trestle_tests::{Server, World, data, seconds, server_binary, text, texts};
 
 /// Runs a client command; what it printed.
@@ -49,6 +50,59 @@ async fn a_drained_queue_is_in_the_file_and_can_be_loaded_again() {
     let mut expected: Vec<_> = (0..150).map(|number| format!("m {number}\n\"\u{e9}\"")).collect();
     expected.push(String::new());
     assert_eq!(seen, expected);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn properties_are_printed_as_they_are_set_and_parts_left_out_stay() {
+    let directory = tempfile::tempdir().unwrap();
+    let server = Server::start(&["--ephemeral"], &[]);
+    let endpoint = server.endpoint();
+    let file = |text: &str| {
+        let path = directory.path().join("properties.json");
+        std::fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let set = |text: &str| trestle(&endpoint, &["properties", "set", &file(text)]);
+    let get = || -> Value {
+        let printed = lines(&trestle(&endpoint, &["properties", "get", "--json"]));
+        assert_eq!(printed.len(), 1);
+        serde_json::from_str(&printed[0]).unwrap()
+    };
+    let off = json!({ "enabled": false, "include_apis": false, "retention_days": null });
+
+    lines(&set(r#"{"logging":{"write":true,"retention_days":7}}"#));
+    let cors = json!([{
+        "allowed_origins": ["*"], "allowed_methods": ["GET"], "allowed_headers": [],
+        "exposed_headers": ["x-ms-meta-*"], "max_age_seconds": 60,
+    }]);
+    lines(&set(&json!({ "cors": cors }).to_string()));
+
+    let all = json!({
+        "logging": { "read": false, "write": true, "delete": false, "retention_days": 7 },
+        "hour_metrics": off, "minute_metrics": off, "cors": cors,
+    });
+    assert_eq!(get(), all);
+    let printed = lines(&trestle(&endpoint, &["properties", "get"])).join("\n");
+    lines(&set(r#"{"cors":[],"logging":{},"hour_metrics":{"enabled":true}}"#));
+    let cleared = get();
+    assert_eq!((&cleared["cors"], &cleared["minute_metrics"]), (&json!([]), &off));
+    assert_eq!(cleared["hour_metrics"]["enabled"], true);
+    lines(&set(&printed));
+    assert_eq!(get(), all, "what is printed can be set");
+
+    for (text, said) in [
+        ("", "EOF"),
+        (r#"{"cors":{}}"#, "as `get` prints it"),
+        (r#"{"loging":{}}"#, "`loging`"),
+        (r#"{"logging":{"retention_days":366}}"#, "properties.logging.retention"),
+        (&" ".repeat(300_000), "at most 262144 bytes"),
+    ] {
+        let output = set(text);
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{errors}");
+        assert!(errors.contains(said), "{errors}");
+    }
+    assert_eq!(get(), all);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -31,6 +31,14 @@ async fn create(world: &World, queue: proto::Queue) -> Result<(), Refusal> {
     Ok(world.queues().create_queue(request).await.map(drop)?)
 }
 
+/// Sets every setting of a queue anew.
+async fn update(world: &World, queue: proto::Queue) -> Result<(), Refusal> {
+    let paths = ["metadata", "dead_letter", "deduplication_window"].map(str::to_owned).into();
+    let update_mask = Some(prost_types::FieldMask { paths });
+    let request = proto::UpdateQueueRequest { queue: Some(queue), update_mask };
+    Ok(world.queues().update_queue(request).await.map(drop)?)
+}
+
 fn named(name: &str) -> proto::Queue {
     proto::Queue { name: name.to_owned(), ..Default::default() }
 }
@@ -81,10 +89,13 @@ async fn metadata_has_its_rules(world: &World) {
         (with(&[("same", "1"), ("SAME", "2")]), "INVALID_METADATA"),
     ];
     for (queue, reason) in cases {
-        let refusal = create(world, queue).await.unwrap_err();
-        assert_eq!(refusal.kind(), (Code::InvalidArgument, reason));
-        assert_eq!(refusal.fields, ["queue.metadata"]);
+        for refusal in [create(world, queue.clone()).await, update(world, queue).await] {
+            let refusal = refusal.unwrap_err();
+            assert_eq!(refusal.kind(), (Code::InvalidArgument, reason));
+            assert_eq!(refusal.fields, ["queue.metadata"]);
+        }
     }
+    update(world, with(&[("b", &full)])).await.unwrap();
 }
 
 async fn settings_have_their_ranges(world: &World) {
@@ -100,19 +111,27 @@ async fn settings_have_their_ranges(world: &World) {
         create(world, fine).await.unwrap();
         world.existing_queue("jobs").drop_queue().await.unwrap();
     }
+    let queue = world.queue("jobs").await;
     let cases = [
         (letters("dead", 0), "OUT_OF_RANGE_INPUT"),
         (letters("dead", 1001), "OUT_OF_RANGE_INPUT"),
+        (letters("dead", u32::MAX), "OUT_OF_RANGE_INPUT"),
         (letters("", 5), "PROPERTIES_NEED_VALUE"),
         (letters("jobs", 5), "INVALID_INPUT"),
         (window(seconds(0)), "OUT_OF_RANGE_QUERY_PARAMETER_VALUE"),
         (window(seconds(WEEK + 1)), "OUT_OF_RANGE_QUERY_PARAMETER_VALUE"),
         (window(seconds(-1)), "OUT_OF_RANGE_QUERY_PARAMETER_VALUE"),
+        (window(Duration { seconds: 0, nanos: 999_999_999 }), "OUT_OF_RANGE_QUERY_PARAMETER_VALUE"),
+        (window(Duration { seconds: WEEK, nanos: 1 }), "OUT_OF_RANGE_QUERY_PARAMETER_VALUE"),
     ];
-    for (queue, reason) in cases {
-        let refusal = create(world, queue).await.unwrap_err();
+    for (settings, reason) in cases {
+        let refusal = create(world, settings.clone()).await.unwrap_err();
+        assert_eq!(refusal.kind(), (Code::InvalidArgument, reason), "{}", refusal.message);
+        let refusal = update(world, settings).await.unwrap_err();
         assert_eq!(refusal.kind(), (Code::InvalidArgument, reason), "{}", refusal.message);
     }
+    let (kept, _) = queue.get().await.unwrap();
+    assert_eq!(kept, proto::Queue { create_time: kept.create_time, ..named("jobs") });
 }
 
 async fn a_message_has_at_most_64_kib(world: &World) {
@@ -127,7 +146,15 @@ async fn a_message_has_at_most_64_kib(world: &World) {
 
     let receipt = queue.update(receipt_of_sent(&sent), seconds(0), Some(&whole)).await.unwrap();
     let more = format!("{whole}x");
-    let refusal = queue.update(receipt, seconds(0), Some(&more)).await.unwrap_err();
+    let refusal = queue.update(receipt.clone(), seconds(0), Some(&more)).await.unwrap_err();
+    assert_eq!((refusal.kind(), &refusal.fields[..]), (TOO_LARGE, &["body".to_owned()][..]));
+    let request = proto::UpdateMessageRequest {
+        queue: queue.name(),
+        receipt: Some(receipt),
+        visibility_timeout: Some(seconds(0)),
+        body: Some(proto::update_message_request::Body::Data(vec![7; 65_537].into())),
+    };
+    let refusal = Refusal::from(queue.client().update_message(request).await.unwrap_err());
     assert_eq!(refusal.kind(), TOO_LARGE);
     let received = queue.receive(2, seconds(30)).await.unwrap();
     let lengths: Vec<_> = received

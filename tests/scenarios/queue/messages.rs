@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use trestle_proto::queue::v1::message::Body;
 use trestle_tests::{
-    World, data, delayed, everlasting, living, queue_scenario, receipt_of, seconds, text, text_of,
-    texts,
+    World, data, delayed, everlasting, living, queue_scenario, receipt_of, receipt_of_sent,
+    seconds, text, text_of, texts,
 };
 
 queue_scenario!(
@@ -15,6 +15,7 @@ queue_scenario!(
     an_empty_queue_answers_with_nothing,
     peeking_changes_nothing_and_shows_no_hidden_message,
     a_delayed_message_is_counted_but_hidden_until_it_is_due,
+    an_update_keeps_what_a_message_is_and_hides_it_from_now_on,
     an_expired_message_is_gone_for_every_operation,
     a_message_lives_seven_days_unless_it_says_otherwise,
     text_comes_back_as_it_was_and_bytes_as_bytes,
@@ -110,21 +111,43 @@ async fn a_delayed_message_is_counted_but_hidden_until_it_is_due(world: &World) 
     assert_eq!(texts(&queue.wait(seconds(10)).await.unwrap()), ["later"]);
 }
 
+async fn an_update_keeps_what_a_message_is_and_hides_it_from_now_on(world: &World) {
+    let queue = world.queue("jobs").await;
+    let sent = queue.send(text("a")).await.unwrap();
+    let held = queue.receive(1, seconds(600)).await.unwrap();
+
+    let receipt = queue.update(receipt_of(&held[0]), seconds(600), Some("b")).await.unwrap();
+    // Not on top of what was left.
+    queue.update(receipt, seconds(1), None).await.unwrap();
+    let again = queue.wait(seconds(20)).await.unwrap();
+
+    assert_eq!(texts(&again), ["b"]);
+    let message = again[0].message.clone().unwrap();
+    assert_eq!(message.message_id, sent.message_id);
+    assert_eq!(message.insertion_time, sent.insertion_time);
+    assert_eq!(message.expiration_time, sent.expiration_time);
+    assert_eq!(message.dequeue_count, 2, "an update counts nothing");
+}
+
 async fn an_expired_message_is_gone_for_every_operation(world: &World) {
     let queue = world.queue("jobs").await;
     queue.send(living(text("hidden"), seconds(1))).await.unwrap();
     // A timeout that passes the expiration is allowed, and the expiration wins.
     let held = queue.receive(1, seconds(600)).await.unwrap();
+    let updated = receipt_of_sent(&queue.send(living(text("updated"), seconds(1))).await.unwrap());
+    let updated = queue.update(updated, seconds(600), None).await.unwrap();
     queue.send(living(text("visible"), seconds(1))).await.unwrap();
 
     tokio::time::sleep(Duration::from_millis(1200)).await;
 
     assert_eq!(queue.peek(32).await.unwrap(), []);
     assert_eq!(queue.receive(32, seconds(30)).await.unwrap(), []);
-    let late = queue.delete(receipt_of(&held[0])).await.unwrap_err();
-    assert_eq!(late.kind(), (tonic::Code::NotFound, "MESSAGE_NOT_FOUND"));
-    let late = queue.update(receipt_of(&held[0]), seconds(1), None).await.unwrap_err();
-    assert_eq!(late.kind(), (tonic::Code::NotFound, "MESSAGE_NOT_FOUND"));
+    for receipt in [receipt_of(&held[0]), updated] {
+        let late = queue.delete(receipt.clone()).await.unwrap_err();
+        assert_eq!(late.kind(), (tonic::Code::NotFound, "MESSAGE_NOT_FOUND"));
+        let late = queue.update(receipt, seconds(1), None).await.unwrap_err();
+        assert_eq!(late.kind(), (tonic::Code::NotFound, "MESSAGE_NOT_FOUND"));
+    }
 }
 
 async fn a_message_lives_seven_days_unless_it_says_otherwise(world: &World) {

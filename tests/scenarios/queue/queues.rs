@@ -182,6 +182,7 @@ async fn queues_are_listed_by_name_in_pages(world: &World) {
     }
     assert_eq!(seen, ["abc", "b-c", "b0c", "b1c", "zzz"]);
     assert_eq!(list(world, "", Some(0), "").await.unwrap().0, Vec::<String>::new());
+    assert_eq!(list(world, "", Some(i32::MAX), "").await.unwrap().0.len(), 5, "acts as 5,000");
 
     for (prefix, token) in [("b", token.as_str()), ("", "damaged")] {
         let refusal = list(world, prefix, None, token).await.unwrap_err();
@@ -246,6 +247,10 @@ async fn access_policies_are_kept_as_they_are_set(world: &World) {
         assert_eq!(refusal.kind(), (Code::InvalidArgument, "INVALID_XML_DOCUMENT"));
     }
     assert_eq!(get().await, policies, "nothing has changed");
+    let longest = |n: usize| policy(&format!("{n}{}", "\u{e9}".repeat(63)), None);
+    let five: Vec<_> = (0..5).map(longest).collect();
+    set(five.clone()).await.unwrap();
+    assert_eq!(get().await, five);
     set(Vec::new()).await.unwrap();
     assert_eq!(get().await, []);
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tonic::Code;
-use trestle_proto::queue::v1::ReceiptRef;
+use trestle_proto::queue::v1::{self as proto, DeadLetterPolicy, ReceiptRef};
 use trestle_tests::{World, queue_scenario, receipt_of, receipt_of_sent, seconds, text, texts};
 
 const NOT_FOUND: (Code, &str) = (Code::NotFound, "MESSAGE_NOT_FOUND");
@@ -18,8 +18,10 @@ queue_scenario!(
     the_receipt_of_a_send_is_void_once_the_message_was_received,
     deleting_twice_finds_nothing_the_second_time,
     receipts_of_other_messages_and_queues_are_not_found,
+    a_receipt_does_not_follow_its_message_into_another_queue,
+    a_receipt_that_hides_or_feigns_a_group_is_not_found,
     texts_that_are_no_receipts_are_refused_as_such,
-    a_receipt_with_one_letter_changed_deletes_nothing,
+    a_receipt_that_nobody_gave_out_changes_nothing,
 );
 
 async fn the_receipt_of_a_send_deletes_and_updates_at_once(world: &World) {
@@ -59,6 +61,7 @@ async fn an_update_to_zero_gives_the_message_back_at_once(world: &World) {
 
     queue.update(receipt_of(&held[0]), seconds(0), None).await.unwrap();
 
+    assert_eq!(queue.peek(1).await.unwrap()[0].dequeue_count, 1, "a look counts nothing");
     let again = queue.receive(1, seconds(30)).await.unwrap();
     assert_eq!(texts(&again), ["a"]);
     assert_eq!(again[0].message.as_ref().unwrap().dequeue_count, 2);
@@ -133,6 +136,64 @@ async fn receipts_of_other_messages_and_queues_are_not_found(world: &World) {
     queue.delete(b).await.unwrap();
 }
 
+/// Its id stays the same there, so the receipt alone tells.
+async fn a_receipt_does_not_follow_its_message_into_another_queue(world: &World) {
+    let dead = world.queue("failed").await;
+    let policy = DeadLetterPolicy { queue: "failed".to_owned(), max_dequeue_count: 1 };
+    let settings =
+        proto::Queue { name: "jobs".to_owned(), dead_letter: Some(policy), ..Default::default() };
+    let queue = world.queue_with(settings).await;
+    queue.send(text("poison")).await.unwrap();
+    let held = receipt_of(&queue.receive(1, seconds(600)).await.unwrap()[0]);
+    let here = queue.update(held, seconds(0), None).await.unwrap();
+    assert_eq!(queue.receive(1, seconds(600)).await.unwrap(), [], "moved");
+
+    let held = receipt_of(&dead.receive(1, seconds(600)).await.unwrap()[0]);
+    assert_eq!(held.message_id, here.message_id);
+    let there = dead.update(held, seconds(0), None).await.unwrap();
+    for queue in [&queue, &dead] {
+        assert_eq!(queue.delete(here.clone()).await.unwrap_err().kind(), NOT_FOUND);
+    }
+    assert_eq!(queue.delete(there.clone()).await.unwrap_err().kind(), NOT_FOUND);
+    assert_eq!(dead.redrive("", 1).await.unwrap(), 1);
+
+    for receipt in [here, there] {
+        for queue in [&queue, &dead] {
+            assert_eq!(queue.delete(receipt.clone()).await.unwrap_err().kind(), NOT_FOUND);
+            let refusal = queue.update(receipt.clone(), seconds(0), None).await.unwrap_err();
+            assert_eq!(refusal.kind(), NOT_FOUND);
+        }
+    }
+    assert_eq!(texts(&queue.receive(1, seconds(600)).await.unwrap()), ["poison"]);
+}
+
+async fn a_receipt_that_hides_or_feigns_a_group_is_not_found(world: &World) {
+    let queue = world.queue("jobs").await;
+    let grouped =
+        |body: &str| proto::OutgoingMessage { ordering_group: "g".to_owned(), ..text(body) };
+    queue.send_all(vec![grouped("1"), grouped("2"), text("free")]).await.unwrap();
+    let held = queue.receive(32, seconds(600)).await.unwrap();
+    assert_eq!(texts(&held), ["1", "free"]);
+    let held: Vec<_> = held.iter().map(receipt_of).collect();
+    let forged = |receipt: &ReceiptRef, kind: &str| {
+        let pop_receipt = format!("{kind}{}", &receipt.pop_receipt[2..]);
+        assert_ne!(pop_receipt, receipt.pop_receipt);
+        ReceiptRef { pop_receipt, ..receipt.clone() }
+    };
+
+    for receipt in [forged(&held[0], "AQ"), forged(&held[1], "Ag")] {
+        assert_eq!(queue.delete(receipt.clone()).await.unwrap_err().kind(), NOT_FOUND);
+        let refusal = queue.update(receipt, seconds(0), None).await.unwrap_err();
+        assert_eq!(refusal.kind(), NOT_FOUND);
+    }
+
+    assert_eq!(queue.receive(32, seconds(600)).await.unwrap(), [], "the second of the group waits");
+    for receipt in held {
+        queue.delete(receipt).await.unwrap();
+    }
+    assert_eq!(texts(&queue.receive(32, seconds(600)).await.unwrap()), ["2"]);
+}
+
 async fn texts_that_are_no_receipts_are_refused_as_such(world: &World) {
     let queue = world.queue("jobs").await;
     let sent = receipt_of_sent(&queue.send(text("a")).await.unwrap());
@@ -156,7 +217,7 @@ async fn texts_that_are_no_receipts_are_refused_as_such(world: &World) {
     assert_eq!(refusal.kind(), (Code::InvalidArgument, "MISSING_REQUIRED_QUERY_PARAMETER"));
 }
 
-async fn a_receipt_with_one_letter_changed_deletes_nothing(world: &World) {
+async fn a_receipt_that_nobody_gave_out_changes_nothing(world: &World) {
     let queue = world.queue("jobs").await;
     queue.send(text("a")).await.unwrap();
     let held = receipt_of(&queue.receive(1, seconds(600)).await.unwrap()[0]);
@@ -169,6 +230,11 @@ async fn a_receipt_with_one_letter_changed_deletes_nothing(world: &World) {
             forged.push(ReceiptRef { pop_receipt, ..held.clone() });
         }
     }
+    // The first and the last place that there could be, in a group and in none.
+    for (kind, rest) in [("AQ", "A"), ("Ag", "A"), ("AQ", "_"), ("Ag", "_")] {
+        let pop_receipt = format!("{kind}{}", rest.repeat(held.pop_receipt.len() - 2));
+        forged.push(ReceiptRef { pop_receipt, ..held.clone() });
+    }
     for batch in forged.chunks(100) {
         for outcome in queue.delete_all(batch.to_vec()).await.unwrap() {
             let refusal = outcome.unwrap_err();
@@ -179,5 +245,8 @@ async fn a_receipt_with_one_letter_changed_deletes_nothing(world: &World) {
         let refusal = queue.update(receipt, seconds(0), None).await.unwrap_err();
         assert!([NOT_FOUND, MALFORMED].contains(&refusal.kind()), "{refusal:?}");
     }
+    queue.send(text("b")).await.unwrap();
+    assert_eq!(texts(&queue.receive(32, seconds(600)).await.unwrap()), ["b"]);
+    assert_eq!(queue.count().await, 2);
     queue.delete(held).await.unwrap();
 }

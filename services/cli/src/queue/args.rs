@@ -105,6 +105,9 @@ pub enum QueueCommand {
         #[arg(long, value_name = "QUEUE", default_value = "", hide_default_value = true)]
         to: String,
     },
+    /// Show or change the settings of the service for the account: logging, metrics, cross-origin rules
+    #[command(subcommand)]
+    Properties(PropertiesCommand),
     /// Move every visible message into a file, one JSON object a line
     ///
     /// A message is deleted once its line is on stable storage, so one may be in the file twice
@@ -124,7 +127,7 @@ impl QueueCommand {
     /// The queue that the command is about, if it is one.
     pub(crate) fn queue(&self) -> Option<&str> {
         match self {
-            Self::List { .. } => None,
+            Self::List { .. } | Self::Properties(_) => None,
             Self::Stats { queue } => queue.as_deref(),
             Self::Send(MessageArgs { queue, .. })
             | Self::Drain(DrainArgs { queue, .. })
@@ -137,6 +140,21 @@ impl QueueCommand {
             | Self::Redrive { queue, .. } => Some(queue),
         }
     }
+}
+
+/// Commands on the settings of the service.
+#[derive(Debug, Subcommand)]
+#[command(after_help = EXIT_CODES)]
+pub enum PropertiesCommand {
+    /// Print them as a JSON object
+    #[command(after_help = EXIT_CODES)]
+    Get,
+    /// Change them to what a JSON object says, as `get` prints one; parts that it does not have stay
+    #[command(after_help = EXIT_CODES)]
+    Set {
+        /// The file; `-` reads standard input
+        file: PathBuf,
+    },
 }
 
 /// Arguments of `send`.

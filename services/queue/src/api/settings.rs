@@ -100,6 +100,7 @@ impl Api {
         self.messages.queues.update(account, name, update).await?;
         Ok(proto::SetQueueAccessPoliciesResponse {})
     }
+
     /// The settings of the service.
     pub(super) async fn properties(
         &self,

@@ -13,7 +13,7 @@ use trestle_kv::{
 use trestle_service::clock::ManualClock;
 
 use super::*;
-use crate::{model::queue_name, record::DeadLetter};
+use crate::{model::queue_name, record::DeadLetter, shelf::Turn};
 
 /// Something that can be held up: how many have come to it, and whether they may pass.
 struct Gate {
@@ -231,6 +231,28 @@ async fn a_look_that_ends_after_a_change_leaves_nothing_old() {
         let stored = bench.stored().await;
         assert_ne!(before, stored, "it looked before change {number}");
         assert_eq!(bench.known().await, stored, "after change {number}");
+    }
+}
+
+/// Otherwise a consumer would wait there for what is sent elsewhere.
+#[tokio::test(start_paused = true)]
+async fn a_shelf_that_is_opened_while_its_queue_goes_is_closed() {
+    for (number, what) in [(5, "cleared"), (6, "deleted")] {
+        let bench = Bench::new().await;
+        let id = bench.known().await.expect("there").id;
+        bench.engine.read.close();
+        let shelves = Arc::clone(&bench.queues.shelves);
+        let opening = tokio::spawn(async move { shelves.open(id).await });
+        bench.engine.read.somebody().await;
+
+        bench.change(number).await;
+        bench.engine.read.open();
+
+        let shelf = opening.await.expect("no panic").expect("readable");
+        let deadline = tokio::time::Instant::now() + Duration::from_secs(20);
+        let turn = shelf.claim(1, deadline).await.expect("readable");
+        assert!(matches!(turn, Turn::Closed), "{what}");
+        assert!(bench.queues.shelves.find(id).is_none(), "{what}");
     }
 }
 

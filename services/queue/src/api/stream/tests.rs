@@ -1,56 +1,21 @@
 //! Clients that read nothing.
 
-use std::sync::Arc;
-
-use bytes::Bytes;
 use tokio::time::{Duration, sleep};
 use tonic::Code;
-use trestle_kv::MemoryEngine;
-use trestle_service::{
-    clock::{ManualClock, Ticks},
-    name::AccountName,
-};
 
 use super::*;
-use crate::{
-    record::QueueSettings,
-    send::{Attempt, Outgoing},
-    stored::Payload,
-};
+use crate::bench::{Bench, outgoing};
 
 const SENT: usize = 200;
 
-struct Opened {
-    messages: Messages,
-    clock: Arc<ManualClock>,
-    access: Access,
-    queue: QueueName,
+async fn opened() -> Bench {
+    let bench = Bench::new().await;
+    bench.send(vec![outgoing(0); SENT]).await;
+    bench
 }
 
-async fn opened() -> Opened {
-    let start = Ticks::from_unix(1_700_000_000, 0).expect("in range");
-    let clock = Arc::new(ManualClock::new(start));
-    let random = || uuid::Uuid::now_v7().as_u128();
-    let messages = Messages::new(Arc::new(MemoryEngine::new()), clock.clone(), random);
-    let account = AccountName::development();
-    let queue = crate::model::queue_name("work");
-    let settings = QueueSettings::default();
-    messages.queues.create(&account, queue.clone(), settings).await.expect("created");
-    let access = Access::owner(account);
-    let message = |_| -> Attempt {
-        let payload = Payload::Text(Bytes::from_static(b"x"));
-        let (delay, life) = (Duration::ZERO, None);
-        Ok(Outgoing { payload, delay, life, deduplication_id: None, group: None })
-    };
-    let batch: Vec<_> = (0..SENT).map(message).collect();
-    messages.send(&access, &queue, batch, None).await.expect("sent");
-    Opened { messages, clock, access, queue }
-}
-
-impl Opened {
-    async fn visible(&self) -> usize {
-        self.messages.peek(&self.access, &self.queue, SENT).await.expect("readable").len()
-    }
+async fn visible(bench: &Bench) -> usize {
+    bench.messages.peek(&bench.access, &bench.name, SENT).await.expect("readable").len()
 }
 
 /// A client that opens a stream with credit for everything and says nothing more.
@@ -65,15 +30,15 @@ fn requests(
 
 #[tokio::test(start_paused = true)]
 async fn a_client_that_reads_nothing_is_let_go_and_loses_nothing() {
-    let world = opened().await;
-    let requests = requests(&world.queue);
+    let bench = opened().await;
+    let requests = requests(&bench.name);
     let mut answers =
-        deliveries(world.messages.clone(), world.access.clone(), requests, Facts::default());
+        deliveries(bench.messages.clone(), bench.access.clone(), requests, Facts::default());
 
     // The clock of the test runs by itself while everybody waits.
     sleep(STREAM_IDLE_MAX - Duration::from_secs(1)).await;
     let under_way = (WAITING_MAX + 1) * RECEIVE_MESSAGES_MAX;
-    assert_eq!(world.visible().await, SENT - under_way, "no more than what is under way is held");
+    assert_eq!(visible(&bench).await, SENT - under_way, "no more than what is under way is held");
     sleep(Duration::from_secs(2)).await;
 
     let first = answers.next().await.expect("what was under way").expect("deliveries");
@@ -81,17 +46,17 @@ async fn a_client_that_reads_nothing_is_let_go_and_loses_nothing() {
     let ended = answers.next().await.expect("an end").expect_err("let go");
     assert_eq!(ended.code(), Code::DeadlineExceeded);
     assert!(answers.next().await.is_none());
-    assert_eq!(world.visible().await, SENT - under_way, "and nothing more was taken");
-    world.clock.advance(Duration::from_secs(31));
-    assert_eq!(world.visible().await, SENT, "what it did not delete comes again");
+    assert_eq!(visible(&bench).await, SENT - under_way, "and nothing more was taken");
+    bench.clock.advance(Duration::from_secs(31));
+    assert_eq!(visible(&bench).await, SENT, "what it did not delete comes again");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_client_that_reads_slowly_is_kept() {
-    let world = opened().await;
-    let requests = requests(&world.queue);
+    let bench = opened().await;
+    let requests = requests(&bench.name);
     let mut answers =
-        deliveries(world.messages.clone(), world.access.clone(), requests, Facts::default());
+        deliveries(bench.messages.clone(), bench.access.clone(), requests, Facts::default());
 
     let mut delivered = 0;
     while delivered < SENT {
@@ -105,10 +70,10 @@ async fn a_client_that_reads_slowly_is_kept() {
 
 #[tokio::test(start_paused = true)]
 async fn a_client_that_never_says_what_it_wants_is_let_go() {
-    let world = opened().await;
+    let bench = opened().await;
     let silent = stream::pending();
     let mut answers =
-        deliveries(world.messages.clone(), world.access.clone(), silent, Facts::default());
+        deliveries(bench.messages.clone(), bench.access.clone(), silent, Facts::default());
 
     let ended = answers.next().await.expect("an end").expect_err("let go");
 

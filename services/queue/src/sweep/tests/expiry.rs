@@ -1,42 +1,25 @@
 //! What expires is removed in time, and finding it costs about as much as there is of it.
 
-use std::{collections::HashMap, sync::Arc};
-
-use trestle_service::{
-    clock::ManualClock,
-    name::{AccountName, QueueName},
-};
+use std::collections::HashMap;
 
 use super::*;
 use crate::{
-    authorize::Access, depth::Counting, model::queue_name, receipt::Claimed, receive::Receive,
-    record::QueueSettings, send::Outgoing, stored::Payload,
+    bench::{Bench, claimed, outgoing},
+    send::Outgoing,
 };
 
 /// A queue and its sweeper, and numbers that look random.
-struct Bench {
-    clock: Arc<ManualClock>,
-    messages: Messages,
+struct Swept {
+    bench: Bench,
     sweeper: Sweeper,
-    engine: Counting,
-    access: Access,
-    name: QueueName,
     random: u64,
 }
 
-impl Bench {
+impl Swept {
     async fn new() -> Self {
-        let engine = Counting::new();
-        let start = Ticks::from_unix(1_700_000_000, 0).expect("in range");
-        let clock = Arc::new(ManualClock::new(start));
-        let random = || Uuid::now_v7().as_u128();
-        let messages = Messages::new(Arc::new(engine.clone()), clock.clone(), random);
-        let sweeper = Sweeper::new(messages.clone());
-        let (account, name) = (AccountName::development(), queue_name("jobs"));
-        let access = Access::owner(account.clone());
-        let settings = QueueSettings::default();
-        messages.queues.create(&account, name.clone(), settings).await.expect("created");
-        Self { clock, messages, sweeper, engine, access, name, random: 1 }
+        let bench = Bench::new().await;
+        let sweeper = Sweeper::new(bench.messages.clone());
+        Self { bench, sweeper, random: 1 }
     }
 
     fn random(&mut self, below: u64) -> u64 {
@@ -46,62 +29,52 @@ impl Bench {
 
     /// Sends one message for each time to live and delay, in seconds; their ids and expirations.
     async fn send(&self, lives: &[(u64, u64)]) -> Vec<(Uuid, Ticks)> {
-        let outgoing = lives.iter().map(|(life, delay)| {
-            Ok(Outgoing {
-                payload: Payload::Text(Bytes::from_static(b"work")),
-                delay: Duration::from_secs(*delay),
-                life: Some(Duration::from_secs(*life)),
-                deduplication_id: None,
-                group: None,
-            })
-        });
-        let sent = self.messages.send(&self.access, &self.name, outgoing.collect(), None);
-        let sent = sent.await.expect("decided").into_iter().map(|sent| {
-            let state = sent.expect("sent").sent.state;
-            (state.id, state.expires_at.expect("it expires"))
-        });
-        sent.collect()
+        let living = |(life, delay): &(u64, u64)| Outgoing {
+            life: Some(Duration::from_secs(*life)),
+            ..outgoing(*delay)
+        };
+        let sent = self.bench.send(lives.iter().map(living).collect()).await;
+        let states = sent.into_iter().map(|sent| sent.sent.state);
+        states.map(|state| (state.id, state.expires_at.expect("it expires"))).collect()
     }
 
     /// Lets time pass and the sweeper work; how many rows it read.
     async fn tick(&self, seconds: u64) -> usize {
-        self.clock.advance(Duration::from_secs(seconds));
-        self.engine.take_rows();
+        self.bench.clock.advance(Duration::from_secs(seconds));
+        self.bench.engine.take();
         self.sweeper.tick().await.expect("swept");
-        self.engine.take_rows()
+        self.bench.engine.take().rows
     }
 
     /// In how many stretches something has expired that is not removed.
     async fn due(&self, now: Ticks) -> usize {
-        let queue = self.messages.queues.open(&self.access, &self.name).await.expect("there");
-        let expiries = self.messages.shelves.expiries(queue.record.id);
+        let expiries = self.bench.messages.shelves.expiries(self.bench.id().await);
         expiries.with(|known| known.due(now).len())
     }
 
     async fn count(&self) -> u64 {
-        let queue = self.messages.queues.open(&self.access, &self.name).await.expect("there");
-        self.messages.stats(queue.record.id).await.expect("readable").messages
+        self.bench.count().await
     }
 }
 
 #[tokio::test]
 async fn with_staggered_times_to_live_the_sweeper_reads_about_what_expired() {
     const MESSAGES: u64 = 8000;
-    let bench = Bench::new().await;
-    bench.tick(0).await;
+    let swept = Swept::new().await;
+    swept.tick(0).await;
     // Ten a second expire, from the thousandth second on.
     let lives: Vec<_> = (0..MESSAGES).map(|number| (1000 + number / 10, 0)).collect();
     for lives in lives.chunks(100) {
-        bench.send(lives).await;
+        swept.send(lives).await;
     }
 
-    let read = bench.tick(900).await;
+    let read = swept.tick(900).await;
     assert!(read < 100, "nothing has expired since it was empty: {read}");
-    assert!(bench.tick(100).await >= 8000, "the first to expire is looked for everywhere");
+    assert!(swept.tick(100).await >= 8000, "the first to expire is looked for everywhere");
     let mut read = Vec::new();
     for tick in 1..=30 {
-        read.push(bench.tick(5).await);
-        assert_eq!(bench.count().await, MESSAGES - (tick * 50 + 10), "after {tick} ticks");
+        read.push(swept.tick(5).await);
+        assert_eq!(swept.count().await, MESSAGES - (tick * 50 + 10), "after {tick} ticks");
     }
 
     let all: usize = read.iter().sum();
@@ -110,106 +83,95 @@ async fn with_staggered_times_to_live_the_sweeper_reads_about_what_expired() {
 
 #[tokio::test]
 async fn whatever_is_sent_received_and_deleted_what_expired_is_gone_after_a_tick() {
-    let mut bench = Bench::new().await;
+    let mut swept = Swept::new().await;
     let mut living = HashMap::new();
     for step in 0..80 {
-        let lives = (0..100).map(|_| (20 + bench.random(2000), bench.random(4) * bench.random(60)));
+        let lives = (0..100).map(|_| (20 + swept.random(2000), swept.random(4) * swept.random(60)));
         let lives: Vec<_> = lives.collect();
-        living.extend(bench.send(&lives).await);
-        for _ in 0..bench.random(4) {
-            let hidden_for = Duration::from_secs(bench.random(200));
-            let receive = Receive { max: 32, hidden_for, wait: Duration::ZERO };
-            let received = bench.messages.receive(&bench.access, &bench.name, receive).await;
-            let claimed = received.expect("received").into_iter().step_by(2).map(|delivered| {
+        living.extend(swept.send(&lives).await);
+        for _ in 0..swept.random(4) {
+            let hidden = swept.random(200);
+            let received = swept.bench.receive(32, hidden).await;
+            let done: Vec<_> = received.into_iter().step_by(2).collect();
+            for delivered in &done {
                 living.remove(&delivered.state.id).expect("it has not expired");
-                let message_id = delivered.state.id.to_string();
-                Claimed { message_id, receipt: delivered.receipt() }
-            });
-            let claimed = claimed.collect();
-            let deleted = bench.messages.delete(&bench.access, &bench.name, claimed).await;
-            assert!(deleted.expect("decided").into_iter().all(|deleted| deleted));
+            }
+            swept.bench.delete(&done).await;
         }
 
-        let seconds = bench.random(60);
-        bench.tick(seconds).await;
+        let seconds = swept.random(60);
+        swept.tick(seconds).await;
 
-        let now = bench.messages.clock.now();
+        let now = swept.bench.messages.clock.now();
         living.retain(|_, expires_at| *expires_at > now);
-        assert_eq!(bench.count().await, living.len() as u64, "after step {step}");
-        assert_eq!(bench.due(now).await, 0, "what was looked at is not looked at again");
+        assert_eq!(swept.count().await, living.len() as u64, "after step {step}");
+        assert_eq!(swept.due(now).await, 0, "what was looked at is not looked at again");
     }
-    assert!(bench.due(Ticks::MAX).await > 3, "some of it was settled");
+    assert!(swept.due(Ticks::MAX).await > 3, "some of it was settled");
 }
 
 #[tokio::test]
 async fn what_is_sent_before_delayed_messages_does_not_escape() {
-    let bench = Bench::new().await;
-    bench.tick(0).await;
+    let swept = Swept::new().await;
+    swept.tick(0).await;
     for lives in [[(10_000, 60); 100]; 3] {
-        bench.send(&lives).await;
+        swept.send(&lives).await;
     }
-    bench.send(&[(10, 60)]).await;
-    assert!(bench.tick(10).await > 300, "the one is looked for among all");
+    swept.send(&[(10, 60)]).await;
+    assert!(swept.tick(10).await > 300, "the one is looked for among all");
 
-    bench.send(&[(20, 0)]).await;
-    bench.tick(20).await;
+    swept.send(&[(20, 0)]).await;
+    swept.tick(20).await;
 
-    assert_eq!(bench.count().await, 300);
+    assert_eq!(swept.count().await, 300);
 }
 
 #[tokio::test]
 async fn short_lives_beside_many_delayed_messages_cost_a_few_stretches_each() {
     const DELAYED: usize = 20_000;
-    let bench = Bench::new().await;
-    bench.tick(0).await;
+    let swept = Swept::new().await;
+    swept.tick(0).await;
     for _ in 0..DELAYED / 100 {
-        bench.send(&[(100_000, 7200); 100]).await;
-        bench.clock.advance(Duration::from_millis(10));
+        swept.send(&[(100_000, 7200); 100]).await;
+        swept.bench.clock.advance(Duration::from_millis(10));
     }
-    bench.send(&[(10, 0)]).await;
-    assert!(bench.tick(10).await > DELAYED, "the first is looked for everywhere");
+    swept.send(&[(10, 0)]).await;
+    assert!(swept.tick(10).await > DELAYED, "the first is looked for everywhere");
 
     let mut read = 0;
     for _ in 0..50 {
-        bench.send(&[(1, 0), (60, 7), (300, 9)]).await;
-        read += bench.tick(10).await;
+        swept.send(&[(1, 0), (60, 7), (300, 9)]).await;
+        read += swept.tick(10).await;
     }
-    read += bench.tick(300).await;
+    read += swept.tick(300).await;
 
-    assert_eq!(bench.count().await, DELAYED as u64);
+    assert_eq!(swept.count().await, DELAYED as u64);
     assert!(read < 50 * 3 * STRETCH, "{read} rows read for 150 messages that expired");
 }
 
 #[tokio::test]
 async fn what_expires_while_it_is_held_is_removed_also_where_nothing_else_expires() {
-    let bench = Bench::new().await;
-    bench.send(&[(1000, 0); 600]).await;
+    let swept = Swept::new().await;
+    swept.send(&[(1000, 0); 600]).await;
     // They are hidden to where nothing expires for long.
-    bench.send(&[(1_000_000, 50_000); 600]).await;
-    bench.tick(10).await;
-    let receive = async |max, hidden| {
-        let (hidden_for, wait) = (Duration::from_secs(hidden), Duration::ZERO);
-        let receive = Receive { max, hidden_for, wait };
-        let received = bench.messages.receive(&bench.access, &bench.name, receive).await;
-        received.expect("received")
-    };
+    swept.send(&[(1_000_000, 50_000); 600]).await;
+    swept.tick(10).await;
     for is_updated in [false, true] {
         if is_updated {
-            bench.send(&[(1000, 0); 600]).await;
-            let held = &receive(1, 10).await[0];
-            let claimed =
-                Claimed { message_id: held.state.id.to_string(), receipt: held.receipt() };
+            swept.send(&[(1000, 0); 600]).await;
+            let bench = &swept.bench;
+            let claimed = claimed(&bench.receive(1, 10).await[0]);
             let (hidden_for, payload) = (Duration::from_secs(90_000), None);
             let update = crate::change::Update { claimed, hidden_for, payload };
             bench.messages.update(&bench.access, &bench.name, update).await.expect("updated");
         } else {
-            assert_eq!(receive(32, 86_400).await.len(), 32);
+            assert_eq!(swept.bench.receive(32, 86_400).await.len(), 32);
         }
-        bench.tick(900).await;
-        assert_eq!(bench.count().await, 1200);
+        swept.tick(900).await;
+        assert_eq!(swept.count().await, 1200);
 
-        bench.tick(100).await;
+        swept.tick(100).await;
 
-        assert_eq!(bench.count().await, 600, "held ones are over too: {is_updated}");
+        assert_eq!(swept.count().await, 600, "held ones are over too: {is_updated}");
     }
 }

@@ -1,0 +1,178 @@
+//! `properties`: the settings of the queue service for the account, as one JSON object both ways.
+
+use std::{
+    fs::File,
+    io::{self, Read},
+    path::Path,
+};
+
+use prost_types::Duration;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use trestle_proto::queue::v1::{
+    self as proto, GetServicePropertiesRequest, SetServicePropertiesRequest,
+};
+
+use super::Context;
+use crate::errors::CliError;
+
+/// Largest file of settings, in bytes: many times what the server takes.
+const FILE_BYTES_MAX: u64 = 256 * 1024;
+/// Version of the formats of logs and metrics; there is one.
+const VERSION: &str = "1.0";
+const DAY_SECONDS: i64 = 86_400;
+
+/// The settings. What is absent is not changed.
+#[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Properties {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    logging: Option<Logging>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hour_metrics: Option<Metrics>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    minute_metrics: Option<Metrics>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cors: Option<Vec<CorsRule>>,
+}
+
+/// Which requests are logged.
+#[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct Logging {
+    read: bool,
+    write: bool,
+    delete: bool,
+    /// None: kept until removed.
+    retention_days: Option<i64>,
+}
+
+/// Request metrics of one resolution.
+#[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct Metrics {
+    enabled: bool,
+    include_apis: bool,
+    /// None: kept until removed.
+    retention_days: Option<i64>,
+}
+
+/// One cross-origin rule.
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CorsRule {
+    allowed_origins: Vec<String>,
+    allowed_methods: Vec<String>,
+    #[serde(default)]
+    allowed_headers: Vec<String>,
+    #[serde(default)]
+    exposed_headers: Vec<String>,
+    max_age_seconds: i64,
+}
+
+/// Prints the settings.
+pub(super) async fn get(context: &mut Context) -> Result<(), CliError> {
+    let request = context.session.request(GetServicePropertiesRequest {});
+    let answer = context.queues.get_service_properties(request).await?.into_inner();
+    let properties = Properties::from(answer.properties.unwrap_or_default());
+    let object = serde_json::to_value(&properties);
+    let object = object.map_err(|error| CliError::Protocol(error.to_string()))?;
+    context.output.either(&format!("{object:#}"), &object)
+}
+
+/// Changes what the file has.
+pub(super) async fn set(context: &mut Context, file: &Path) -> Result<(), CliError> {
+    let properties = Some(read(file)?.into());
+    let request = context.session.request(SetServicePropertiesRequest { properties });
+    context.queues.set_service_properties(request).await?;
+    context.output.either("changed the properties of the queue service", &json!({ "set": true }))
+}
+
+/// Reads a file; `-` is standard input.
+fn read(file: &Path) -> Result<Properties, CliError> {
+    let name = file.display();
+    let read = || -> io::Result<Vec<u8>> {
+        let input: Box<dyn Read> = match file.to_str() {
+            Some("-") => Box::new(io::stdin()),
+            _ => Box::new(File::open(file)?),
+        };
+        let mut text = Vec::new();
+        input.take(FILE_BYTES_MAX + 1).read_to_end(&mut text)?;
+        Ok(text)
+    };
+    let text = read().map_err(CliError::file(format!("cannot read `{name}`")))?;
+    if u64::try_from(text.len()).is_ok_and(|bytes| bytes > FILE_BYTES_MAX) {
+        let rule = format!("must have at most {FILE_BYTES_MAX} bytes");
+        return Err(CliError::Usage(format!("properties {rule}: `{name}`")));
+    }
+    serde_json::from_slice(&text).map_err(|error| {
+        CliError::Usage(format!(
+            "properties must be an object as `get` prints it: `{name}`: {error}"
+        ))
+    })
+}
+
+fn days(retention: Option<Duration>) -> Option<i64> {
+    retention.map(|retention| retention.seconds / DAY_SECONDS)
+}
+
+fn retention(days: Option<i64>) -> Option<Duration> {
+    days.map(|days| Duration { seconds: days.saturating_mul(DAY_SECONDS), nanos: 0 })
+}
+
+impl From<proto::ServiceProperties> for Properties {
+    fn from(properties: proto::ServiceProperties) -> Self {
+        let logging = |logging: proto::Logging| {
+            let proto::Logging { read, write, delete, retention, .. } = logging;
+            Logging { read, write, delete, retention_days: days(retention) }
+        };
+        let metrics = |metrics: proto::Metrics| {
+            let proto::Metrics { enabled, include_apis, retention, .. } = metrics;
+            Metrics { enabled, include_apis, retention_days: days(retention) }
+        };
+        let rule = |rule: proto::CorsRule| CorsRule {
+            allowed_origins: rule.allowed_origins,
+            allowed_methods: rule.allowed_methods,
+            allowed_headers: rule.allowed_headers,
+            exposed_headers: rule.exposed_headers,
+            max_age_seconds: rule.max_age.unwrap_or_default().seconds,
+        };
+        Self {
+            logging: properties.logging.map(logging),
+            hour_metrics: properties.hour_metrics.map(metrics),
+            minute_metrics: properties.minute_metrics.map(metrics),
+            cors: properties.cors.map(|cors| cors.rules.into_iter().map(rule).collect()),
+        }
+    }
+}
+
+impl From<Properties> for proto::ServiceProperties {
+    fn from(properties: Properties) -> Self {
+        let version = || VERSION.to_owned();
+        let logging = |logging: Logging| {
+            let Logging { read, write, delete, retention_days } = logging;
+            let retention = retention(retention_days);
+            proto::Logging { version: version(), read, write, delete, retention }
+        };
+        let metrics = |metrics: Metrics| {
+            let Metrics { enabled, include_apis, retention_days } = metrics;
+            let retention = retention(retention_days);
+            proto::Metrics { version: version(), enabled, include_apis, retention }
+        };
+        let rule = |rule: CorsRule| proto::CorsRule {
+            allowed_origins: rule.allowed_origins,
+            allowed_methods: rule.allowed_methods,
+            allowed_headers: rule.allowed_headers,
+            exposed_headers: rule.exposed_headers,
+            max_age: Some(Duration { seconds: rule.max_age_seconds, nanos: 0 }),
+        };
+        Self {
+            logging: properties.logging.map(logging),
+            hour_metrics: properties.hour_metrics.map(metrics),
+            minute_metrics: properties.minute_metrics.map(metrics),
+            cors: properties
+                .cors
+                .map(|rules| proto::Cors { rules: rules.into_iter().map(rule).collect() }),
+        }
+    }
+}
