@@ -131,6 +131,10 @@ fn sentence(code: &str, field: Option<&str>) -> Option<&'static str> {
         "OutOfRangeInput" if matches!(field, Some("table" | "queue")) => {
             "The specified resource name length is not within the permissible limits."
         }
+        "InvalidInput" if field.is_some_and(|field| field.ends_with("if_match")) => {
+            "The etag value specified in one of the request headers is not valid. Please make sure \
+             only one etag value is specified and is valid."
+        }
         "PropertiesNeedValue" => "The values are not specified for all properties in the entity.",
         "CommandsInBatchActOnDifferentPartitions" => {
             "All commands in a batch must operate on same entity group."
