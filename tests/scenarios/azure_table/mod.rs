@@ -4,6 +4,7 @@ mod bad_input;
 mod batches;
 mod conditions;
 mod entities;
+mod grants;
 mod hostile;
 mod queries;
 mod settings;
