@@ -8,4 +8,5 @@ mod grants;
 mod hostile;
 mod queries;
 mod settings;
+mod signatures;
 mod tables;
