@@ -56,20 +56,20 @@ mod tests {
 
     #[test]
     fn the_header_counts_before_the_parameters_and_what_is_no_version_counts_nowhere() {
-        let spoken = |header: &'static str, query: &str| {
+        let of = |header: &'static str, query: &str| {
             let mut headers = HeaderMap::new();
             if !header.is_empty() {
                 headers.insert(VERSION, HeaderValue::from_static(header));
             }
             let params = Params::parse(query).expect("a query");
-            super::spoken(&headers, Some(&params)).to_str().expect("text").to_owned()
+            spoken(&headers, Some(&params)).to_str().expect("text").to_owned()
         };
 
         let both = "sv=2019-02-02&api-version=2020-04-08";
-        assert_eq!(spoken("2021-12-02", both), "2021-12-02");
-        assert_eq!(spoken("", both), "2020-04-08");
-        assert_eq!(spoken("latest", "sv=2019-02-02&api-version=latest"), "2019-02-02");
-        assert_eq!(spoken("", "sv=latest"), NEWEST);
-        assert_eq!(super::spoken(&HeaderMap::new(), None), NEWEST);
+        assert_eq!(of("2021-12-02", both), "2021-12-02");
+        assert_eq!(of("", both), "2020-04-08");
+        assert_eq!(of("latest", "sv=2019-02-02&api-version=latest"), "2019-02-02");
+        assert_eq!(of("", "sv=latest"), NEWEST);
+        assert_eq!(spoken(&HeaderMap::new(), None), NEWEST);
     }
 }
