@@ -111,12 +111,18 @@ async fn formats_verbs_and_options_that_are_not_served_have_their_own_codes() {
     let at = "/tab(PartitionKey='p',RowKey='r')";
     let get = |accept: &str| Ask::table("GET", "/tab()").with("accept", accept);
     let post = || Ask::json("POST", at, "{}");
+    let atom = |ask: Ask| ask.with("content-type", "application/atom+xml;type=entry");
+    let post_to = |target: &str, body: &str| atom(Ask::json("POST", target, body));
+    let put = |body: &str| atom(Ask::json("PUT", at, body));
     for (ask, failure) in [
         (get("application/atom+xml"), (415, "AtomFormatNotSupported")),
         (
             Ask::table("GET", "/tab()?$format=application/atom%2Bxml"),
             (415, "AtomFormatNotSupported"),
         ),
+        (post_to("/tab", "<entry/>"), (415, "AtomFormatNotSupported")),
+        (post_to("/Tables", "<entry/>"), (415, "AtomFormatNotSupported")),
+        (put("<entry/>"), (415, "AtomFormatNotSupported")),
         (Ask::json("PUT", at, "{}").with("x-http-method", "MERGE"), (400, "XMethodNotUsingPost")),
         (post().with("x-http-method", "GET"), (400, "XMethodIncorrectValue")),
         (
