@@ -167,7 +167,7 @@ async fn settings_are_checked(world: &World) {
         (detailed, "properties.hour_metrics.include_apis"),
     ] {
         let refused = world.set_properties(change).await.unwrap_err();
-        assert_eq!(refused.kind(), (Code::InvalidArgument, "INVALID_INPUT"));
+        assert_eq!(refused.kind(), (Code::InvalidArgument, "INVALID_XML_NODE_VALUE"));
         assert_eq!(refused.fields, [field]);
     }
     assert_eq!(world.properties().await.unwrap(), before);

@@ -39,7 +39,7 @@ pub(crate) fn caller(head: &Head, signing: Signing, identity: &Identity) -> Resu
             return Err(Denial::new(Check::Form, reason, message));
         }
         let named = Named { account: Some(head.account.as_str()), resource: named(head, signing) };
-        return sas::verify(&token, named, &accounts, now, &head.peer);
+        return sas::verify(&token, named, &accounts, now, &head.peer).map_err(of_signature);
     };
     if values.next().is_some() {
         return Err(malformed("must not be there more than once"));
@@ -137,6 +137,15 @@ fn token(head: &Head) -> String {
         sas::is_field(name)
     });
     fields.collect::<Vec<_>>().join("&")
+}
+
+/// What a shared access signature is refused for. One with malformed fields is a wrong one, as
+/// Azure has it: only a header `Authorization` is told that its form is wrong.
+fn of_signature(denial: Denial) -> Denial {
+    match denial.check {
+        Check::Form => Denial { reason: Reason::AuthenticationFailed, ..denial },
+        _ => denial,
+    }
 }
 
 fn malformed(rule: &str) -> Denial {
@@ -271,6 +280,7 @@ mod tests {
             Ok("devstoreaccount1")
         );
         assert_eq!(of(token.replace("sp=raud", "sp=r")), Err(Reason::AuthenticationFailed));
-        assert_eq!(of(format!("{token}&sp=raud")), Err(Reason::InvalidAuthenticationInfo));
+        // A signature that is no signature is a wrong one.
+        assert_eq!(of(format!("{token}&sp=raud")), Err(Reason::AuthenticationFailed));
     }
 }

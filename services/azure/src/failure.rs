@@ -13,6 +13,8 @@ use trestle_service::{
 
 const TIME: &[BorrowedFormatItem<'_>] =
     format_description!("[year]-[month]-[day]T[hour]:[minute]:[second].[subsecond digits:7]Z");
+/// The element of an error body that says which of the credentials is wrong.
+const AUTHENTICATION_DETAIL: &str = "AuthenticationErrorDetail";
 
 /// A request that is refused, wherever that was decided.
 #[derive(Debug, Clone)]
@@ -68,7 +70,7 @@ pub(crate) struct Failure {
 impl Failure {
     /// What REST tells of a refusal.
     pub(crate) fn new(refusal: Refusal, request_id: &str, at: Ticks) -> Self {
-        let Refusal { status, extras } = refusal;
+        let Refusal { status, mut extras } = refusal;
         let details = status.get_error_details();
         let info = details.error_info();
         let said = |key: &str| info.and_then(|info| info.metadata.get(key)).cloned();
@@ -84,6 +86,9 @@ impl Failure {
             Some(known) => format!("{known}\n{}", status.message()),
             None => status.message().to_owned(),
         };
+        if code == meaning(Reason::AuthenticationFailed).azure_code {
+            extras.push((AUTHENTICATION_DETAIL, status.message().to_owned()));
+        }
         Self {
             code,
             status: http_status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR),
@@ -125,6 +130,10 @@ fn sentence(code: &str, field: Option<&str>) -> Option<&'static str> {
         "InvalidResourceName" => "The specifed resource name contains invalid characters.",
         "OutOfRangeInput" if matches!(field, Some("table" | "queue")) => {
             "The specified resource name length is not within the permissible limits."
+        }
+        "InvalidInput" if field.is_some_and(|field| field.ends_with("if_match")) => {
+            "The etag value specified in one of the request headers is not valid. Please make sure \
+             only one etag value is specified and is valid."
         }
         "PropertiesNeedValue" => "The values are not specified for all properties in the entity.",
         "CommandsInBatchActOnDifferentPartitions" => {
@@ -198,6 +207,15 @@ mod tests {
             assert_eq!((failure.code.as_str(), failure.status.as_u16()), ("InternalError", 500));
             assert!(!failure.message().contains("secret"));
         }
+    }
+
+    #[test]
+    fn credentials_that_are_wrong_have_their_reason_in_an_element_of_its_own() {
+        let refused = |reason| failure(Fault::new(reason, "se: required")).extras;
+
+        let detail = ("AuthenticationErrorDetail", "se: required".to_owned());
+        assert_eq!(refused(Reason::AuthenticationFailed), [detail]);
+        assert_eq!(refused(Reason::AuthorizationFailure), []);
     }
 
     #[test]

@@ -26,11 +26,12 @@ use trestle_service::{
 
 use crate::{
     failure::{Failure, Refusal},
-    head::{CLIENT_REQUEST_ID, Head, VERSION},
+    head::{CLIENT_REQUEST_ID, Head},
     inner::{Asked, counted, refused},
+    params::Params,
     protocol::Protocol,
     reply::{self, Answered},
-    version::{self, is_version},
+    version::{self, VERSION},
 };
 
 /// The id of a request, on answers.
@@ -201,8 +202,11 @@ impl<P: Protocol> Service<Request> for Front<P> {
         // Every answer is finished here, whoever gave it.
         Box::pin(async move {
             let mut answer = outer.rendered(calls.await?, head.as_deref().ok());
-            let headers = head.as_ref().map_or_else(|headers| headers, |head| &head.headers);
-            common(answer.headers_mut(), headers);
+            let (headers, params) = match &head {
+                Ok(head) => (&head.headers, Some(&head.params)),
+                Err(headers) => (headers, None),
+            };
+            common(answer.headers_mut(), headers, params);
             if let Ok(head) = head.as_ref()
                 && head.method != Method::OPTIONS
             {
@@ -222,10 +226,8 @@ fn turned_away(fault: Fault) -> Response {
 }
 
 /// The headers that every answer has.
-fn common(headers: &mut HeaderMap, client: &HeaderMap) {
-    let version = client.get(VERSION).filter(|value| value.to_str().is_ok_and(is_version));
-    let newest = HeaderValue::from_static(version::NEWEST);
-    headers.insert(VERSION, version.cloned().unwrap_or(newest));
+fn common(headers: &mut HeaderMap, client: &HeaderMap, params: Option<&Params>) {
+    headers.insert(VERSION, version::spoken(client, params));
     headers.insert(header::SERVER, HeaderValue::from_static("Trestle"));
     headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-cache"));
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));

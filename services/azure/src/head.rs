@@ -8,12 +8,17 @@ use trestle_service::{
     peer::Peer,
 };
 
-use crate::{address::Address, params::Params, version};
+use crate::{
+    address::Address,
+    params::Params,
+    version::{self, VERSION},
+};
 
-/// The header with the version of the protocol, on requests and answers.
-pub(crate) const VERSION: HeaderName = HeaderName::from_static("x-ms-version");
 /// The header with the id that a client gives a request, on requests and answers.
 pub(crate) const CLIENT_REQUEST_ID: HeaderName = HeaderName::from_static("x-ms-client-request-id");
+/// Largest head that is served: address and headers together, in bytes. Has room for the marks of
+/// the longest keys.
+const HEAD_BYTES_MAX: usize = 16 * 1024;
 /// Headers that have one value.
 const SINGLE: [HeaderName; 9] = [
     VERSION,
@@ -56,10 +61,11 @@ impl Head {
     /// Takes the head off a request to `service`, such as `table`: its headers are here afterwards.
     ///
     /// # Errors
-    /// An address, a query or a version that cannot be read, or a header that is repeated; the
-    /// request is as it was.
+    /// A head that is too large, an address, a query or a version that cannot be read, or a header
+    /// that is repeated; the request is as it was.
     pub(crate) fn take(request: &mut Request, service: &str) -> Result<Self, Fault> {
         let (uri, headers) = (request.uri(), request.headers());
+        check_size(uri, headers)?;
         let peer = Peer::of(request.extensions());
         let host = host(uri, headers);
         let unnamed = || {
@@ -101,6 +107,23 @@ impl Head {
 fn host<'a>(uri: &'a Uri, headers: &'a HeaderMap) -> &'a str {
     let named = headers.get(header::HOST).and_then(|host| host.to_str().ok());
     uri.authority().map(http::uri::Authority::as_str).or(named).unwrap_or("localhost")
+}
+
+/// Refuses a head beyond [`HEAD_BYTES_MAX`], for what takes the most of it.
+fn check_size(uri: &Uri, headers: &HeaderMap) -> Result<(), Fault> {
+    let target = uri.path_and_query().map_or(0, |target| target.as_str().len());
+    let sizes = headers.iter().map(|(name, value)| name.as_str().len() + value.len());
+    let headers: usize = sizes.sum();
+    if target + headers <= HEAD_BYTES_MAX {
+        return Ok(());
+    }
+    let rule = format!("address and headers must have at most {HEAD_BYTES_MAX} bytes together");
+    let rule = format!("{rule}: address=`{target}`, headers=`{headers}`");
+    let (reason, field) = match target > headers {
+        true => (Reason::InvalidUri, "path"),
+        false => (Reason::InvalidHeaderValue, "headers"),
+    };
+    Err(Fault::violation(reason, field, rule))
 }
 
 /// Refuses a header of [`SINGLE`] that is there more than once: it could not be said which one is

@@ -13,8 +13,6 @@
 //! - `failure`, outermost again: whoever refused the request, its failure is written once, in the
 //!   form of the service.
 
-#![allow(dead_code, reason = "the operations follow")]
-
 mod address;
 mod auth;
 mod call;

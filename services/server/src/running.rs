@@ -161,6 +161,7 @@ impl Running {
             age_max: Duration::from_secs(limits.connection_age_seconds),
             age_grace: Duration::from_secs(limits.connection_grace_seconds),
             keepalive: Duration::from_secs(limits.keepalive_seconds),
+            head_within: Duration::from_secs(limits.head_within_seconds),
             reader_within: Duration::from_secs(limits.reader_within_seconds),
             drain_within: Duration::from_secs(settings.server.drain_seconds),
         };

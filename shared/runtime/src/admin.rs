@@ -34,6 +34,7 @@ const BOUNDS: Bounds = Bounds {
     age_max: Duration::from_secs(30 * 60),
     age_grace: Duration::from_secs(30),
     keepalive: Duration::from_secs(20),
+    head_within: Duration::from_secs(60),
     reader_within: Duration::from_secs(30),
     drain_within: Duration::from_secs(5),
 };

@@ -126,7 +126,7 @@ fn check(change: &ServiceProperties) -> Result<(), Fault> {
         check_retention(metrics.retention.as_ref(), &field, &mut violations);
         if metrics.include_apis && !metrics.enabled {
             let rule = "must be false when metrics are not enabled";
-            violations.push(Reason::InvalidInput, format!("{field}.include_apis"), rule);
+            violations.push(Reason::InvalidXmlNodeValue, format!("{field}.include_apis"), rule);
         }
     }
     let rules = change.cors.as_ref().map_or(&[][..], |cors| &cors.rules);
@@ -154,7 +154,7 @@ fn texts(rule: &CorsRule) -> impl Iterator<Item = &String> {
 fn check_version(version: &str, field: &str, violations: &mut Violations) {
     if version != PART_VERSION {
         let rule = format!("must be `{PART_VERSION}`: value=`{}`", quoted(version));
-        violations.push(Reason::InvalidInput, format!("{field}.version"), rule);
+        violations.push(Reason::InvalidXmlNodeValue, format!("{field}.version"), rule);
     }
 }
 
@@ -169,7 +169,7 @@ fn check_retention(
     if !whole_days || !(1..=RETENTION_DAYS_MAX).contains(&days) {
         let seconds = retention.seconds;
         let rule = format!("must be 1 to {RETENTION_DAYS_MAX} whole days: seconds=`{seconds}`");
-        violations.push(Reason::InvalidInput, format!("{field}.retention"), rule);
+        violations.push(Reason::InvalidXmlNodeValue, format!("{field}.retention"), rule);
     }
 }
 

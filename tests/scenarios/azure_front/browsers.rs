@@ -7,8 +7,10 @@ use super::door::{Call, Door, FRONTS, Front, Header};
 const RULES: &str = "<StorageServiceProperties><Cors><CorsRule>\
     <AllowedOrigins>http://a,http://b</AllowedOrigins><AllowedMethods>GET,PUT</AllowedMethods>\
     <MaxAgeInSeconds>500</MaxAgeInSeconds><ExposedHeaders>x-ms-*</ExposedHeaders>\
-    <AllowedHeaders>x-ms-*,content-type</AllowedHeaders></CorsRule></Cors>\
-    </StorageServiceProperties>";
+    <AllowedHeaders>x-ms-*,content-type</AllowedHeaders></CorsRule><CorsRule>\
+    <AllowedOrigins>http://a</AllowedOrigins><AllowedMethods>PUT</AllowedMethods>\
+    <MaxAgeInSeconds>1</MaxAgeInSeconds><ExposedHeaders /><AllowedHeaders>*</AllowedHeaders>\
+    </CorsRule></Cors></StorageServiceProperties>";
 
 async fn door_with_rules(front: &'static Front) -> Door {
     let door = Door::open(front, &[]).await;
@@ -65,6 +67,7 @@ async fn a_preflight_that_no_rule_allows_is_refused() {
             [(ORIGIN, "http://c"), (METHOD, "PUT"), (HEADERS, "x-ms-date")],
             [(ORIGIN, "HTTP://A"), (METHOD, "PUT"), (HEADERS, "x-ms-date")],
             [(ORIGIN, "http://a"), (METHOD, "DELETE"), (HEADERS, "x-ms-date")],
+            // A later rule would allow it, and is not tried.
             [(ORIGIN, "http://a"), (METHOD, "PUT"), (HEADERS, "x-ms-date,authorization")],
         ] {
             let told = preflight(&door, "devstoreaccount1", &asked).await;
@@ -102,5 +105,74 @@ async fn a_page_sees_answers_and_failures_where_a_rule_lets_it() {
             let told = door.get(target, &[(ORIGIN, "http://c")]).await;
             assert_eq!((told.status, told.header("access-control-allow-origin")), (status, ""));
         }
+    }
+}
+
+/// A document of rules for origins.
+fn document(rules: &str) -> String {
+    format!("<StorageServiceProperties><Cors>{rules}</Cors></StorageServiceProperties>")
+}
+
+/// A rule with these elements.
+fn rule(origins: &str, methods: &str, allowed: &str, exposed: &str, age: &str) -> String {
+    format!(
+        "<CorsRule><AllowedOrigins>{origins}</AllowedOrigins>\
+         <AllowedMethods>{methods}</AllowedMethods><AllowedHeaders>{allowed}</AllowedHeaders>\
+         <ExposedHeaders>{exposed}</ExposedHeaders><MaxAgeInSeconds>{age}</MaxAgeInSeconds>\
+         </CorsRule>"
+    )
+}
+
+#[tokio::test]
+async fn rules_for_origins_have_the_bounds_of_the_service() {
+    let texts = |text: &str, count: usize| vec![text; count].join(",");
+    let (long, longer) = ("x".repeat(256), "x".repeat(257));
+    let headers = format!("{},{}", texts("x", 64), texts("x-ms-*", 2));
+    let plain = |origins: &str| rule(origins, "GET", "", "", "0");
+    // Seven origins of 256 characters, one that fills up, and `GET`.
+    let filled = |rest: usize| plain(&format!("{},{}", texts(&long, 7), "x".repeat(rest)));
+    let methods = "DELETE,GET,HEAD,MERGE,POST,OPTIONS,PUT,PATCH";
+    let (document_code, value) = ("InvalidXmlDocument", "InvalidXmlNodeValue");
+    for front in FRONTS {
+        let door = Door::open(front, &[]).await;
+        let set = async |rules: &str| {
+            let target = "/?restype=service&comp=properties";
+            let set = Call { method: "PUT", target, content_type: "application/xml", body: "" };
+            door.call(set, document(rules).as_bytes(), &[]).await
+        };
+        for rules in [
+            plain("*").repeat(5),
+            plain(&texts("x", 64)),
+            plain(&long),
+            rule("*", methods, "", "", "2147483647"),
+            rule("*", "GET", &headers, &headers, "0"),
+            filled(253),
+        ] {
+            let told = set(&rules).await;
+            assert_eq!(told.status, 202, "{rules}: {told:?}");
+        }
+        for (rules, code) in [
+            (plain("*").repeat(6), document_code),
+            (plain(&texts("x", 65)), document_code),
+            (plain(&longer), document_code),
+            (plain(""), value),
+            (rule("*", "", "", "", "0"), value),
+            (rule("*", "get", "", "", "0"), document_code),
+            (rule("*", "GET,CONNECT", "", "", "0"), document_code),
+            (rule("*", "GET", &texts("x", 65), "", "0"), document_code),
+            (rule("*", "GET", "", &texts("x", 65), "0"), document_code),
+            (rule("*", "GET", &texts("x*", 3), "", "0"), document_code),
+            (rule("*", "GET", "", &texts("x*", 3), "0"), document_code),
+            (rule("*", "GET", &longer, "", "0"), document_code),
+            (rule("*", "GET", "", &longer, "0"), document_code),
+            (rule("*", "GET", "", "", "-1"), value),
+            (rule("*", "GET", "", "", ""), value),
+            (filled(254), document_code),
+        ] {
+            let told = set(&rules).await;
+            assert_eq!(told.failure(), (400, code), "{rules}");
+        }
+        let read = door.get("/?restype=service&comp=properties", &[]).await;
+        assert!(read.text().contains(&"x".repeat(253)), "those before stay: {read:?}");
     }
 }

@@ -83,3 +83,55 @@ async fn entities_with_names_given_twice_or_halves_of_characters_are_refused() {
     assert_eq!(door.put(body.as_bytes(), &[]).await.status, 201);
     assert!(door.get("/things()", &[]).await.text().contains('😀'));
 }
+
+#[tokio::test]
+async fn parts_of_the_settings_have_the_bounds_of_the_service() {
+    let kept = |days: &str| {
+        format!("<RetentionPolicy><Enabled>true</Enabled><Days>{days}</Days></RetentionPolicy>")
+    };
+    let none = "<RetentionPolicy><Enabled>false</Enabled></RetentionPolicy>";
+    let logging = |version: &str, retention: &str| {
+        format!(
+            "<Logging><Version>{version}</Version><Delete>true</Delete><Read>true</Read>\
+             <Write>true</Write>{retention}</Logging>"
+        )
+    };
+    let metrics =
+        |inside: &str| format!("<HourMetrics><Version>1.0</Version>{inside}{none}</HourMetrics>");
+    let (missing, value) = ("MissingRequiredXmlNode", "InvalidXmlNodeValue");
+    for front in FRONTS {
+        let door = Door::open(front, &[]).await;
+        let set = async |inside: &str| {
+            let target = "/?restype=service&comp=properties";
+            let set = Call { method: "PUT", target, content_type: "application/xml", body: "" };
+            let text = format!("<StorageServiceProperties>{inside}</StorageServiceProperties>");
+            door.call(set, text.as_bytes(), &[]).await
+        };
+        for inside in [
+            logging("1.0", &kept("1")),
+            logging("1.0", &kept("365")),
+            logging("1.0", none),
+            metrics("<Enabled>false</Enabled>"),
+            metrics("<Enabled>true</Enabled><IncludeAPIs>false</IncludeAPIs>"),
+            String::new(),
+        ] {
+            let told = set(&inside).await;
+            assert_eq!(told.status, 202, "{inside}: {told:?}");
+        }
+        for (inside, code) in [
+            (logging("1.0", &kept("0")), value),
+            (logging("1.0", &kept("366")), value),
+            (logging("1.0", &kept("x")), value),
+            (logging("1.0", &kept("70000")), value),
+            (logging("2.0", none), value),
+            (logging("1.0", ""), missing),
+            (logging("1.0", "<RetentionPolicy><Enabled>true</Enabled></RetentionPolicy>"), missing),
+            (metrics("<Enabled>true</Enabled>"), missing),
+            (metrics("<Enabled>false</Enabled><IncludeAPIs>true</IncludeAPIs>"), value),
+            ("<Tracing/>".to_owned(), "InvalidXmlDocument"),
+        ] {
+            let told = set(&inside).await;
+            assert_eq!(told.failure(), (400, code), "{inside}");
+        }
+    }
+}

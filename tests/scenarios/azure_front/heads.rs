@@ -1,5 +1,7 @@
 //! Heads of requests: how much may be in them, and what each part of them says.
 
+use std::time::Duration;
+
 use super::door::{ACCOUNT, Door, FRONTS, QUEUES, TABLES};
 
 /// The newest version that is known, which answers name where a request names none.
@@ -9,13 +11,23 @@ const NEWEST: &str = "2026-10-06";
 async fn a_flood_of_headers_is_refused_and_the_server_goes_on() {
     for front in FRONTS {
         let door = Door::open(front, &[]).await;
-        let many: String = (0..5000).map(|at| format!("x-{at}: y\r\n")).collect();
+        let asked = |headers: &str| {
+            format!("GET /{ACCOUNT}{} HTTP/1.1\r\nhost: h\r\n{headers}\r\n", front.list)
+        };
+        let some: String = (0..90).map(|at| format!("x-{at}: {}\r\n", "y".repeat(250))).collect();
         let long = format!("x-long: {}\r\n", "y".repeat(20_000));
+        for headers in [some, long] {
+            let told = door.connect().await.ask(asked(&headers).as_bytes()).await;
+            assert_eq!(told.failure(), (400, "InvalidHeaderValue"));
+            assert_eq!(told.header("x-ms-request-id").len(), 36, "{told:?}");
+        }
+        // What nobody reads to its end, or has parts without end.
+        let many: String = (0..5000).map(|at| format!("x-{at}: y\r\n")).collect();
+        let few: String = (0..200).map(|at| format!("x-{at}: y\r\n")).collect();
         let endless = format!("x-{}", "y".repeat(1 << 20));
-        for headers in [many, long, endless] {
+        for headers in [many, few, endless] {
             let mut wire = door.connect().await;
-            let head = format!("GET /{ACCOUNT}{} HTTP/1.1\r\nhost: h\r\n{headers}\r\n", front.list);
-            wire.send(head.as_bytes()).await;
+            wire.send(asked(&headers).as_bytes()).await;
             wire.ends().await;
             if let Some(told) = wire.answer().await {
                 assert_eq!(told.status, 431, "{told:?}");
@@ -36,19 +48,123 @@ async fn an_address_of_8_kib_is_served_and_one_beyond_every_bound_is_refused() {
             format!("{target}{}", "x".repeat(rest))
         };
 
-        for bytes in [8192, 12_000] {
+        for bytes in [8192, 15_000] {
             let told = door.get(&target(bytes), &[]).await;
             assert_eq!(told.status, 200, "{bytes}: {told:?}");
         }
-        for bytes in [17_000, 60_000] {
+        for bytes in [16_384, 30_000] {
+            let told = door.get(&target(bytes), &[]).await;
+            assert_eq!(told.failure(), (400, "InvalidUri"), "{bytes}");
+            assert_eq!(told.header("x-ms-request-id").len(), 36, "{told:?}");
+            assert!(told.text().contains("at most 16384 bytes"), "{told:?}");
+        }
+        for bytes in [33_000, 65_000] {
             let mut wire = door.connect().await;
             wire.send(door.head("GET", &target(bytes), &[]).as_bytes()).await;
             wire.ends().await;
             if let Some(told) = wire.answer().await {
-                assert!([414, 431].contains(&told.status), "{bytes}: {told:?}");
+                assert_eq!(told.status, 431, "{bytes}: {told:?}");
             }
         }
         door.is_untouched().await;
+    }
+}
+
+#[tokio::test]
+async fn a_head_that_comes_too_slowly_ends_its_connection() {
+    for front in FRONTS {
+        let door = Door::open(front, &[("TRESTLE__LIMITS__HEAD_WITHIN_SECONDS", "1")]).await;
+        let head = door.head("GET", front.list, &[]);
+
+        // Each byte says that the client is still there, and none ends the head.
+        let mut wire = door.connect().await;
+        for byte in &head.as_bytes()[..20] {
+            wire.send(&[*byte]).await;
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+        assert!(wire.answer().await.is_none(), "cut after a second");
+
+        // The same for a client that goes on asking, and then does not.
+        let mut wire = door.connect().await;
+        for _ in 0..2 {
+            assert_eq!(wire.ask(head.as_bytes()).await.status, 200);
+        }
+        assert!(wire.answer().await.is_none(), "cut after a second");
+        door.is_untouched().await;
+    }
+}
+
+#[tokio::test]
+async fn heads_that_are_none_are_refused_and_the_server_goes_on() {
+    for front in FRONTS {
+        let door = Door::open(front, &[]).await;
+        let host = "host: h\r\n";
+        for head in [
+            "\0\r\n\r\n".to_owned(),
+            "GET\r\n\r\n".to_owned(),
+            format!("GET / HTTP/9.9\r\n{host}\r\n"),
+            format!("GET /a b HTTP/1.1\r\n{host}\r\n"),
+            format!("G(T / HTTP/1.1\r\n{host}\r\n"),
+            format!("GET / HTTP/1.1\r\n{host}x y: z\r\n\r\n"),
+            format!("GET / HTTP/1.1\r\n{host}x: y\0z\r\n\r\n"),
+            format!("GET / HTTP/1.1\r\n{host}x\r\n\r\n"),
+        ] {
+            let mut wire = door.connect().await;
+            wire.send(head.as_bytes()).await;
+            wire.ends().await;
+            if let Some(told) = wire.answer().await {
+                assert_eq!(told.status, 400, "{head:?}: {told:?}");
+            }
+        }
+        door.is_untouched().await;
+    }
+}
+
+#[tokio::test]
+async fn every_answer_has_the_headers_that_the_service_gives() {
+    for front in FRONTS {
+        let door = Door::open(front, &[]).await;
+        let length = front.put.body.len().to_string();
+        let headers = [("content-type", front.put.content_type), ("content-length", &*length)];
+        let put = door.head(front.put.method, front.put.target, &headers) + front.put.body;
+        let (remove, removed) =
+            if front.name == TABLES.name { ("/Tables('things')", 204) } else { ("/things", 204) };
+        let preflight = format!(
+            "OPTIONS /{ACCOUNT}/x HTTP/1.1\r\nhost: h\r\norigin: http://a\r\n\
+             access-control-request-method: PUT\r\n\r\n"
+        );
+        let mut wire = door.connect().await;
+        let mut ids = Vec::new();
+        for (head, status) in [
+            (door.head("GET", front.list, &[]), 200),
+            (door.head("GET", front.absent.0, &[]), 404),
+            (door.head("GET", front.list, &[("authorization", "Digest x")]), 400),
+            (format!("GET /{ACCOUNT}{} HTTP/1.1\r\nhost: h\r\n\r\n", front.list), 401),
+            (door.head("POST", "/", &[("x-http-method", "GET")]), 400),
+            (door.head("GET", front.list, &[("x-ms-version", "x")]), 400),
+            ("GET / HTTP/1.1\r\nhost: h\r\n\r\n".to_owned(), 400),
+            (preflight, 403),
+            (put, 201),
+            (door.head("DELETE", remove, &[]), removed),
+        ] {
+            let told = wire.ask(head.as_bytes()).await;
+            let shown = head.lines().next().unwrap();
+            assert_eq!(told.status, status, "{shown}: {told:?}");
+            for (name, value) in [
+                ("server", "Trestle"),
+                ("cache-control", "no-cache"),
+                ("x-content-type-options", "nosniff"),
+            ] {
+                assert_eq!(told.header(name), value, "{shown}: {name}");
+            }
+            assert!(told.header("date").ends_with(" GMT"), "{shown}: {told:?}");
+            assert_eq!(told.header("x-ms-version").len(), 10, "{shown}: {told:?}");
+            assert_eq!(told.headers.contains_key("x-ms-error-code"), status >= 400, "{shown}");
+            let id = told.header("x-ms-request-id").to_owned();
+            assert!(id.len() == 36 && !ids.contains(&id), "{shown}: {told:?}");
+            assert_eq!(told.text().contains(&id), status >= 400, "{shown}: {told:?}");
+            ids.push(id);
+        }
     }
 }
 
@@ -68,6 +184,26 @@ async fn every_date_is_a_version_and_is_echoed() {
             assert_eq!(told.failure(), (400, "InvalidHeaderValue"), "{version}");
             assert_eq!(told.header("x-ms-version"), NEWEST, "{version}");
         }
+    }
+}
+
+#[tokio::test]
+async fn a_request_without_a_version_speaks_that_of_its_parameter_or_its_signature() {
+    for front in FRONTS {
+        let door = Door::open(front, &[]).await;
+        let sign = if front.list.contains('?') { '&' } else { '?' };
+        let bare = [("x-ms-version", "")];
+        let named = format!("{}{sign}api-version=2020-04-08", front.list);
+        let told = door.get(&named, &bare).await;
+        assert_eq!((told.status, told.header("x-ms-version")), (200, "2020-04-08"), "{told:?}");
+        let told = door.get(&named, &[]).await;
+        assert_ne!(told.header("x-ms-version"), "2020-04-08", "the header counts before it");
+
+        let signed = format!("/{ACCOUNT}{}{sign}sv=2018-11-09&sig=x", front.list);
+        let head = format!("GET {signed} HTTP/1.1\r\nhost: h\r\n\r\n");
+        let told = door.connect().await.ask(head.as_bytes()).await;
+        assert_eq!(told.failure(), (403, "AuthenticationFailed"));
+        assert_eq!(told.header("x-ms-version"), "2018-11-09", "{told:?}");
     }
 }
 

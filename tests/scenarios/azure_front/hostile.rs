@@ -4,7 +4,7 @@ use prost_types::Timestamp;
 use trestle_azure::xml::http_date;
 use trestle_service::clock::{Clock as _, SystemClock};
 
-use super::door::{ACCOUNT, Door, FRONTS};
+use super::door::{ACCOUNT, Door, FRONTS, QUEUES};
 
 /// A time so far from now, in seconds, as HTTP has it.
 fn date(seconds: i64) -> String {
@@ -113,42 +113,64 @@ async fn signatures_in_addresses_of_every_wrong_shape_are_refused_and_not_repeat
             assert!(good.contains(from), "{from}");
             good.replace(from, to)
         };
-        for (token, status) in [
-            (good.clone(), 403),
-            (with("sp=rl", "sp=rwl"), 403),
-            (with("sig=c2Vj", "sig="), 400),
-            (with("sig=c2Vj", &format!("sig={}", "c2VjcmV0".repeat(900))), 400),
-            (with("%3D", "%FF"), 400),
-            (with("&sig=", "&gis="), 401),
-            (with("se=2090-01-01", "se=tomorrow"), 400),
-            (with("se=2090-01-01", "se=2090-02-31"), 400),
-            (with("se=2090-01-01", "se="), 400),
-            (with("sv=2019-02-02", "sv=latest"), 400),
-            (with("sp=rl", "sp=zz"), 400),
-            (with("ss=tq", "ss=x"), 400),
-            (with("srt=sco", "srt=ooo"), 400),
-            (format!("{good}&sp=rwdl"), 400),
-            (format!("{good}&sip=999.1.1.1"), 400),
-            (format!("{good}&spr=gopher"), 400),
-            (format!("{good}&st=%00"), 400),
-            (format!("{good}{}", "&x=1".repeat(70)), 400),
+        let wrong = (403, "AuthenticationFailed");
+        for (token, failure) in [
+            (good.clone(), wrong),
+            (with("sp=rl", "sp=rwl"), wrong),
+            (with("sig=c2Vj", "sig="), wrong),
+            (with("sig=c2Vj", &format!("sig={}", "c2VjcmV0".repeat(900))), wrong),
+            (with("%3D", "%FF"), (400, "InvalidUri")),
+            (with("&sig=", "&gis="), (401, "NoAuthenticationInformation")),
+            (with("se=2090-01-01", "se=tomorrow"), wrong),
+            (with("se=2090-01-01", "se=2090-02-31"), wrong),
+            (with("se=2090-01-01", "se="), wrong),
+            (with("sv=2019-02-02", "sv=latest"), wrong),
+            (with("sp=rl", "sp=zz"), wrong),
+            (with("ss=tq", "ss=x"), wrong),
+            (with("srt=sco", "srt=ooo"), wrong),
+            (format!("{good}&sp=rwdl"), wrong),
+            (format!("{good}&sip=999.1.1.1"), wrong),
+            (format!("{good}&spr=gopher"), wrong),
+            (format!("{good}&st=%00"), wrong),
+            (format!("{good}{}", "&x=1".repeat(70)), (400, "InvalidUri")),
         ] {
             let target = format!("/{ACCOUNT}{}{sign}{token}", front.list);
             let head =
                 format!("GET {target} HTTP/1.1\r\nhost: h\r\nx-ms-version: 2019-02-02\r\n\r\n");
             let told = door.connect().await.ask(head.as_bytes()).await;
             let shown = &token[..token.len().min(120)];
-            let (found, code) = told.failure();
-            let codes = [
-                "InvalidAuthenticationInfo",
-                "NoAuthenticationInformation",
-                "AuthenticationFailed",
-                "InvalidUri",
-            ];
-            assert!(found == status && codes.contains(&code), "{shown}: {told:?}");
+            assert_eq!(told.failure(), failure, "{shown}");
             assert!(!told.text().contains("c2VjcmV0"), "{shown}: {told:?}");
         }
         door.is_untouched().await;
+    }
+}
+
+#[tokio::test]
+async fn a_signature_that_is_refused_says_which_field_is_wrong() {
+    for front in FRONTS {
+        let door = Door::open(front, &[]).await;
+        let sign = if front.list.contains('?') { '&' } else { '?' };
+        let fields = "sv=2019-02-02&ss=tq&srt=sco&sp=rl";
+        let signature = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA%3D";
+        for (expiry, detail) in [
+            ("&se=tomorrow", "se: must be a time in UTC"),
+            ("", "se: required"),
+            ("&se=2090-01-01", "the account, its key or the signature is wrong"),
+        ] {
+            let token = format!("{fields}{expiry}&sig={signature}");
+            let target = format!("/{ACCOUNT}{}{sign}{token}", front.list);
+            let head = format!("GET {target} HTTP/1.1\r\nhost: h\r\n\r\n");
+
+            let told = door.connect().await.ask(head.as_bytes()).await;
+
+            assert_eq!(told.failure(), (403, "AuthenticationFailed"), "{expiry}");
+            assert!(told.text().contains(detail), "{expiry}: {told:?}");
+            if front.name == QUEUES.name {
+                let element = told.only("AuthenticationErrorDetail");
+                assert!(element.contains(detail), "{element}");
+            }
+        }
     }
 }
 

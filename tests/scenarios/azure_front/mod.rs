@@ -7,3 +7,4 @@ mod door;
 mod heads;
 mod hostile;
 mod overload;
+mod telemetry;

@@ -209,3 +209,26 @@ async fn a_batch_that_is_too_large_is_refused_as_a_whole() {
         .replace("\"RowKey\"", &format!("\"x\":\"{}\",\"RowKey\"", "x".repeat(4 << 20)));
     assert_eq!(rest.send(batch(&[large])).await.failure(), (413, "RequestBodyTooLarge"));
 }
+
+#[tokio::test]
+async fn what_stands_around_a_request_in_a_batch_says_nothing() {
+    let rest = Rest::start();
+    rest.table("tab").await;
+    let request = insert(&rest, "p", "1", "Prefer: return-content\r\n");
+    let format =
+        request.replacen("/tab HTTP", "/tab?$format=application/json;odata=fullmetadata HTTP", 1);
+    let body = format!(
+        "text before\r\n--b 1\nContent-Type: multipart/mixed; boundary=\"c 1\"\n\n\
+         --c 1\nContent-Type: application/http\nContent-ID: 9\n\n{format}\n\n--c 1--\n\n--b 1"
+    );
+    let kind = "multipart/mixed; charset=utf-8; boundary=\"b 1\"";
+
+    let told = rest.send(whole(&body).with("content-type", kind)).await;
+
+    assert_eq!(statuses(&told), [201], "{told:?}");
+    let text = told.text();
+    assert!(!text.contains("Content-ID"), "that of the part is not the request's: {text}");
+    assert!(text.contains("Preference-Applied: return-content\r\n"), "{text}");
+    assert!(text.contains("odata=fullmetadata;streaming=true"), "{text}");
+    assert!(text.contains("\"odata.editLink\":\"tab(PartitionKey='p',RowKey='1')\""), "{text}");
+}

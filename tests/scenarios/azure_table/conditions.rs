@@ -59,6 +59,15 @@ async fn a_condition_holds_for_an_etag_that_was_decoded_on_its_way() {
         .with("if-match", "*")
         .with("if-none-match", "*");
     assert_eq!(rest.send(both).await.failure(), (400, "InvalidInput"));
+    for method in ["PUT", "PATCH", "DELETE"] {
+        let alone = Ask::json(method, "/tab(PartitionKey='p',RowKey='r')", "{}");
+        let told = rest.send(alone.with("if-none-match", "*")).await;
+        assert_eq!(told.failure(), (400, "InvalidInput"), "{method}");
+    }
+    let none = Ask::json("PUT", "/tab(PartitionKey='p',RowKey='r')", "{}").with("if-match", "x");
+    let told = rest.send(none).await;
+    let text = "The etag value specified in one of the request headers is not valid.";
+    assert!(told.text().contains(text) && told.text().contains("value=`x`"), "{told:?}");
 }
 
 #[tokio::test]

@@ -167,3 +167,46 @@ async fn what_breaks_a_rule_of_the_data_is_refused_by_its_code() {
         rest.send(Ask::json("POST", "/absent", r#"{"PartitionKey":"p","RowKey":"r"}"#)).await;
     assert_eq!(told.failure(), (404, "TableNotFound"));
 }
+
+#[tokio::test]
+async fn an_insert_keeps_the_properties_alone_and_looks_at_no_condition() {
+    let rest = Rest::start();
+    rest.table("tab").await;
+    let body = concat!(
+        r#"{"odata.etag":"W/\"x\"","odata.type":"acct.tab","odata.other":1,"#,
+        r#""PartitionKey@odata.type":"Edm.String","PartitionKey":"p","#,
+        r#""RowKey":"r","RowKey@odata.type":"Edm.String","#,
+        r#""Timestamp@odata.type":"Edm.DateTime","Timestamp":"whenever","#,
+        r#""none@odata.type":"Edm.Int64","none":null,"etag":"mine","#,
+        r#""four@odata.type":"Edm.Double","four":4,"timestamp":"mine too","when@odata.type":"Edm.DateTime","#,
+        r#""when":"2026-01-31T08:00:00"}"#
+    );
+
+    let told = rest.send(Ask::json("POST", "/tab", body).with("if-match", "nonsense")).await;
+
+    assert_eq!(told.status, 201, "{told:?}");
+    let kept = concat!(
+        r#""etag":"mine","four":4.0,"timestamp":"mine too","#,
+        r#""when":"2026-01-31T08:00:00Z"}"#
+    );
+    assert!(told.text().ends_with(&format!("Z\",{kept}")), "{told:?}");
+    let got = rest.send(Ask::table("GET", AT)).await;
+    assert_eq!(got.text(), told.text());
+}
+
+#[tokio::test]
+async fn an_insert_without_a_key_or_with_one_of_nothing_is_refused() {
+    let rest = Rest::start();
+    rest.table("tab").await;
+    for body in [
+        "{}",
+        r#"{"PartitionKey":"p"}"#,
+        r#"{"PartitionKey":null,"RowKey":"r"}"#,
+        r#"{"PartitionKey":"p","RowKey":null}"#,
+    ] {
+        let told = rest.send(Ask::json("POST", "/tab", body)).await;
+        assert_eq!(told.failure(), (400, "PropertiesNeedValue"), "{body}");
+    }
+    let told = rest.send(Ask::json("POST", "/tab", r#"{"PartitionKey":1,"RowKey":"r"}"#)).await;
+    assert_eq!(told.failure(), (400, "InvalidInput"));
+}

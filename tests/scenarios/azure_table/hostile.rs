@@ -65,7 +65,9 @@ async fn filters_that_are_none_are_refused_whatever_they_are_made_of() {
         assert_eq!(told.failure(), (400, "InvalidUri"), "{raw}");
     }
     let quotes = "x eq '''%27+\u{e9}'";
-    for text in ["", " ", "true", "false", "x", "not (x eq 1)", "1 eq x", "(x eq 1)", quotes] {
+    let doubles = ["x lt 1e+16", "x eq 1.5E-3", "x ne -2e2"];
+    let plain = ["", " ", "true", "false", "x", "not (x eq 1)", "1 eq x", "(x eq 1)", quotes];
+    for text in plain.into_iter().chain(doubles) {
         let told = filtered(&rest, text).await;
         assert_eq!(told.status, 200, "{text}: {told:?}");
     }
@@ -109,12 +111,18 @@ async fn formats_verbs_and_options_that_are_not_served_have_their_own_codes() {
     let at = "/tab(PartitionKey='p',RowKey='r')";
     let get = |accept: &str| Ask::table("GET", "/tab()").with("accept", accept);
     let post = || Ask::json("POST", at, "{}");
+    let atom = |ask: Ask| ask.with("content-type", "application/atom+xml;type=entry");
+    let post_to = |target: &str, body: &str| atom(Ask::json("POST", target, body));
+    let put = |body: &str| atom(Ask::json("PUT", at, body));
     for (ask, failure) in [
         (get("application/atom+xml"), (415, "AtomFormatNotSupported")),
         (
             Ask::table("GET", "/tab()?$format=application/atom%2Bxml"),
             (415, "AtomFormatNotSupported"),
         ),
+        (post_to("/tab", "<entry/>"), (415, "AtomFormatNotSupported")),
+        (post_to("/Tables", "<entry/>"), (415, "AtomFormatNotSupported")),
+        (put("<entry/>"), (415, "AtomFormatNotSupported")),
         (Ask::json("PUT", at, "{}").with("x-http-method", "MERGE"), (400, "XMethodNotUsingPost")),
         (post().with("x-http-method", "GET"), (400, "XMethodIncorrectValue")),
         (
@@ -125,6 +133,7 @@ async fn formats_verbs_and_options_that_are_not_served_have_their_own_codes() {
         (Ask::table("GET", "/$batch"), (405, "UnsupportedHttpVerb")),
         (Ask::table("GET", "/tab()?$skip=1"), (501, "NotImplemented")),
         (Ask::table("GET", "/tab()?$expand=x"), (501, "NotImplemented")),
+        (Ask::table("GET", "/Tables?$orderby=TableName"), (501, "NotImplemented")),
         (Ask::table("GET", "/tab()?$top=%00"), (400, "InvalidInput")),
         (Ask::table("GET", "/tab()?$top=99999999999999999999"), (400, "InvalidInput")),
     ] {

@@ -117,3 +117,38 @@ async fn a_large_page_arrives_whole() {
     assert_eq!(rows(&told), all);
     assert!(told.body.len() > 800_000);
 }
+
+#[tokio::test]
+async fn a_choice_of_everything_is_none_and_one_of_too_much_is_refused() {
+    let rest = Rest::start();
+    rest.table("tab").await;
+    fill(&rest, 0..1, "").await;
+
+    let whole = rest.send(Ask::table("GET", "/tab")).await;
+    assert!(whole.text().contains("\"n\":0"), "{whole:?}");
+    for select in ["", "*", "n,*"] {
+        let told = rest.send(Ask::table("GET", &format!("/tab?$select={select}"))).await;
+        assert_eq!(told.text(), whole.text(), "{select}");
+    }
+    let names = |count: usize| (0..count).map(|at| format!("a{at}")).collect::<Vec<_>>().join(",");
+    let told = rest.send(Ask::table("GET", &format!("/tab?$select={}", names(255)))).await;
+    assert_eq!(told.text().matches("null").count(), 255, "{told:?}");
+    let told = rest.send(Ask::table("GET", &format!("/tab?$select={}", names(256)))).await;
+    assert_eq!(told.failure(), (400, "InvalidInput"));
+}
+
+#[tokio::test]
+async fn a_page_may_be_smaller_than_the_last_and_show_other_properties() {
+    let rest = Rest::start();
+    rest.table("tab").await;
+    fill(&rest, 0..4, "").await;
+
+    let first = rest.send(Ask::table("GET", "/tab?$top=2&$filter=n+ge+0&$select=RowKey")).await;
+    let mark = first.header("x-ms-continuation-nextpartitionkey").replace('!', "%21");
+    assert_eq!(first.header("x-ms-continuation-nextrowkey"), "", "the other one has it all");
+    let target = format!("/tab?$top=1&$filter=n+ge+0&NextPartitionKey={mark}");
+    let second = rest.send(Ask::table("GET", &target)).await;
+
+    assert_eq!(rows(&second), ["02"]);
+    assert!(second.text().contains("\"n\":2"), "{second:?}");
+}

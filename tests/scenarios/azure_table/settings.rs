@@ -36,6 +36,54 @@ async fn policies_are_set_returned_and_cleared() {
 }
 
 #[tokio::test]
+async fn policies_have_the_bounds_of_the_service() {
+    let rest = Rest::start();
+    rest.table("tab").await;
+    let set = |inside: &str| {
+        let body = format!("<SignedIdentifiers>{inside}</SignedIdentifiers>");
+        rest.send(xml("PUT", "/tab?comp=acl", &body))
+    };
+    let with = |id: &str, terms: &str| {
+        format!("<SignedIdentifier><Id>{id}</Id>{terms}</SignedIdentifier>")
+    };
+    let policy = |terms: &str| with("a", &format!("<AccessPolicy>{terms}</AccessPolicy>"));
+    let numbered =
+        |count: usize| -> String { (0..count).map(|at| with(&at.to_string(), "")).collect() };
+    for inside in [
+        numbered(5),
+        with(&"x".repeat(64), ""),
+        policy(""),
+        policy("<Start></Start><Expiry /><Permission></Permission>"),
+        policy("<Start>2026-01-31</Start><Expiry>2026-01-31T08:00Z</Expiry>"),
+        policy("<Start>2026-01-31T08:00:00Z</Start><Permission>ad</Permission>"),
+        policy("<Expiry>2026-01-31T08:00:00.1234567Z</Expiry>"),
+        String::new(),
+    ] {
+        let told = set(&inside).await;
+        assert_eq!((told.status, told.text()), (204, ""), "{inside}");
+    }
+    let (document, value) = ("InvalidXmlDocument", "InvalidXmlNodeValue");
+    for (inside, code) in [
+        (numbered(6), document),
+        (with(&"x".repeat(65), ""), document),
+        (with("", ""), document),
+        ([with("a", ""), with("a", "")].concat(), document),
+        (policy("<Permission>ar</Permission>"), document),
+        (policy("<Permission>rr</Permission>"), document),
+        (policy("<Permission>p</Permission>"), document),
+        (policy("<Start>today</Start>"), value),
+        (policy("<Expiry>2026-02-30</Expiry>"), value),
+        (policy("<Other />"), document),
+        ("<SignedIdentifier></SignedIdentifier>".to_owned(), "MissingRequiredXmlNode"),
+    ] {
+        let told = set(&inside).await;
+        assert_eq!(told.failure(), (400, code), "{inside}");
+    }
+    let told = rest.send(xml("GET", "/tab?comp=acl", "")).await;
+    assert!(told.text().contains("<SignedIdentifiers />"), "nothing was changed: {told:?}");
+}
+
+#[tokio::test]
 async fn properties_are_changed_part_by_part() {
     let rest = Rest::start();
     let target = "/?restype=service&comp=properties";

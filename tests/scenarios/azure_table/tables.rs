@@ -46,6 +46,59 @@ async fn a_table_is_created_listed_and_deleted() {
 }
 
 #[tokio::test]
+async fn a_table_is_described_at_each_level() {
+    let rest = Rest::start();
+    let base = rest.base();
+    let full = format!(
+        "\"odata.type\":\"devstoreaccount1.Tables\",\"odata.id\":\"{base}/Tables('tab')\",\
+         \"odata.editLink\":\"Tables('tab')\",\"TableName\":\"tab\""
+    );
+    let name = "\"TableName\":\"tab\"".to_owned();
+    let metadata = |of: &str| format!("\"odata.metadata\":\"{base}/$metadata#Tables{of}\",");
+    for (level, says, own) in
+        [("no", false, &name), ("minimal", true, &name), ("full", true, &full)]
+    {
+        let accept = format!("application/json;odata={level}metadata");
+        let said = |of: &str| if says { metadata(of) } else { String::new() };
+        let create = Ask::json("POST", "/Tables", r#"{"TableName":"tab"}"#);
+        let created = rest.send(create.with("accept", &accept)).await;
+        let one = rest.send(Ask::table("GET", "/Tables('tab')").with("accept", &accept)).await;
+        let list = rest.send(Ask::table("GET", "/Tables").with("accept", &accept)).await;
+
+        let element = format!("{{{}{own}}}", said("/@Element"));
+        assert_eq!((created.status, created.text()), (201, &*element), "{level}");
+        assert_eq!((one.status, one.text()), (200, &*element), "{level}");
+        assert_eq!(list.text(), format!("{{{}\"value\":[{{{own}}}]}}", said("")), "{level}");
+        let kind = format!("{accept};streaming=true;charset=utf-8");
+        for told in [&created, &one, &list] {
+            assert_eq!(told.header("content-type"), kind);
+        }
+        assert_eq!(rest.send(Ask::table("DELETE", "/Tables('tab')")).await.status, 204);
+    }
+}
+
+#[tokio::test]
+async fn a_list_of_tables_is_asked_for_as_a_query_is() {
+    let rest = Rest::start();
+    rest.table("tab").await;
+    for (query, failure) in [
+        ("$filter=Other%20eq%20'x'", (400, "InvalidInput")),
+        ("$filter=TableName%20eq", (400, "InvalidInput")),
+        ("$top=1001", (400, "InvalidInput")),
+        ("$top=x", (400, "InvalidInput")),
+        ("NextTableName=x", (400, "InvalidQueryParameterValue")),
+        ("$skip=1", (501, "NotImplemented")),
+    ] {
+        let told = rest.send(Ask::table("GET", &format!("/Tables?{query}"))).await;
+        assert_eq!(told.failure(), failure, "{query}");
+    }
+    for query in ["", "NextTableName=", "$top=1000", "$filter=", "$filter=TableName%20ne%20'x'"] {
+        let told = rest.send(Ask::table("GET", &format!("/Tables?{query}"))).await;
+        assert_eq!(told.text(), r#"{"value":[{"TableName":"tab"}]}"#, "{query}");
+    }
+}
+
+#[tokio::test]
 async fn names_are_held_to_their_rules_on_every_operation() {
     let rest = Rest::start();
     let create = |body: &str| Ask::json("POST", "/Tables", body);
@@ -64,6 +117,29 @@ async fn names_are_held_to_their_rules_on_every_operation() {
             );
         }
     }
+    let long = "a".repeat(64);
+    for (name, code) in [
+        ("ab", "OutOfRangeInput"),
+        (&*long, "OutOfRangeInput"),
+        ("a-b", "InvalidResourceName"),
+        ("1ab", "InvalidResourceName"),
+        ("t%C3%A4b", "InvalidResourceName"),
+    ] {
+        for (method, target) in [
+            ("GET", format!("/{name}()")),
+            ("GET", format!("/{name}?comp=acl")),
+            ("DELETE", format!("/Tables('{name}')")),
+            ("GET", format!("/Tables('{name}')")),
+        ] {
+            let told = rest.send(Ask::table(method, &target)).await;
+            assert_eq!(told.failure(), (400, code), "{method} {target}");
+        }
+        let entity = r#"{"PartitionKey":"p","RowKey":"r"}"#;
+        let told = rest.send(Ask::json("POST", &format!("/{name}"), entity)).await;
+        assert_eq!(told.failure(), (400, code), "{name}");
+    }
+    let longest = format!(r#"{{"TableName":"{}"}}"#, "a".repeat(63));
+    assert_eq!(rest.send(create(&longest)).await.status, 201);
     assert_eq!(rest.send(create("{}")).await.failure(), (400, "PropertiesNeedValue"));
     let told = rest.send(Ask::table("GET", "/a-b(PartitionKey='p',RowKey='r')")).await;
     assert_eq!(told.failure(), (400, "InvalidResourceName"));

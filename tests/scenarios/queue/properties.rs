@@ -74,7 +74,7 @@ async fn settings_of_queues_that_break_a_rule_change_nothing(world: &World) {
     let other = ServiceProperties { logging: Some(other), ..Default::default() };
     for (change, reason, field) in [
         (six, "INVALID_XML_DOCUMENT", "properties.cors.rules"),
-        (other, "INVALID_INPUT", "properties.logging.version"),
+        (other, "INVALID_XML_NODE_VALUE", "properties.logging.version"),
     ] {
         let refused = world.set_queue_properties(change).await.unwrap_err();
         assert_eq!(refused.kind(), (Code::InvalidArgument, reason));

@@ -15,6 +15,8 @@ use crate::{head::Head, params::Params, protocol::Target};
 
 /// The header that names the verb of a request that is sent as a POST.
 const TUNNELLED: &str = "x-http-method";
+/// The format of bodies before JSON, which Azure gave up too.
+const ATOM: &str = "application/atom+xml";
 /// What the names of the tables of metrics begin with; there are none, and nobody can make one.
 const METRICS: &str = "$metrics";
 
@@ -170,6 +172,7 @@ pub(crate) fn route(ask: &Ask<'_>) -> Result<Operation, Fault> {
         (Resource::Batch, "POST") => Ok(Operation::Batch),
         (Resource::Tables, "GET") => ask.list_tables(),
         (Resource::Tables, "POST") => {
+            ask.check_format()?;
             let (level, prefer) = (ask.level()?, Prefer::of(ask.headers));
             Ok(Operation::Tables(OnTables::Create { level, prefer }))
         }
@@ -189,6 +192,7 @@ pub(crate) fn route(ask: &Ask<'_>) -> Result<Operation, Fault> {
         }
         (Resource::Entities(table), "GET") => ask.query(table),
         (Resource::Entities(table), "POST") => {
+            ask.check_format()?;
             let verb = Verb::Insert { level: ask.level()?, prefer: Prefer::of(ask.headers) };
             Ok(Operation::Change(Change { table, verb }))
         }
@@ -249,6 +253,17 @@ impl<'a> Ask<'a> {
         Level::negotiate(self.params.get("$format"), self.header(header::ACCEPT))
     }
 
+    /// Refuses a body in the format that ended. One that says nothing of itself is taken for JSON.
+    fn check_format(&self) -> Result<(), Fault> {
+        let said = self.header(header::CONTENT_TYPE).unwrap_or_default();
+        let kind = said.split(';').next().unwrap_or_default().trim();
+        if !kind.eq_ignore_ascii_case(ATOM) {
+            return Ok(());
+        }
+        let rule = format!("must be application/json: value=`{}`", quoted(said));
+        Err(Fault::violation(Reason::AtomFormatNotSupported, "Content-Type", rule))
+    }
+
     fn on_service(&self, method: &str) -> Result<Operation, Fault> {
         if !self.params.is("restype", "service") {
             let rule = "nothing is at the address of the account itself";
@@ -304,6 +319,7 @@ impl<'a> Ask<'a> {
             }
             _ => return Err(unsupported(method)),
         };
+        self.check_format()?;
         let verb = match if_match {
             Some(if_match) => Verb::Update { key, mode, if_match },
             None => Verb::Upsert { key, mode },

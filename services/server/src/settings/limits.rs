@@ -10,8 +10,9 @@ use super::at_least_one;
 const ANSWER_WITHIN_SECONDS_MAX: u64 = 110;
 /// Longest setting for the age of a connection: a week.
 const CONNECTION_AGE_SECONDS_MAX: u64 = 7 * 24 * 3600;
-/// Longest setting for the time between questions to a silent client: an hour.
-const KEEPALIVE_SECONDS_MAX: u64 = 3600;
+/// Longest setting for the time between questions to a silent client, and for one that cannot be
+/// asked: an hour.
+const SILENCE_SECONDS_MAX: u64 = 3600;
 
 /// The section `limits`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -36,6 +37,9 @@ pub struct LimitSettings {
     /// How often the client of a connection of HTTP/2 is asked whether it is still there, and how
     /// long it may take to say so before the connection is cut, in seconds, 1 to 3600. Default: 20.
     pub keepalive_seconds: u64,
+    /// How long a client of HTTP/1 may take for the head of a request, from the end of the answer
+    /// before it on, in seconds, 1 to 3600. Default: 60.
+    pub head_within_seconds: u64,
     /// Longest time until a request that is one message is here, in seconds. Default: 20.
     pub request_within_seconds: u64,
     /// How long a client may take nothing of an answer that is there for it, and the time in which
@@ -55,6 +59,7 @@ impl Default for LimitSettings {
             connection_age_seconds: 30 * 60,
             connection_grace_seconds: 5 * 60,
             keepalive_seconds: 20,
+            head_within_seconds: 60,
             request_within_seconds: 20,
             reader_within_seconds: 60,
             answer_within_seconds: 60,
@@ -81,7 +86,8 @@ impl LimitSettings {
         let seconds = [
             ("answer_within_seconds", self.answer_within_seconds, ANSWER_WITHIN_SECONDS_MAX),
             ("connection_age_seconds", self.connection_age_seconds, CONNECTION_AGE_SECONDS_MAX),
-            ("keepalive_seconds", self.keepalive_seconds, KEEPALIVE_SECONDS_MAX),
+            ("keepalive_seconds", self.keepalive_seconds, SILENCE_SECONDS_MAX),
+            ("head_within_seconds", self.head_within_seconds, SILENCE_SECONDS_MAX),
         ];
         for (key, seconds, most) in seconds {
             if !(1..=most).contains(&seconds) {

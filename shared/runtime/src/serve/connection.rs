@@ -55,11 +55,13 @@ const OPEN_WITHIN: Duration = Duration::from_secs(10);
 const LINGER_WITHIN: Duration = Duration::from_millis(500);
 /// The same once the listener has closed.
 const OPEN_AT_END_WITHIN: Duration = Duration::from_millis(500);
-/// Longest time between requests of HTTP/1, which has no probes, and for the head of one.
-const HTTP1_HEAD_WITHIN: Duration = Duration::from_secs(60);
 /// Largest headers of a call, in bytes as HTTP/2 counts them: names, values and 32 for each. A
 /// call with more is refused with HTTP status 431, and its connection goes on.
 const HEADER_BYTES_MAX: u32 = 16 * 1024;
+/// Largest head of a request of HTTP/1, its address included, in bytes. Twice the above, so that
+/// whoever serves the request can refuse most of what is too much in a form of its own; what is
+/// beyond gets a bare 431.
+const HTTP1_HEAD_BYTES_MAX: usize = 2 * HEADER_BYTES_MAX as usize;
 /// Calls that a client may open and take back again before they were looked at; one that goes on
 /// with it loses its connection.
 const RESETS_MAX: usize = 20;
@@ -89,12 +91,13 @@ impl Connection {
     }
 
     async fn attend_to(self, socket: TcpStream, address: SocketAddr) {
-        // Without it the end of each answer waits for an acknowledgement: 40 ms and more.
-        if let Err(error) = socket.set_nodelay(true) {
-            debug!(%error, "connection lost before it was used");
-            return;
-        }
-        let socket = Paced::new(socket, self.bounds.reader_within);
+        let socket = match Paced::new(socket, self.bounds.reader_within) {
+            Ok(socket) => socket,
+            Err(error) => {
+                debug!(%error, "connection lost before it was used");
+                return;
+            }
+        };
         let until = Instant::now() + OPEN_WITHIN;
         let Some(tls) = self.tls.clone() else {
             return self.serve(socket, Peer { address, tls: None }, until).await;
@@ -177,8 +180,8 @@ impl Connection {
             Protocol::Http1 => {
                 let connection = http1::Builder::new()
                     .timer(TokioTimer::new())
-                    .header_read_timeout(HTTP1_HEAD_WITHIN)
-                    .max_header_size(HEADER_BYTES_MAX as usize)
+                    .header_read_timeout(self.bounds.head_within)
+                    .max_header_size(HTTP1_HEAD_BYTES_MAX)
                     .serve_connection(TokioIo::new(stream), calls);
                 self.attend(connection, turns, age_max, future::ready(())).await;
             }

@@ -47,6 +47,9 @@ pub struct Bounds {
     /// How often a connection of HTTP/2 is asked whether its client is still there, and how long the
     /// client may take to say so before the connection is cut.
     pub keepalive: Duration,
+    /// How long a client of HTTP/1, which has no probes, may take for the head of a request, from
+    /// the end of the answer before it on.
+    pub head_within: Duration,
     /// How long a client may take nothing while there is something for it, and the time in which it
     /// has to take 64 KiB of it.
     pub reader_within: Duration,

@@ -26,9 +26,14 @@ pub(super) struct Paced {
 }
 
 impl Paced {
-    /// Waits up to `patience` for each write.
-    pub(super) fn new(socket: TcpStream, patience: Duration) -> Self {
-        Self { socket, patience: Patience::new(patience), stalled: None }
+    /// Waits up to `patience` for each write, and sends what is written at once: otherwise the end
+    /// of each answer would wait for an acknowledgement, 40 ms and more.
+    ///
+    /// # Errors
+    /// A connection that is lost already.
+    pub(super) fn new(socket: TcpStream, patience: Duration) -> io::Result<Self> {
+        socket.set_nodelay(true)?;
+        Ok(Self { socket, patience: Patience::new(patience), stalled: None })
     }
 
     fn wrote(
@@ -91,5 +96,25 @@ impl AsyncWrite for Paced {
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.socket).poll_shutdown(cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn what_is_written_does_not_wait_for_an_acknowledgement() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free address");
+        let client = TcpStream::connect(listener.local_addr().expect("an address")).await;
+        let (socket, _) = listener.accept().await.expect("a connection");
+        assert!(!socket.nodelay().expect("an option"), "the system does not do so itself");
+
+        let paced = Paced::new(socket, Duration::from_secs(1)).expect("connected");
+
+        assert!(paced.socket.nodelay().expect("an option"));
+        drop(client);
     }
 }

@@ -24,6 +24,7 @@ const BOUNDS: Bounds = Bounds {
     age_max: Duration::from_secs(3600),
     age_grace: Duration::from_secs(60),
     keepalive: Duration::from_secs(20),
+    head_within: Duration::from_secs(60),
     reader_within: Duration::from_secs(60),
     drain_within: Duration::from_secs(10),
 };

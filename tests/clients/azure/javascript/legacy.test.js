@@ -6,7 +6,7 @@ const assert = require('node:assert/strict');
 const { describe } = require('node:test');
 const { promisify } = require('node:util');
 const azure = require('azure-storage');
-const { suite, test } = require('./target');
+const { ACCOUNT, KEY, suite, test } = require('./target');
 
 const world = suite();
 const { entityGenerator: make } = azure.TableUtilities;
@@ -54,6 +54,20 @@ describe('tables', () => {
     await service.deleteTable(name);
     assert.equal((await service.doesTableExist(name)).exists, false);
     await refused(service.deleteTable(name), 404, 'ResourceNotFound');
+  });
+
+  test('what is not there is not deleted, and everything is listed', async () => {
+    const [service, name] = await created();
+    const names = [];
+    let token = null;
+    do {
+      const page = await service.listTablesSegmented(token, { maxResults: 1 });
+      names.push(...page.entries);
+      token = page.continuationToken;
+    } while (token);
+    assert.ok(names.includes(name), names.join());
+    assert.equal(await service.deleteTableIfExists(name), true);
+    assert.equal(await service.deleteTableIfExists(name), false);
   });
 
   test('an entity lives through all its operations', async () => {
@@ -180,6 +194,57 @@ describe('queues', () => {
     assert.deepEqual(entries.map((one) => [one.name, one.metadata.owner]), [[name, 'me']]);
     await service.deleteQueue(name);
     await refused(service.getMessage(name), 404, 'QueueNotFound');
+  });
+
+  test('what is not there is not deleted, and everything is listed', async () => {
+    const [service, name] = [queues(), world.name()];
+    assert.equal((await service.doesQueueExist(name)).exists, false);
+    await service.createQueue(name);
+    assert.equal((await service.doesQueueExist(name)).exists, true);
+    const names = [];
+    let token = null;
+    do {
+      const page = await service.listQueuesSegmented(token, { maxResults: 1 });
+      names.push(...page.entries.map((one) => one.name));
+      token = page.continuationToken;
+    } while (token);
+    assert.ok(names.includes(name), names.join());
+    assert.equal(await service.deleteQueueIfExists(name), true);
+    assert.equal(await service.deleteQueueIfExists(name), false);
+  });
+
+  test('several messages are received, and signatures of a stored policy hold', async () => {
+    const [service, name] = [queues(), world.name()];
+    await service.createQueue(name);
+    for (const text of ['one', 'two']) await service.createMessage(name, text);
+    const policy = { readers: {
+      Permissions: 'r', Start: new Date(Date.now() - HOUR), Expiry: new Date(Date.now() + HOUR),
+    } };
+    await service.setQueueAcl(name, policy);
+    assert.equal((await service.getQueueAcl(name)).signedIdentifiers.readers.Permissions, 'r');
+    const sas = service.generateSharedAccessSignature(name, { Id: 'readers' });
+    const host = world.queue;
+    const reader = promising(azure.createQueueServiceWithSas(host, sas));
+    const seen = await reader.peekMessages(name, { numOfMessages: 32 });
+    assert.deepEqual(seen.map((message) => message.messageText), ['one', 'two']);
+    await refused(reader.createMessage(name, 'x'), 403, 'AuthorizationPermissionMismatch');
+    const got = await service.getMessages(name, { numOfMessages: 32 });
+    assert.deepEqual(got.map((message) => message.messageText), ['one', 'two']);
+    await service.setQueueAcl(name, {});
+    await refused(reader.peekMessages(name), 403, 'AuthenticationFailed');
+  });
+
+  test('statistics of both services are at the secondary', async () => {
+    const both = (host) => ({ primaryHost: host, secondaryHost: `${host}-secondary` });
+    const locationMode = azure.StorageUtilities.LocationMode.SECONDARY_ONLY;
+    for (const service of [
+      promising(azure.createTableService(ACCOUNT, KEY, both(world.table))),
+      promising(azure.createQueueService(ACCOUNT, KEY, both(world.queue))),
+    ]) {
+      const stats = await service.getServiceStats({ locationMode });
+      assert.equal(stats.GeoReplication.Status, 'live');
+      assert.ok(Math.abs(new Date(stats.GeoReplication.LastSyncTime) - Date.now()) < HOUR);
+    }
   });
 
   test('properties of both services come back as they were set', async () => {

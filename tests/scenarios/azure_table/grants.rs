@@ -1,0 +1,201 @@
+//! What shared access signatures allow by REST.
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use trestle_service::{
+    account::AccountKey,
+    sas::{Scope, Terms},
+};
+use trestle_tests::{Ask, Rest, Told, terms, terms_by_policy, token};
+
+const PERMISSION: (u16, &str) = (403, "AuthorizationPermissionMismatch");
+const PROPERTIES: &str = "/?restype=service&comp=properties";
+const AT: &str = "/tab(PartitionKey='p',RowKey='r')";
+
+fn tab() -> Scope {
+    Scope::Table { name: "tab".to_owned(), range: trestle_service::caller::KeyRange::default() }
+}
+
+/// A token for the account.
+fn of_account(services: &str, resource_types: &str, permissions: &str) -> String {
+    let scope = Scope::Account {
+        services: services.to_owned(),
+        resource_types: resource_types.to_owned(),
+        encryption_scope: String::new(),
+    };
+    token(terms(scope, permissions))
+}
+
+/// Asks with a token instead of a key; what is sent else is in `ask`, whose target stays.
+async fn with(rest: &Rest, token: &str, target: &str, ask: Ask) -> Told {
+    let separator = if target.contains('?') { '&' } else { '?' };
+    let target = format!("/devstoreaccount1{target}{separator}{token}");
+    rest.send(ask.at(&target).scheme(None)).await
+}
+
+/// A token over `MyTable` for reading, with the text that is signed in its version.
+fn of_version(version: &str) -> (String, String) {
+    let (start, expiry) = ("2020-01-01T00:00:00Z", "2090-01-01T00:00:00Z");
+    let service = if version < "2015-02-21" { "" } else { "/table" };
+    // Before this version addresses and protocols had no line.
+    let peers = if version < "2015-04-05" { "" } else { "\n\n" };
+    let text = format!(
+        "r\n{start}\n{expiry}\n{service}/devstoreaccount1/mytable\n{peers}\n{version}\n\n\n\n"
+    );
+    let fields = format!("sv={version}&tn=MyTable&sp=r&st={start}&se={expiry}");
+    (fields, text)
+}
+
+#[tokio::test]
+async fn signatures_of_every_version_let_in_and_none_is_stretched() {
+    let rest = Rest::start();
+    rest.table("mytable").await;
+    let read = |token: String| {
+        let rest = &rest;
+        async move { with(rest, &token, "/MYTABLE()", Ask::table("GET", "")).await }
+    };
+    for version in
+        ["2012-02-12", "2013-08-15", "2014-02-14", "2015-02-21", "2015-04-05", "2020-12-06"]
+    {
+        let (fields, text) = of_version(version);
+        let signature = STANDARD.encode(AccountKey::development().sign(&text));
+        let signature = signature.replace('+', "%2B").replace('/', "%2F").replace('=', "%3D");
+
+        let told = read(format!("{fields}&sig={signature}")).await;
+        assert_eq!((told.status, told.text()), (200, r#"{"value":[]}"#), "{version}: {told:?}");
+        for (from, to) in [("sp=r", "sp=ra"), ("tn=My", "tn=Your"), ("2090", "2091")] {
+            let changed = fields.replace(from, to);
+            assert_ne!(changed, fields);
+            let told = read(format!("{changed}&sig={signature}")).await;
+            assert_eq!(told.failure(), (403, "AuthenticationFailed"), "{changed}");
+        }
+    }
+}
+
+/// An operation: target, request, its types of resource, and the letters of which it needs one of
+/// each group.
+type Operation = (&'static str, Ask, &'static str, &'static [&'static str]);
+
+/// Every operation, in an order in which each succeeds.
+fn operations() -> Vec<Operation> {
+    let body = r#"{"PartitionKey":"p","RowKey":"r"}"#;
+    let properties = Ask::table("PUT", "")
+        .with("content-type", "application/xml")
+        .body("<StorageServiceProperties />");
+    let change = |method: &str| Ask::json(method, "", "{}").with("if-match", "*");
+    vec![
+        (PROPERTIES, Ask::table("GET", ""), "s", &["r"]),
+        (PROPERTIES, properties, "s", &["w"]),
+        ("/Tables", Ask::json("POST", "", r#"{"TableName":"tab"}"#), "c", &["cw"]),
+        ("/Tables", Ask::table("GET", ""), "sc", &["l"]),
+        ("/tab", Ask::json("POST", "", body), "o", &["a"]),
+        (AT, Ask::table("GET", ""), "o", &["r"]),
+        ("/tab()", Ask::table("GET", ""), "o", &["r"]),
+        (AT, change("PUT"), "o", &["u"]),
+        (AT, change("PATCH"), "o", &["u"]),
+        (AT, Ask::json("PUT", "", "{}"), "o", &["a", "u"]),
+        (AT, Ask::json("MERGE", "", "{}"), "o", &["a", "u"]),
+        (AT, Ask::table("DELETE", "").with("if-match", "*"), "o", &["d"]),
+        ("/Tables('tab')", Ask::table("DELETE", ""), "c", &["d"]),
+    ]
+}
+
+#[tokio::test]
+async fn a_signature_over_the_account_allows_each_operation_by_type_and_letter() {
+    let rest = Rest::start();
+    let all = "rwdlacu";
+    for (target, ask, types, groups) in operations() {
+        let without = |letters: &str| -> String {
+            all.chars().filter(|letter| !letters.contains(*letter)).collect()
+        };
+        for group in groups {
+            let token = of_account("t", "sco", &without(group));
+            let told = with(&rest, &token, target, ask.clone()).await;
+            assert_eq!(told.failure(), PERMISSION, "{group} {ask:?}");
+        }
+        let others: String = "sco".chars().filter(|kind| !types.contains(*kind)).collect();
+        let told = with(&rest, &of_account("t", &others, all), target, ask.clone()).await;
+        assert_eq!(told.failure(), (403, "AuthorizationResourceTypeMismatch"), "{ask:?}");
+        let told = with(&rest, &of_account("q", "sco", all), target, ask.clone()).await;
+        assert_eq!(told.failure(), (403, "AuthorizationServiceMismatch"), "{ask:?}");
+
+        // One letter of each group, one type: no more is needed.
+        let letters: String = groups.iter().map(|group| &group[..1]).collect();
+        let token = of_account("t", &types[..1], &letters);
+        let told = with(&rest, &token, target, ask.clone()).await;
+        assert!(told.status < 300, "{letters} {ask:?}: {told:?}");
+    }
+    rest.table("tab").await;
+    for method in ["GET", "PUT"] {
+        let token = of_account("t", "sco", all);
+        let told = with(&rest, &token, "/tab?comp=acl", Ask::table(method, "")).await;
+        assert_eq!(told.failure(), (403, "AuthorizationFailure"), "{method}");
+    }
+}
+
+#[tokio::test]
+async fn each_request_in_a_batch_needs_its_own_letter() {
+    let rest = Rest::start();
+    rest.table("tab").await;
+    let body = "--b1\r\nContent-Type: multipart/mixed; boundary=c1\r\n\r\n\
+        --c1\r\nContent-Type: application/http\r\n\r\n\
+        POST /tab HTTP/1.1\r\n\r\n{\"PartitionKey\":\"p\",\"RowKey\":\"a\"}\r\n\
+        --c1\r\nContent-Type: application/http\r\n\r\n\
+        DELETE /tab(PartitionKey='p',RowKey='r') HTTP/1.1\r\nIf-Match: *\r\n\r\n\r\n\
+        --c1--\r\n--b1--\r\n";
+    let batch = || {
+        let kind = "multipart/mixed; boundary=b1";
+        Ask::table("POST", "").with("content-type", kind).body(body)
+    };
+    rest.insert("tab", r#"{"PartitionKey":"p","RowKey":"r"}"#).await;
+    for (letters, index) in [("a", "1:"), ("d", "0:"), ("ru", "0:")] {
+        let told = with(&rest, &token(terms(tab(), letters)), "/$batch", batch()).await;
+        let text = told.text();
+        assert!(text.contains("HTTP/1.1 403 Forbidden"), "{letters}: {text}");
+        assert!(text.contains("\"AuthorizationPermissionMismatch\""), "{letters}: {text}");
+        assert!(text.contains(&format!("\"value\":\"{index}")), "{letters}: {text}");
+    }
+    let list = rest.send(Ask::table("GET", "/tab?$select=RowKey")).await;
+    assert_eq!(list.text(), r#"{"value":[{"RowKey":"r"}]}"#);
+
+    let told = with(&rest, &token(terms(tab(), "ad")), "/$batch", batch()).await;
+
+    assert_eq!(told.text().matches("HTTP/1.1 20").count(), 2, "{told:?}");
+}
+
+#[tokio::test]
+async fn what_a_signature_leaves_open_is_stated_by_its_policy_and_only_there() {
+    let rest = Rest::start();
+    rest.table("tab").await;
+    let set = |terms: &str| {
+        let body = format!(
+            "<SignedIdentifiers><SignedIdentifier><Id>readers</Id><AccessPolicy>{terms}\
+             </AccessPolicy></SignedIdentifier></SignedIdentifiers>"
+        );
+        let ask = Ask::table("PUT", "/tab?comp=acl").with("content-type", "application/xml");
+        rest.send(ask.body(body))
+    };
+    let (ends, reads) = ("<Expiry>2090-01-01</Expiry>", "<Permission>r</Permission>");
+    let open = terms_by_policy(tab(), "readers");
+    let stated = terms(tab(), "r");
+    let lasting = Terms { expiry: stated.expiry.clone(), ..open.clone() };
+    let reading = Terms { permissions: "r".to_owned(), ..open.clone() };
+    for (policy, terms, is_let_in) in [
+        (format!("{ends}{reads}"), &open, true),
+        (reads.to_owned(), &lasting, true),
+        (ends.to_owned(), &reading, true),
+        // Stated twice, or nowhere.
+        (format!("{ends}{reads}"), &lasting, false),
+        (format!("{ends}{reads}"), &reading, false),
+        (ends.to_owned(), &open, false),
+        (reads.to_owned(), &open, false),
+    ] {
+        assert_eq!(set(&policy).await.status, 204);
+        let token = token(terms.clone());
+        let told = with(&rest, &token, "/tab()", Ask::table("GET", "")).await;
+        if is_let_in {
+            assert_eq!(told.status, 200, "{policy} {token}: {told:?}");
+        } else {
+            assert_eq!(told.failure(), (403, "AuthenticationFailed"), "{policy} {token}");
+        }
+    }
+}

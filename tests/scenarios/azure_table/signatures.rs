@@ -1,0 +1,62 @@
+//! Requests that are signed with a key of the account.
+
+use trestle_service::shared_key::Scheme;
+use trestle_tests::{Ask, Rest};
+
+#[tokio::test]
+async fn either_scheme_is_good_and_signs_the_address_as_it_was_sent() {
+    let rest = Rest::start();
+    rest.table("tab").await;
+    rest.insert("tab", r#"{"PartitionKey":"p","RowKey":"a b"}"#).await;
+    for scheme in [Scheme::Full, Scheme::Lite] {
+        for target in [
+            "/tab(PartitionKey='p',RowKey='a%20b')",
+            "/tab(PartitionKey=%27%70%27,RowKey=%27a%20b%27)",
+            "/%74ab()?$top=1&timeout=5",
+            "/tab?comp=acl",
+            "/?restype=service&comp=properties",
+        ] {
+            let told = rest.send(Ask::table("GET", target).scheme(Some(scheme))).await;
+            assert_eq!(told.status, 200, "{scheme:?} {target}: {told:?}");
+        }
+        // The verb that is sent is signed, not the one that it stands for.
+        let merge = Ask::json("POST", "/tab(PartitionKey='p',RowKey='a%20b')", "{}");
+        let merge = merge.with("x-http-method", "MERGE").scheme(Some(scheme));
+        assert_eq!(rest.send(merge).await.status, 204, "{scheme:?}");
+        let hosted = Ask::table("GET", "").at("/tab()").with("host", "devstoreaccount1.table.h:1");
+        assert_eq!(rest.send(hosted.scheme(Some(scheme))).await.status, 200, "{scheme:?}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_not_signed_so_is_refused() {
+    let rest = Rest::start();
+    rest.table("tab").await;
+    let acl = || Ask::table("GET", "/tab?comp=acl");
+    for change in [
+        (|text: String| text.replace("GET", "PUT")) as fn(String) -> String,
+        |text| text.replace("comp=acl", "comp=stats"),
+        |text| text.replace("?comp=acl", ""),
+        |text| text.replace("/devstoreaccount1/tab", "/tab"),
+        |text| text.replace("GMT", "UTC"),
+        |text| text.to_uppercase(),
+        |_| String::new(),
+    ] {
+        let told = rest.send(acl().signed_otherwise(rest.address(), change)).await;
+        assert_eq!(told.failure(), (403, "AuthenticationFailed"));
+    }
+    let same = rest.send(acl().signed_otherwise(rest.address(), |text| text)).await;
+    assert_eq!(same.status, 200, "{same:?}");
+}
+
+#[tokio::test]
+async fn the_secondary_is_signed_with_its_name_or_without() {
+    let rest = Rest::start();
+    rest.table("tab").await;
+    let ask = || Ask::table("GET", "").at("/devstoreaccount1-secondary/tab()");
+
+    assert_eq!(rest.send(ask()).await.status, 200);
+    let without = |text: String| text.replace("1-secondary/", "1/");
+    let told = rest.send(ask().signed_otherwise(rest.address(), without)).await;
+    assert_eq!(told.status, 200, "{told:?}");
+}
