@@ -124,7 +124,8 @@ impl Snapshot for CountingSnapshot {
     }
 }
 
-/// A service with one queue on such a store, at a time that the test sets.
+/// A service with one queue on such a store, at a time that the test sets. Clones share everything.
+#[derive(Clone)]
 pub(crate) struct Bench {
     pub(crate) engine: Counting,
     pub(crate) clock: Arc<ManualClock>,

@@ -162,12 +162,16 @@ impl Sweeper {
             let value = keys::encode_number(messages.clock.now().get());
             self.write(vec![Write::Put { key: keys::time(), value }]).await?;
         }
+        let mut failed = None;
         for (id, shelf) in shelves {
-            messages.note_progress(&shelf).await?;
+            // One queue that cannot be read must not keep the others.
+            if let Err(error) = messages.note_progress(&shelf).await {
+                failed = failed.or(Some(error));
+            }
             drop(shelf);
             messages.shelves.forget_if_idle(id);
         }
-        Ok(false)
+        failed.map_or(Ok(false), Err)
     }
 
     /// Removes messages that expired, of the next queues of the listing.
@@ -180,8 +184,11 @@ impl Sweeper {
         drop(snapshot);
         let mut failed = None;
         for entry in &scan.entries {
-            let id = QueueRecord::decode(&entry.value)?.id;
-            if let Err(error) = self.examine(id).await {
+            let examined = match QueueRecord::decode(&entry.value) {
+                Ok(record) => self.examine(record.id).await,
+                Err(error) => Err(error),
+            };
+            if let Err(error) = examined {
                 failed = failed.or(Some(error));
             }
         }

@@ -84,4 +84,5 @@ fn a_mark_goes_and_takes_along_only_what_is_over() {
     assert_eq!(writes, expected, "b was remembered anew");
 }
 
+mod damage;
 mod expiry;
