@@ -146,10 +146,13 @@ impl Sweeper {
         let reads = marks.iter().map(|mark| keys::memory_of(mark));
         let reads = reads.collect::<Result<Vec<_>, _>>()?;
         let keys = reads.clone();
-        transact(&*self.messages.engine, reads, move |current| {
-            decide_forget(now, &marks, &keys, current)
-        })
-        .await??;
+        let forgotten = transact(&*self.messages.engine, reads, move |current| {
+            Ok::<_, QueueError>(decide_forget(now, &marks, &keys, current))
+        });
+        let unreadable = forgotten.await??;
+        if unreadable > 0 {
+            tracing::error!(unreadable, "what queues remember cannot be read");
+        }
         self.with(|memory| memory.forgotten_to = forgotten_to);
         Ok(scan.more)
     }
@@ -331,21 +334,24 @@ fn sort_out(entries: &[Entry], now: Ticks) -> Result<(Vec<Place>, Option<Ticks>)
     Ok((expired, next))
 }
 
-/// The marks that are due go; so does what they are about, unless it was remembered anew since.
+/// The marks that are due go; so does what they are about, unless it was remembered anew since. What cannot be read
+/// stays, without a mark, and is counted: it must not keep the others.
 fn decide_forget(
     now: Ticks,
     marks: &[Bytes],
     memories: &[Bytes],
     current: &[Option<Bytes>],
-) -> Result<(Vec<Write>, ()), QueueError> {
-    let mut writes = Vec::with_capacity(marks.len() * 2);
+) -> (Vec<Write>, usize) {
+    let (mut writes, mut unreadable) = (Vec::with_capacity(marks.len() * 2), 0);
     for ((mark, key), stored) in marks.iter().zip(memories).zip(current) {
         writes.push(Write::Delete { key: mark.clone() });
-        if stored.is_some() && crate::memory::Memory::of(stored.as_ref(), now)?.is_none() {
-            writes.push(Write::Delete { key: key.clone() });
+        match crate::memory::Memory::of(stored.as_ref(), now) {
+            Ok(None) if stored.is_some() => writes.push(Write::Delete { key: key.clone() }),
+            Ok(_) => {}
+            Err(_) => unreadable += 1,
         }
     }
-    Ok((writes, ()))
+    (writes, unreadable)
 }
 
 /// What one step writes: removes what the scan found and notes how far it came. A range in which nothing is left is
