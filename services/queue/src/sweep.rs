@@ -266,7 +266,10 @@ impl Sweeper {
         entries: &[Entry],
         now: Ticks,
     ) -> Result<Ticks, QueueError> {
-        let (expired, next) = sort_out(entries, now)?;
+        let Sorted { expired, next, unreadable } = sort_out(entries, now)?;
+        if unreadable > 0 {
+            tracing::error!(unreadable, "messages cannot be read");
+        }
         for part in expired.chunks(STEP.rows) {
             self.messages.remove_expired(id, part.to_vec()).await?;
         }
@@ -320,18 +323,30 @@ impl Drop for Look<'_> {
     }
 }
 
-/// The places of what is over at `now`, and when the next of the others will be.
-fn sort_out(entries: &[Entry], now: Ticks) -> Result<(Vec<Place>, Option<Ticks>), QueueError> {
-    let (mut expired, mut next) = (Vec::new(), None);
+/// Messages, by whether they are over.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Sorted {
+    /// The places of what is over.
+    expired: Vec<Place>,
+    /// When the next of the others will be.
+    next: Option<Ticks>,
+    /// How many nobody can tell this of. They stay.
+    unreadable: usize,
+}
+
+/// What is over at `now`, and what is not.
+fn sort_out(entries: &[Entry], now: Ticks) -> Result<Sorted, QueueError> {
+    let mut sorted = Sorted::default();
     for entry in entries {
-        let state = MessageState::decode(&entry.value)?;
-        if state.is_expired(now) {
-            expired.push(keys::place_of(&entry.key)?);
-        } else {
-            next = next.into_iter().chain(state.expires_at).min();
+        match MessageState::decode(&entry.value) {
+            Ok(state) if state.is_expired(now) => {
+                sorted.expired.push(keys::place_of(&entry.key)?);
+            }
+            Ok(state) => sorted.next = sorted.next.into_iter().chain(state.expires_at).min(),
+            Err(_) => sorted.unreadable += 1,
         }
     }
-    Ok((expired, next))
+    Ok(sorted)
 }
 
 /// The marks that are due go; so does what they are about, unless it was remembered anew since. What cannot be read

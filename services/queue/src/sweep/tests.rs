@@ -62,11 +62,13 @@ fn what_is_over_is_told_from_what_will_be() {
         entry(place(2), Some(at(50))),
         entry(place(3), None),
         entry(place(4), Some(at(40))),
+        Entry { value: Bytes::from_static(b"?"), ..entry(place(5), None) },
     ];
 
     let sorted = sort_out(&entries, at(20)).expect("readable");
 
-    assert_eq!(sorted, (vec![place(1)], Some(at(40))));
+    let expected = Sorted { expired: vec![place(1)], next: Some(at(40)), unreadable: 1 };
+    assert_eq!(sorted, expected);
 }
 
 #[test]

@@ -6,25 +6,8 @@ use super::*;
 use crate::{
     bench::{Bench, outgoing},
     model::queue_name,
-    record::QueueSettings,
     send::Outgoing,
 };
-
-impl Bench {
-    /// Damages what is stored under a key.
-    async fn damage(&self, key: Bytes) {
-        let put = Write::Put { key, value: Bytes::from_static(b"?") };
-        let write = move |_: &[Option<Bytes>]| Ok::<_, QueueError>((vec![put.clone()], ()));
-        transact(&self.engine, Vec::new(), write).await.expect("stored").expect("decided");
-    }
-
-    /// Creates another queue of this name.
-    async fn create(&self, name: &str) {
-        let (queues, account) = (&self.messages.queues, self.access.account());
-        let created = queues.create(account, queue_name(name), QueueSettings::default()).await;
-        assert!(created.expect("created").1);
-    }
-}
 
 #[tokio::test]
 async fn what_expires_is_removed_also_behind_a_queue_that_cannot_be_read() {
@@ -62,4 +45,18 @@ async fn how_far_a_queue_has_come_is_noted_also_beside_many_that_cannot_be_read(
     let snapshot = bench.engine.snapshot().await.expect("a snapshot");
     let noted = snapshot.get(&keys::cursor(bench.id().await)).await.expect("readable");
     assert!(noted.is_some());
+}
+
+#[tokio::test]
+async fn what_expires_is_removed_also_beside_a_message_that_cannot_be_read() {
+    let bench = Bench::new().await;
+    let sweeper = Sweeper::new(bench.messages.clone());
+    let short = Outgoing { life: Some(Duration::from_secs(1)), ..outgoing(0) };
+    let sent = bench.send(vec![short; 3]).await;
+    bench.damage(keys::state(bench.id().await, sent[1].sent.place)).await;
+    bench.clock.advance(Duration::from_secs(2));
+
+    sweeper.tick().await.expect("swept");
+
+    assert_eq!(bench.count().await, 1);
 }
