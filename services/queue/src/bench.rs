@@ -2,6 +2,7 @@
 
 use std::{
     collections::BTreeSet,
+    convert::Infallible,
     ops::Bound,
     sync::{Arc, Mutex, MutexGuard},
     time::Duration,
@@ -11,7 +12,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use trestle_kv::{
     Change, CommitError, Direction, Engine, EngineError, EngineStatus, MemoryEngine, Scan,
-    ScanLimit, Snapshot, Span, Write,
+    ScanLimit, Snapshot, Span, Write, transact,
 };
 use trestle_service::{
     clock::{ManualClock, Ticks},
@@ -124,7 +125,8 @@ impl Snapshot for CountingSnapshot {
     }
 }
 
-/// A service with one queue on such a store, at a time that the test sets.
+/// A service with one queue on such a store, at a time that the test sets. Clones share everything.
+#[derive(Clone)]
 pub(crate) struct Bench {
     pub(crate) engine: Counting,
     pub(crate) clock: Arc<ManualClock>,
@@ -185,6 +187,20 @@ impl Bench {
     /// How many messages there are.
     pub(crate) async fn count(&self) -> u64 {
         self.messages.stats(self.id().await).await.expect("readable").messages
+    }
+
+    /// Creates another queue.
+    pub(crate) async fn create(&self, name: &str) {
+        let (queues, account) = (&self.messages.queues, self.access.account());
+        let created = queues.create(account, queue_name(name), QueueSettings::default()).await;
+        assert!(created.expect("created").1);
+    }
+
+    /// Damages what is stored under a key.
+    pub(crate) async fn damage(&self, key: Bytes) {
+        let put = Write::Put { key, value: Bytes::from_static(b"?") };
+        let write = move |_: &[Option<Bytes>]| Ok::<_, Infallible>((vec![put.clone()], ()));
+        let Ok(()) = transact(&self.engine, Vec::new(), write).await.expect("stored");
     }
 }
 

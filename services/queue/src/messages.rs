@@ -144,7 +144,8 @@ pub(crate) fn live(value: Option<&Bytes>, now: Ticks) -> Result<Option<MessageSt
     Ok(state.filter(|state| !state.is_expired(now)))
 }
 
-/// A message in a snapshot, if it is there and not expired.
+/// A message in a snapshot, if it is there and not expired. One that cannot be read is told to the log and to nobody
+/// else: it must not keep the others, and nobody can be given it.
 ///
 /// # Errors
 /// A failed read.
@@ -155,8 +156,14 @@ pub(crate) async fn find(
     now: Ticks,
 ) -> Result<Option<(MessageState, Body)>, QueueError> {
     let state = snapshot.get(&crate::keys::state(id, place)).await?;
-    let Some(state) = live(state.as_ref(), now)? else { return Ok(None) };
     let body = snapshot.get(&crate::keys::body(id, place.sequence)).await?;
-    let body = body.ok_or_else(|| QueueError::corrupt("a message without a body"))?;
-    Ok(Some((state, Body::decode(&body)?)))
+    let read = || {
+        let Some(state) = live(state.as_ref(), now)? else { return Ok(None) };
+        let body = body.ok_or_else(|| QueueError::corrupt("a message without a body"))?;
+        Ok::<_, QueueError>(Some((state, Body::decode(&body)?)))
+    };
+    Ok(read().unwrap_or_else(|error| {
+        tracing::error!(%error, sequence = place.sequence, "a message cannot be read");
+        None
+    }))
 }

@@ -146,10 +146,13 @@ impl Sweeper {
         let reads = marks.iter().map(|mark| keys::memory_of(mark));
         let reads = reads.collect::<Result<Vec<_>, _>>()?;
         let keys = reads.clone();
-        transact(&*self.messages.engine, reads, move |current| {
-            decide_forget(now, &marks, &keys, current)
-        })
-        .await??;
+        let forgotten = transact(&*self.messages.engine, reads, move |current| {
+            Ok::<_, QueueError>(decide_forget(now, &marks, &keys, current))
+        });
+        let unreadable = forgotten.await??;
+        if unreadable > 0 {
+            tracing::error!(unreadable, "what queues remember cannot be read");
+        }
         self.with(|memory| memory.forgotten_to = forgotten_to);
         Ok(scan.more)
     }
@@ -162,12 +165,16 @@ impl Sweeper {
             let value = keys::encode_number(messages.clock.now().get());
             self.write(vec![Write::Put { key: keys::time(), value }]).await?;
         }
+        let mut failed = None;
         for (id, shelf) in shelves {
-            messages.note_progress(&shelf).await?;
+            // One queue that cannot be read must not keep the others.
+            if let Err(error) = messages.note_progress(&shelf).await {
+                failed = failed.or(Some(error));
+            }
             drop(shelf);
             messages.shelves.forget_if_idle(id);
         }
-        Ok(false)
+        failed.map_or(Ok(false), Err)
     }
 
     /// Removes messages that expired, of the next queues of the listing.
@@ -180,8 +187,11 @@ impl Sweeper {
         drop(snapshot);
         let mut failed = None;
         for entry in &scan.entries {
-            let id = QueueRecord::decode(&entry.value)?.id;
-            if let Err(error) = self.examine(id).await {
+            let examined = match QueueRecord::decode(&entry.value) {
+                Ok(record) => self.examine(record.id).await,
+                Err(error) => Err(error),
+            };
+            if let Err(error) = examined {
                 failed = failed.or(Some(error));
             }
         }
@@ -256,7 +266,10 @@ impl Sweeper {
         entries: &[Entry],
         now: Ticks,
     ) -> Result<Ticks, QueueError> {
-        let (expired, next) = sort_out(entries, now)?;
+        let Sorted { expired, next, unreadable } = sort_out(entries, now)?;
+        if unreadable > 0 {
+            tracing::error!(unreadable, "messages cannot be read");
+        }
         for part in expired.chunks(STEP.rows) {
             self.messages.remove_expired(id, part.to_vec()).await?;
         }
@@ -310,35 +323,50 @@ impl Drop for Look<'_> {
     }
 }
 
-/// The places of what is over at `now`, and when the next of the others will be.
-fn sort_out(entries: &[Entry], now: Ticks) -> Result<(Vec<Place>, Option<Ticks>), QueueError> {
-    let (mut expired, mut next) = (Vec::new(), None);
-    for entry in entries {
-        let state = MessageState::decode(&entry.value)?;
-        if state.is_expired(now) {
-            expired.push(keys::place_of(&entry.key)?);
-        } else {
-            next = next.into_iter().chain(state.expires_at).min();
-        }
-    }
-    Ok((expired, next))
+/// Messages, by whether they are over.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Sorted {
+    /// The places of what is over.
+    expired: Vec<Place>,
+    /// When the next of the others will be.
+    next: Option<Ticks>,
+    /// How many nobody can tell this of. They stay.
+    unreadable: usize,
 }
 
-/// The marks that are due go; so does what they are about, unless it was remembered anew since.
+/// What is over at `now`, and what is not.
+fn sort_out(entries: &[Entry], now: Ticks) -> Result<Sorted, QueueError> {
+    let mut sorted = Sorted::default();
+    for entry in entries {
+        match MessageState::decode(&entry.value) {
+            Ok(state) if state.is_expired(now) => {
+                sorted.expired.push(keys::place_of(&entry.key)?);
+            }
+            Ok(state) => sorted.next = sorted.next.into_iter().chain(state.expires_at).min(),
+            Err(_) => sorted.unreadable += 1,
+        }
+    }
+    Ok(sorted)
+}
+
+/// The marks that are due go; so does what they are about, unless it was remembered anew since. What cannot be read
+/// stays, without a mark, and is counted: it must not keep the others.
 fn decide_forget(
     now: Ticks,
     marks: &[Bytes],
     memories: &[Bytes],
     current: &[Option<Bytes>],
-) -> Result<(Vec<Write>, ()), QueueError> {
-    let mut writes = Vec::with_capacity(marks.len() * 2);
+) -> (Vec<Write>, usize) {
+    let (mut writes, mut unreadable) = (Vec::with_capacity(marks.len() * 2), 0);
     for ((mark, key), stored) in marks.iter().zip(memories).zip(current) {
         writes.push(Write::Delete { key: mark.clone() });
-        if stored.is_some() && crate::memory::Memory::of(stored.as_ref(), now)?.is_none() {
-            writes.push(Write::Delete { key: key.clone() });
+        match crate::memory::Memory::of(stored.as_ref(), now) {
+            Ok(None) if stored.is_some() => writes.push(Write::Delete { key: key.clone() }),
+            Ok(_) => {}
+            Err(_) => unreadable += 1,
         }
     }
-    Ok((writes, ()))
+    (writes, unreadable)
 }
 
 /// What one step writes: removes what the scan found and notes how far it came. A range in which nothing is left is

@@ -168,8 +168,9 @@ impl Plan {
         let rows = self.places.iter().zip(messages.chunks(3)).zip(self.first..);
         for ((place, values), sequence) in rows {
             let [state, Some(body), follower] = values else { continue };
-            let Some(state) = live(state.as_ref(), self.now)? else { continue };
-            let body = Body::decode(body)?;
+            // What cannot be read stays, and must not keep the others.
+            let Ok(Some(state)) = live(state.as_ref(), self.now) else { continue };
+            let Ok(body) = Body::decode(body) else { continue };
             let origin = self
                 .origin
                 .as_ref()
@@ -199,5 +200,39 @@ impl Plan {
             }));
         }
         Ok((writes, moved))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use trestle_kv::Engine as _;
+
+    use super::*;
+    use crate::{
+        bench::{Bench, outgoing},
+        model::queue_name,
+    };
+
+    #[tokio::test]
+    async fn what_cannot_be_read_stays_and_keeps_nothing_else() {
+        let bench = Bench::new().await;
+        bench.create("other").await;
+        let sent = bench.send(vec![outgoing(0); 4]).await;
+        let id = bench.id().await;
+        bench.damage(keys::body(id, sent[0].sent.place.sequence)).await;
+        bench.damage(keys::state(id, sent[2].sent.place)).await;
+        let redrive = async |to: Option<&str>| {
+            let to = to.map(queue_name);
+            bench.messages.redrive(&bench.access, &bench.name, to, 1000).await.expect("moved")
+        };
+
+        assert_eq!(redrive(None).await, 0, "nobody knows where the others come from");
+        assert_eq!(redrive(Some("other")).await, 2);
+
+        let other = Bench { name: queue_name("other"), ..bench.clone() };
+        assert_eq!(other.count().await, 2);
+        let snapshot = bench.engine.snapshot().await.expect("a snapshot");
+        let left = snapshot.get(&keys::count(id)).await.expect("readable").expect("there");
+        assert_eq!(keys::decode_number(&left, "count").expect("readable"), 2);
     }
 }

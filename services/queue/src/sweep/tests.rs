@@ -62,26 +62,33 @@ fn what_is_over_is_told_from_what_will_be() {
         entry(place(2), Some(at(50))),
         entry(place(3), None),
         entry(place(4), Some(at(40))),
+        Entry { value: Bytes::from_static(b"?"), ..entry(place(5), None) },
     ];
 
     let sorted = sort_out(&entries, at(20)).expect("readable");
 
-    assert_eq!(sorted, (vec![place(1)], Some(at(40))));
+    let expected = Sorted { expired: vec![place(1)], next: Some(at(40)), unreadable: 1 };
+    assert_eq!(sorted, expected);
 }
 
 #[test]
 fn a_mark_goes_and_takes_along_only_what_is_over() {
     let memory = |until| crate::memory::Memory { until: at(until), sent: Vec::new() }.encode();
     let key = |text: &str| keys::memory(ID, keys::Remembered::Request, text);
-    let memories: Vec<_> = ["a", "b", "c"].map(key).into();
+    let memories: Vec<_> = ["a", "b", "c", "d"].map(key).into();
     let marks: Vec<_> = memories.iter().map(|key| keys::forget(at(10), key)).collect();
-    let current = [Some(memory(10)), Some(memory(99)), None];
+    let damaged = Bytes::from_static(b"?");
+    let current = [Some(memory(10)), Some(memory(99)), None, Some(damaged)];
 
-    let (writes, ()) = decide_forget(at(20), &marks, &memories, &current).expect("readable");
+    let (writes, unreadable) = decide_forget(at(20), &marks, &memories, &current);
 
     let delete = |key: &Bytes| Write::Delete { key: key.clone() };
-    let expected = [delete(&marks[0]), delete(&memories[0]), delete(&marks[1]), delete(&marks[2])];
-    assert_eq!(writes, expected, "b was remembered anew");
+    let rest = marks[1..].iter().map(delete);
+    let expected: Vec<_> =
+        [delete(&marks[0]), delete(&memories[0])].into_iter().chain(rest).collect();
+    assert_eq!(writes, expected, "b was remembered anew, and nobody knows of d");
+    assert_eq!(unreadable, 1);
 }
 
+mod damage;
 mod expiry;
