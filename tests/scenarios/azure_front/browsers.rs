@@ -102,9 +102,32 @@ async fn a_page_sees_answers_and_failures_where_a_rule_lets_it() {
             assert_eq!(told.header("access-control-allow-origin"), "http://a", "{told:?}");
             let exposed = told.header("access-control-expose-headers");
             assert!(exposed.contains("x-ms-request-id"), "{told:?}");
+            assert_eq!(told.header("access-control-allow-credentials"), "true", "{told:?}");
+            assert!(told.header("vary").eq_ignore_ascii_case("origin"), "{told:?}");
             let told = door.get(target, &[(ORIGIN, "http://c")]).await;
             assert_eq!((told.status, told.header("access-control-allow-origin")), (status, ""));
         }
+    }
+}
+
+#[tokio::test]
+async fn a_rule_for_every_origin_names_none_and_lets_nobody_be_known() {
+    for front in FRONTS {
+        let door = Door::open(front, &[]).await;
+        let rules = document(&rule("*", "GET", "*", "*", "1"));
+        let target = "/?restype=service&comp=properties";
+        let set = Call { method: "PUT", target, content_type: "application/xml", body: "" };
+        assert_eq!(door.call(set, rules.as_bytes(), &[]).await.status, 202);
+
+        let told = door.get(front.list, &[(ORIGIN, "http://anybody")]).await;
+        assert_eq!((told.status, told.header("access-control-allow-origin")), (200, "*"));
+        for absent in ["access-control-allow-credentials", "vary"] {
+            assert_eq!(told.header(absent), "", "{told:?}");
+        }
+        let asked = [(ORIGIN, "http://anybody"), (METHOD, "GET"), (HEADERS, "x-any")];
+        let told = preflight(&door, "devstoreaccount1", &asked).await;
+        assert_eq!(told.header("access-control-allow-origin"), "http://anybody", "{told:?}");
+        assert_eq!(told.header("access-control-allow-credentials"), "", "{told:?}");
     }
 }
 

@@ -13,7 +13,7 @@ mod operation;
 mod queues;
 mod route;
 
-use std::{fmt, sync::Arc};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use http::{Response, StatusCode};
@@ -42,12 +42,6 @@ impl Queue {
     /// The protocol; `clock` is asked how old the copy of the secondary is: it is the primary.
     pub(crate) fn new(clock: Arc<dyn Clock>) -> Self {
         Self { clock }
-    }
-}
-
-impl fmt::Debug for Queue {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Queue").finish_non_exhaustive()
     }
 }
 
