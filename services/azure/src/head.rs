@@ -16,9 +16,9 @@ use crate::{
 
 /// The header with the id that a client gives a request, on requests and answers.
 pub(crate) const CLIENT_REQUEST_ID: HeaderName = HeaderName::from_static("x-ms-client-request-id");
-/// Largest head that is served: address and headers together, in bytes. Has room for the marks of
-/// the longest keys.
-const HEAD_BYTES_MAX: usize = 16 * 1024;
+/// Largest head that is served: address and headers together, in bytes. Has room for the longest
+/// keys, each byte of them escaped, and for the marks of a query that goes on at them.
+const HEAD_BYTES_MAX: usize = 24 * 1024;
 /// Headers that have one value.
 const SINGLE: [HeaderName; 9] = [
     VERSION,
