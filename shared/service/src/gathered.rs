@@ -1,23 +1,21 @@
 //! Writes of a connection over HTTP/2, gathered until its task runs again.
 //!
-//! `h2` writes every larger frame on its own, so each answer was a system call, and the other end was woken for each: on
-//! the loopback most of what a small call costs. A task that has written is put behind those that are about to write to
-//! the same connection; what they add goes out with it. Nobody waits for a timer: on an idle machine the task runs again
-//! at once.
+//! `h2` writes every larger frame on its own, so each answer was a system call, and the other end
+//! was woken for each: on the loopback a good part of what a small call costs. A task that has
+//! written is put behind those that are about to write to the same connection; what they add goes
+//! out with it. Nobody waits for a timer: on an idle machine the task runs again at once.
 
 use std::{
-    future::poll_fn,
     io::{self, IoSlice},
-    pin::{Pin, pin},
+    pin::Pin,
     sync::{
         Arc,
-        atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
+        atomic::{AtomicU64, Ordering::Relaxed},
     },
     task::{Context, Poll, ready},
 };
 
 use bytes::{Buf as _, BytesMut};
-use hyper::rt::Executor;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// Most bytes that are held back; a stream of answers goes out in pieces of this size.
@@ -41,41 +39,11 @@ impl Turns {
     }
 }
 
-/// Spawns the tasks of a client's connection. The first that hyper asks for is the one that reads and writes; it runs in
-/// these turns.
-#[derive(Debug, Clone)]
-pub(crate) struct Spawner {
-    turns: Turns,
-    is_running: Arc<AtomicBool>,
-}
-
-impl Spawner {
-    pub(crate) fn new(turns: Turns) -> Self {
-        Self { turns, is_running: Arc::default() }
-    }
-}
-
-impl<F> Executor<F> for Spawner
-where
-    F: Future<Output = ()> + Send + 'static,
-{
-    fn execute(&self, task: F) {
-        if self.is_running.swap(true, Relaxed) {
-            tokio::spawn(task);
-            return;
-        }
-        let turns = self.turns.clone();
-        tokio::spawn(async move {
-            let mut task = pin!(task);
-            poll_fn(|cx| turns.poll(task.as_mut(), cx)).await;
-        });
-    }
-}
-
 /// A stream that holds back what is written until the next turn of the task that writes.
 ///
-/// It says of a flush that it is done when it has seen to it that one will happen: the task is woken, and has to flush
-/// in every turn, as `h2` does. Where the other end takes nothing more, writes and flushes wait as they do without this.
+/// It says of a flush that it is done when it has seen to it that one will happen: the task is
+/// woken, and has to flush in every turn, as `h2` does. Where the other end takes nothing more,
+/// writes and flushes wait as they do without this.
 #[derive(Debug)]
 pub struct Gathered<S> {
     stream: S,
@@ -187,6 +155,8 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Gathered<S> {
 #[cfg(test)]
 mod tests {
     use std::{
+        future::poll_fn,
+        pin::pin,
         sync::atomic::AtomicUsize,
         task::{Wake, Waker},
     };

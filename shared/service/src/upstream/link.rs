@@ -18,10 +18,10 @@ use http_body::{Frame, SizeHint};
 use hyper::{
     body::Incoming,
     client::conn::http2::{self, SendRequest},
+    rt::{Read, Write},
 };
-use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use tokio::{
-    io::{AsyncRead, AsyncWrite},
     net::{TcpStream, lookup_host},
     task::JoinHandle,
     time::{Instant, MissedTickBehavior, interval_at, timeout},
@@ -40,7 +40,6 @@ use super::{
     retry::pauses,
     tls::ClientTls,
 };
-use crate::gathered::{Gathered, Spawner, Turns};
 
 /// How often the network is asked whether the peer is there, and how long it may take.
 const KEEPALIVE: Duration = Duration::from_secs(20);
@@ -175,14 +174,14 @@ impl Link {
         let stream = TcpStream::connect(self.address(attempt).await?).await?;
         stream.set_nodelay(true)?;
         let Some(tls) = &self.tls else {
-            return self.open(stream).await;
+            return self.open(TokioIo::new(stream)).await;
         };
         let (connector, name) = tls.connector();
         let stream = connector.connect(name, stream).await?;
         if stream.get_ref().1.alpn_protocol() != Some(b"h2") {
             return Err(LinkError::Protocol);
         }
-        self.open(stream).await
+        self.open(TokioIo::new(stream)).await
     }
 
     /// Resolves anew each time: processes move.
@@ -196,20 +195,18 @@ impl Link {
         address.ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "the name has no address"))
     }
 
-    async fn open<S>(&self, stream: S) -> Result<Made, LinkError>
+    async fn open<T>(&self, io: T) -> Result<Made, LinkError>
     where
-        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+        T: Read + Write + Unpin + Send + 'static,
     {
-        let turns = Turns::default();
-        let stream = Gathered::new(stream, turns.clone());
-        let (sender, mut driver) = http2::Builder::new(Spawner::new(turns))
+        let (sender, mut driver) = http2::Builder::new(TokioExecutor::new())
             .timer(TokioTimer::new())
             .initial_stream_window_size(STREAM_WINDOW_BYTES)
             .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
             .keep_alive_interval(KEEPALIVE)
             .keep_alive_timeout(KEEPALIVE)
             .keep_alive_while_idle(true)
-            .handshake::<_, Outgoing>(TokioIo::new(stream))
+            .handshake::<_, Outgoing>(io)
             .await?;
         // An answer shows that the process has accepted the connection: what lies in the queue of
         // a listener that closes is lost, and calls on it would be too.
