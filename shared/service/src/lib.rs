@@ -11,7 +11,6 @@ pub mod exemplar;
 pub mod facts;
 pub mod fault;
 mod forward;
-pub mod gathered;
 pub mod layer;
 pub mod limits;
 pub mod name;

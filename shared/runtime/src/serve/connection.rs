@@ -29,14 +29,11 @@ use tokio_util::sync::CancellationToken;
 use tonic::{Status, body::Body};
 use tower::Service as _;
 use tracing::debug;
-use trestle_service::{
-    gathered::{Gathered, Turns},
-    layer::CallService,
-    peer::Peer,
-};
+use trestle_service::{layer::CallService, peer::Peer};
 
 use super::{
     Bounds,
+    gathered::{Gathered, Turns},
     leaving::Traffic,
     opening::{self, Protocol},
     paced::Paced,

@@ -5,6 +5,7 @@
 //! recycles them by age, so that callers with long-lived connections find new processes.
 
 mod connection;
+mod gathered;
 mod leaving;
 mod opening;
 mod paced;

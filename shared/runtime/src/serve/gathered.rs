@@ -20,16 +20,20 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// Most bytes that are held back; a stream of answers goes out in pieces of this size.
 const FULL_BYTES: usize = 64 * 1024;
-/// The buffer of a connection with little to say, which it keeps.
-const KEPT_BYTES: usize = 8 * 1024;
+/// The buffer where there is little to say. An idle connection has none.
+const SMALL_BYTES: usize = 8 * 1024;
 
 /// Counts how often the task of a connection ran. Clones share the count.
 #[derive(Debug, Clone, Default)]
-pub struct Turns(Arc<AtomicU64>);
+pub(super) struct Turns(Arc<AtomicU64>);
 
 impl Turns {
     /// Runs the task of the connection once.
-    pub fn poll<F: Future>(&self, task: Pin<&mut F>, cx: &mut Context<'_>) -> Poll<F::Output> {
+    pub(super) fn poll<F: Future>(
+        &self,
+        task: Pin<&mut F>,
+        cx: &mut Context<'_>,
+    ) -> Poll<F::Output> {
         self.0.fetch_add(1, Relaxed);
         task.poll(cx)
     }
@@ -45,7 +49,7 @@ impl Turns {
 /// woken, and has to flush in every turn, as `h2` does. Where the other end takes nothing more,
 /// writes and flushes wait as they do without this.
 #[derive(Debug)]
-pub struct Gathered<S> {
+pub(super) struct Gathered<S> {
     stream: S,
     turns: Turns,
     buffer: BytesMut,
@@ -55,7 +59,7 @@ pub struct Gathered<S> {
 
 impl<S> Gathered<S> {
     /// Gathers what is written to `stream` by a task that runs in these turns.
-    pub fn new(stream: S, turns: Turns) -> Self {
+    pub(super) fn new(stream: S, turns: Turns) -> Self {
         Self { stream, turns, buffer: BytesMut::new(), put_off: None }
     }
 
@@ -64,8 +68,8 @@ impl<S> Gathered<S> {
         let room = FULL_BYTES.saturating_sub(self.buffer.len());
         let (taken, _) = bytes.split_at(bytes.len().min(room));
         if self.buffer.capacity() - self.buffer.len() < taken.len() {
-            let is_small = self.buffer.len() + taken.len() <= KEPT_BYTES;
-            let whole = if is_small { KEPT_BYTES } else { FULL_BYTES };
+            let is_small = self.buffer.len() + taken.len() <= SMALL_BYTES;
+            let whole = if is_small { SMALL_BYTES } else { FULL_BYTES };
             self.buffer.reserve(whole - self.buffer.len());
         }
         self.buffer.extend_from_slice(taken);
@@ -84,11 +88,7 @@ impl<S: AsyncWrite + Unpin> Gathered<S> {
             self.buffer.advance(written);
         }
         self.put_off = None;
-        // What was read from its start is gone from its capacity; a large one is not kept.
-        self.buffer = match std::mem::take(&mut self.buffer) {
-            buffer if buffer.capacity() > KEPT_BYTES => BytesMut::new(),
-            buffer => buffer,
-        };
+        self.buffer = BytesMut::new();
         Poll::Ready(Ok(()))
     }
 }
@@ -290,7 +290,7 @@ mod tests {
 
         assert_eq!(task.stream.stream.writes.concat(), frames);
         assert!(task.stream.stream.is_shut);
-        assert_eq!(task.stream.buffer.capacity(), 0, "a large buffer is not kept");
+        assert_eq!(task.stream.buffer.capacity(), 0, "an idle connection holds no buffer");
     }
 
     #[test]
