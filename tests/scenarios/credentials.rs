@@ -13,7 +13,8 @@ use trestle_service::{
     sas::{AddressRange, Protocol, Scope, Terms, Time, mint},
 };
 use trestle_tests::{
-    Refusal, Server, World, entity, int, scenario_with, server_binary, string, terms, text,
+    Refusal, Server, World, entity, int, over_account, scenario_with, server_binary, string, terms,
+    text,
 };
 
 /// Base64 of 64 bytes, each the number of the key.
@@ -55,14 +56,6 @@ fn basic(world: &World, account: &str, key: &str) -> World {
     world.with_header(AUTHORIZATION, &format!("Basic {value}"))
 }
 
-fn over_account() -> Scope {
-    Scope::Account {
-        services: "t".to_owned(),
-        resource_types: "sco".to_owned(),
-        encryption_scope: String::new(),
-    }
-}
-
 fn signed(terms: Terms, account: &str, key: &str) -> String {
     let key = AccountKey::decode(key).unwrap();
     mint(terms, account, &key).unwrap().to_query()
@@ -91,9 +84,9 @@ async fn whoever_has_a_key_owns_the_account_and_nothing_else(world: &World) {
 async fn nobody_learns_which_accounts_there_are(world: &World) {
     let wrong_key = refused(&basic(world, "acme", KEY_3)).await;
     let no_account = refused(&basic(world, "nobody", KEY_1)).await;
-    let wrong_signature = signed(terms(over_account(), "rl"), "acme", KEY_3);
+    let wrong_signature = signed(terms(over_account("t", "sco"), "rl"), "acme", KEY_3);
     let wrong_signature = refused(&world.signed(&wrong_signature)).await;
-    let stranger = signed(terms(over_account(), "rl"), "nobody", KEY_1);
+    let stranger = signed(terms(over_account("t", "sco"), "rl"), "nobody", KEY_1);
     let stranger = refused(&world.signed(&stranger)).await;
 
     assert_eq!(wrong_key.kind(), NOT_AUTHENTIC);
@@ -104,7 +97,7 @@ async fn nobody_learns_which_accounts_there_are(world: &World) {
 
 async fn a_disabled_account_is_told_so_only_to_its_owner(world: &World) {
     let owner = refused(&basic(world, "closed", KEY_3)).await;
-    let signature = signed(terms(over_account(), "rl"), "closed", KEY_3);
+    let signature = signed(terms(over_account("t", "sco"), "rl"), "closed", KEY_3);
     let holder = refused(&world.signed(&signature)).await;
     let other = refused(&basic(world, "closed", KEY_1)).await;
 
@@ -132,7 +125,7 @@ async fn a_signature_is_good_for_its_account_time_and_address(world: &World) {
     for key in [KEY_1, KEY_2] {
         assert_eq!(get(terms(scope(), "r"), "acme", key).await, Ok(()));
     }
-    let everything = signed(terms(over_account(), "rl"), "acme", KEY_1);
+    let everything = signed(terms(over_account("t", "sco"), "rl"), "acme", KEY_1);
     assert_eq!(tables(&world.signed(&everything)).await.unwrap(), ["Ours"]);
     let expired = Terms { expiry: time("2021-01-01"), ..terms(scope(), "r") };
     assert_eq!(kind(expired).await, NOT_AUTHENTIC.1);
@@ -149,7 +142,7 @@ async fn a_signature_is_good_for_its_account_time_and_address(world: &World) {
 
 /// Values of `authorization`, each malformed in its own way.
 fn malformed() -> Vec<String> {
-    let good = signed(terms(over_account(), "rl"), "acme", KEY_1);
+    let good = signed(terms(over_account("t", "sco"), "rl"), "acme", KEY_1);
     let but = |old: &str, new: &str| {
         assert!(good.contains(old), "{old}: {good}");
         format!("SharedAccessSignature {}", good.replace(old, new))
@@ -277,7 +270,7 @@ async fn no_secret_is_in_the_logs_whatever_they_are_asked_to_say() {
     let trace = [("TRESTLE__TELEMETRY__LOG_FILTER", "trace")];
     let settings = [ACCOUNTS, &trace].concat();
     let world = World::of(Server::start_logging(&log, &["--ephemeral"], &settings)).await;
-    let token = signed(terms(over_account(), "rl"), "acme", KEY_1);
+    let token = signed(terms(over_account("t", "sco"), "rl"), "acme", KEY_1);
     let signature = token.split("sig=").nth(1).unwrap().to_owned();
 
     tables(&basic(&world, "acme", KEY_1)).await.unwrap();
@@ -302,7 +295,7 @@ async fn no_secret_is_in_the_logs_whatever_they_are_asked_to_say() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_signature_for_encrypted_connections_is_refused_on_a_plain_one() {
-    let terms = Terms { protocol: Some(Protocol::Https), ..terms(over_account(), "rl") };
+    let terms = Terms { protocol: Some(Protocol::Https), ..terms(over_account("t", "sco"), "rl") };
     let token = signed(terms, "acme", KEY_1);
 
     let plain = refused(&World::over_loopback_with(ACCOUNTS).await.signed(&token)).await;
@@ -325,7 +318,7 @@ async fn a_stream_ends_when_its_signature_does() {
     }
     // In three seconds.
     let expiry = Ticks::new(SystemClock.now().get() + 30_000_000).and_then(Time::at);
-    let token = signed(Terms { expiry, ..terms(over_account(), "rl") }, "acme", KEY_1);
+    let token = signed(Terms { expiry, ..terms(over_account("t", "sco"), "rl") }, "acme", KEY_1);
     let brief = world.signed(&token).existing_table(&table.name());
     let mut stream = brief.open_stream(StreamEntitiesRequest::default()).await.unwrap();
     stream.message().await.unwrap().expect("the stream has begun");

@@ -8,8 +8,8 @@ use trestle_proto::table::v1::{
 };
 use trestle_service::{caller::KeyRange, sas::Scope};
 use trestle_tests::{
-    Table, World, delete_op, entity, insert_op, int, key_of, scenario, terms, terms_by_policy,
-    token, upsert_op,
+    Table, World, delete_op, entity, insert_op, int, key_of, over_account, scenario, terms,
+    terms_by_policy, token, upsert_op,
 };
 
 scenario!(
@@ -27,14 +27,6 @@ const NOT_AUTHENTIC: (Code, &str) = (Code::Unauthenticated, "AUTHENTICATION_FAIL
 
 fn over_table(name: &str, range: KeyRange) -> Scope {
     Scope::Table { name: name.to_owned(), range }
-}
-
-fn over_account(services: &str, resource_types: &str) -> Scope {
-    Scope::Account {
-        services: services.to_owned(),
-        resource_types: resource_types.to_owned(),
-        encryption_scope: String::new(),
-    }
 }
 
 /// From row U+10000 of partition b to row 1 of partition c.

@@ -41,7 +41,7 @@ pub use crate::{
     refusal::Refusal,
     rest::{Ask, QueueRest, Rest, Told},
     service::Service,
-    signed::{terms, terms_by_policy, token},
+    signed::{over_account, terms, terms_by_policy, token},
     table::{Imported, Table, Version},
     world::{Transport, World},
 };

@@ -35,6 +35,15 @@ impl World {
     }
 }
 
+/// What a token over an account is for: letters of services and of kinds of resources.
+pub fn over_account(services: &str, resource_types: &str) -> Scope {
+    Scope::Account {
+        services: services.to_owned(),
+        resource_types: resource_types.to_owned(),
+        encryption_scope: String::new(),
+    }
+}
+
 /// What a token without a policy states: it holds for years around now.
 pub fn terms(scope: Scope, permissions: &str) -> Terms {
     let time = |field, text: &str| Some(Time::parse(field, text.to_owned()).expect("a time"));

@@ -48,10 +48,7 @@ async fn a_length_that_lies_puts_nothing() {
 
 /// What a request with a false length is told is no success.
 async fn lies(door: &Door, bytes: &[u8]) {
-    let mut wire = door.connect().await;
-    wire.send(bytes).await;
-    wire.ends().await;
-    if let Some(told) = wire.answer().await {
+    if let Some(told) = door.last(bytes).await {
         assert!((400..500).contains(&told.status), "{told:?}");
     }
 }

@@ -122,6 +122,14 @@ impl Door {
         Wire(BufReader::new(TcpStream::connect(&self.address).await.unwrap()))
     }
 
+    /// Says something on a connection of its own, and no more; what is answered, if anything.
+    pub(super) async fn last(&self, bytes: &[u8]) -> Option<Told> {
+        let mut wire = self.connect().await;
+        wire.send(bytes).await;
+        wire.ends().await;
+        wire.answer().await
+    }
+
     /// Sends a request with a body over a connection of its own.
     pub(super) async fn call(&self, call: Call, body: &[u8], more: &[Header<'_>]) -> Told {
         let length = body.len().to_string();

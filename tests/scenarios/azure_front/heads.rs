@@ -26,10 +26,7 @@ async fn a_flood_of_headers_is_refused_and_the_server_goes_on() {
         let few: String = (0..200).map(|at| format!("x-{at}: y\r\n")).collect();
         let endless = format!("x-{}", "y".repeat(1 << 20));
         for headers in [many, few, endless] {
-            let mut wire = door.connect().await;
-            wire.send(asked(&headers).as_bytes()).await;
-            wire.ends().await;
-            if let Some(told) = wire.answer().await {
+            if let Some(told) = door.last(asked(&headers).as_bytes()).await {
                 assert_eq!(told.status, 431, "{told:?}");
             }
         }
@@ -59,10 +56,7 @@ async fn an_address_of_8_kib_is_served_and_one_beyond_every_bound_is_refused() {
             assert!(told.text().contains("at most 24576 bytes"), "{told:?}");
         }
         for bytes in [33_000, 65_000] {
-            let mut wire = door.connect().await;
-            wire.send(door.head("GET", &target(bytes), &[]).as_bytes()).await;
-            wire.ends().await;
-            if let Some(told) = wire.answer().await {
+            if let Some(told) = door.last(door.head("GET", &target(bytes), &[]).as_bytes()).await {
                 assert_eq!(told.status, 431, "{bytes}: {told:?}");
             }
         }
@@ -109,10 +103,7 @@ async fn heads_that_are_none_are_refused_and_the_server_goes_on() {
             format!("GET / HTTP/1.1\r\n{host}x: y\0z\r\n\r\n"),
             format!("GET / HTTP/1.1\r\n{host}x\r\n\r\n"),
         ] {
-            let mut wire = door.connect().await;
-            wire.send(head.as_bytes()).await;
-            wire.ends().await;
-            if let Some(told) = wire.answer().await {
+            if let Some(told) = door.last(head.as_bytes()).await {
                 assert_eq!(told.status, 400, "{head:?}: {told:?}");
             }
         }

@@ -1,7 +1,7 @@
 //! What shared access signatures allow by REST.
 
 use trestle_service::sas::{AddressRange, Protocol, Scope, Terms};
-use trestle_tests::{Ask, QueueRest, Told, terms, terms_by_policy, token};
+use trestle_tests::{Ask, QueueRest, Told, over_account, terms, terms_by_policy, token};
 
 /// A token for the messages of `orders`.
 fn of_queue(permissions: &str) -> String {
@@ -10,12 +10,7 @@ fn of_queue(permissions: &str) -> String {
 
 /// A token for the account.
 fn of_account(services: &str, resource_types: &str, permissions: &str) -> String {
-    let scope = Scope::Account {
-        services: services.to_owned(),
-        resource_types: resource_types.to_owned(),
-        encryption_scope: String::new(),
-    };
-    token(terms(scope, permissions))
+    token(terms(over_account(services, resource_types), permissions))
 }
 
 /// Asks with a token and nothing else; a body goes with what needs one.

@@ -5,7 +5,7 @@ use trestle_service::{
     account::AccountKey,
     sas::{Scope, Terms},
 };
-use trestle_tests::{Ask, Rest, Told, terms, terms_by_policy, token};
+use trestle_tests::{Ask, Rest, Told, over_account, terms, terms_by_policy, token};
 
 const PERMISSION: (u16, &str) = (403, "AuthorizationPermissionMismatch");
 const PROPERTIES: &str = "/?restype=service&comp=properties";
@@ -17,12 +17,7 @@ fn tab() -> Scope {
 
 /// A token for the account.
 fn of_account(services: &str, resource_types: &str, permissions: &str) -> String {
-    let scope = Scope::Account {
-        services: services.to_owned(),
-        resource_types: resource_types.to_owned(),
-        encryption_scope: String::new(),
-    };
-    token(terms(scope, permissions))
+    token(terms(over_account(services, resource_types), permissions))
 }
 
 /// Asks with a token instead of a key; what is sent else is in `ask`, whose target stays.

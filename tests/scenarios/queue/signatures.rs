@@ -10,8 +10,8 @@ use trestle_proto::queue::v1::{
 };
 use trestle_service::sas::Scope;
 use trestle_tests::{
-    Queue, Refusal, World, queue_scenario, receipt_of, receipt_of_sent, seconds, terms,
-    terms_by_policy, text, texts, token,
+    Queue, Refusal, World, over_account, queue_scenario, receipt_of, receipt_of_sent, seconds,
+    terms, terms_by_policy, text, texts, token,
 };
 
 queue_scenario!(
@@ -33,14 +33,6 @@ const NOT_FOUND: (Code, &str) = (Code::NotFound, "QUEUE_NOT_FOUND");
 
 fn over_queue(name: &str) -> Scope {
     Scope::Queue { name: name.to_owned() }
-}
-
-fn over_account(services: &str, resource_types: &str) -> Scope {
-    Scope::Account {
-        services: services.to_owned(),
-        resource_types: resource_types.to_owned(),
-        encryption_scope: String::new(),
-    }
 }
 
 /// A queue as the holder of a signature over it sees it.
