@@ -82,9 +82,7 @@ impl Drop for Process {
 pub(crate) fn binary() -> &'static Path {
     static BINARY: OnceLock<PathBuf> = OnceLock::new();
     BINARY.get_or_init(|| {
-        let mut build = Command::new(option_env!("CARGO").unwrap_or("cargo"));
-        build.args(["build", "--quiet", "--release", "--package", "trestle", "--bin", "trestle"]);
-        assert!(build.status().unwrap().success(), "the server builds");
+        trestle_tests::build_server(&["--release"]);
         let own = std::env::current_exe().unwrap();
         own.parent().and_then(Path::parent).unwrap().join("trestle")
     })

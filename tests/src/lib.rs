@@ -33,7 +33,7 @@ pub use crate::{
     browser::{BINARY, TEXT, WebAnswer, framed, path_of, web_request},
     entity::{double, entity, entity_of, int, key_of, null, prop, string, utf16, value_of},
     operation::{delete_op, insert_op, update_op, upsert_op},
-    process::{Server, metric, page, server_binary},
+    process::{Server, build_server, metric, page, server_binary},
     queue::{
         Queue, data, delayed, duration, everlasting, living, receipt_of, receipt_of_sent, seconds,
         text, text_of, texts, unique,

@@ -16,15 +16,31 @@ use tokio::{
 pub fn server_binary() -> &'static Path {
     static BINARY: OnceLock<PathBuf> = OnceLock::new();
     BINARY.get_or_init(|| {
-        let cargo = option_env!("CARGO").unwrap_or("cargo");
-        let mut build = Command::new(cargo);
-        build.args(["build", "--quiet", "--package", "trestle", "--bin", "trestle"]);
-        assert!(build.status().expect("cargo runs").success(), "the server builds");
+        build_server(&[]);
         // This test runs from `target/<profile>/deps`.
         let own = std::env::current_exe().expect("the path of this test");
         let profile = own.parent().and_then(Path::parent).expect("two folders up");
         profile.with_file_name("debug").join("trestle")
     })
+}
+
+/// Builds the server with more options of `cargo build`.
+///
+/// What cargo tells the program it runs about its package is taken from the environment: build
+/// scripts that look at it would run again, now and when cargo is next called without it, and all
+/// that depends on them would be compiled anew each time.
+pub fn build_server(options: &[&str]) {
+    let mut build = Command::new(option_env!("CARGO").unwrap_or("cargo"));
+    build.args(["build", "--quiet", "--package", "trestle", "--bin", "trestle"]).args(options);
+    let about_package = |name: &str| {
+        ["CARGO_PKG_", "CARGO_MANIFEST_"].iter().any(|prefix| name.starts_with(prefix))
+    };
+    for (name, _) in std::env::vars_os() {
+        if name.to_str().is_some_and(about_package) {
+            build.env_remove(name);
+        }
+    }
+    assert!(build.status().expect("cargo runs").success(), "the server builds");
 }
 
 /// A running `trestle serve`, killed when dropped.
