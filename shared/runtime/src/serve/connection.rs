@@ -33,11 +33,12 @@ use trestle_service::{layer::CallService, peer::Peer};
 
 use super::{
     Bounds,
+    calls::Calls,
     gathered::{Gathered, Turns},
     leaving::Traffic,
     opening::{self, Protocol},
     paced::Paced,
-    reader::{Calls, Pieces, Unsent},
+    reader::{Pieces, Unsent},
 };
 use crate::tls::Tls;
 
@@ -162,7 +163,7 @@ impl Connection {
         });
         match protocol {
             Protocol::Http2 => {
-                let connection = http2::Builder::new(Calls { patience: self.bounds.reader_within })
+                let connection = http2::Builder::new(Calls::new(self.bounds.reader_within))
                     .timer(TokioTimer::new())
                     .initial_stream_window_size(STREAM_WINDOW_BYTES)
                     .initial_connection_window_size(CONNECTION_WINDOW_BYTES)

@@ -4,6 +4,7 @@
 //! On hyper itself instead of tonic's transport: it costs less per call, bounds connections, and
 //! recycles them by age, so that callers with long-lived connections find new processes.
 
+mod calls;
 mod connection;
 mod gathered;
 mod leaving;

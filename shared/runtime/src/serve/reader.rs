@@ -75,23 +75,8 @@ fn note(change: impl FnOnce(&mut Progress)) {
     noted.ok();
 }
 
-/// Runs calls as tasks, and drops those whose client takes nothing, or too little, for `patience`.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Calls {
-    pub(super) patience: Duration,
-}
-
-impl<F> hyper::rt::Executor<F> for Calls
-where
-    F: Future<Output = ()> + Send + 'static,
-{
-    fn execute(&self, call: F) {
-        tokio::spawn(attend(call, self.patience));
-    }
-}
-
 /// A call that ends with the patience for its client.
-async fn attend(call: impl Future<Output = ()>, patience: Duration) {
+pub(super) async fn attend(call: impl Future<Output = ()>, patience: Duration) {
     let mut call = pin!(call);
     let (mut seen, mut patience) = (Progress::default(), Patience::new(patience));
     // Runs while the client has to take something.
