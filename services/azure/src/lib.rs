@@ -41,6 +41,10 @@ use trestle_service::{
 
 use self::{front::Front, inner::Inner, protocol::Protocol};
 
+/// Most headers of a request for a queue: as many as its metadata can be in a head of 32 KiB, which
+/// comes as headers, and may have a name for every few bytes.
+pub const QUEUE_HEADERS_MAX: usize = 2048;
+
 /// What a front stands before, and how.
 #[derive(Clone)]
 pub struct Deps {

@@ -162,21 +162,22 @@ impl Running {
             age_grace: Duration::from_secs(limits.connection_grace_seconds),
             keepalive: Duration::from_secs(limits.keepalive_seconds),
             head_within: Duration::from_secs(limits.head_within_seconds),
+            headers_max: None,
             reader_within: Duration::from_secs(limits.reader_within_seconds),
             drain_within: Duration::from_secs(settings.server.drain_seconds),
         };
         let tls = tls(grpc_encryption);
+        let of_queues = Bounds { headers_max: Some(trestle_azure::QUEUE_HEADERS_MAX), ..bounds };
         let doors = [
-            (Some(grpc), Some(node.routes)),
-            (azure_table, node.azure_table),
-            (azure_queue, node.azure_queue),
+            (Some(grpc), Some(node.routes), bounds),
+            (azure_table, node.azure_table, bounds),
+            (azure_queue, node.azure_queue, of_queues),
         ];
-        let doors = doors.into_iter().filter_map(|(listener, calls)| listener.zip(calls));
-        let serve = |(listener, calls)| {
-            let served = serve::serve(listener, tls.clone(), calls, bounds, stop_calls.clone());
-            tokio::spawn(served)
+        let serve = |(listener, calls, bounds): (Option<_>, Option<_>, _)| {
+            let (tls, stop) = (tls.clone(), stop_calls.clone());
+            Some(tokio::spawn(serve::serve(listener?, tls, calls?, bounds, stop)))
         };
-        let calls = doors.map(serve).collect();
+        let calls = doors.into_iter().filter_map(serve).collect();
         let notice = Duration::from_millis(settings.server.drain_notice_ms);
         let health = node.health;
         let (queue, leaving) = (node.queue, node.leaving);

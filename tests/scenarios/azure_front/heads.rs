@@ -21,13 +21,11 @@ async fn a_flood_of_headers_is_refused_and_the_server_goes_on() {
             assert_eq!(told.failure(), (400, "InvalidHeaderValue"));
             assert_eq!(told.header("x-ms-request-id").len(), 36, "{told:?}");
         }
-        // Many and small are no reason to refuse anybody, but nobody signed this.
-        let small: String = (0..1500).map(|at| format!("x-{at}: y\r\n")).collect();
-        let told = door.connect().await.ask(asked(&small).as_bytes()).await;
-        assert_eq!(told.failure(), (401, "NoAuthenticationInformation"));
         // What nobody reads to its end, or has parts without end.
         let many: String = (0..5000).map(|at| format!("x-{at}: y\r\n")).collect();
-        let tiny: String = (0..3000).map(|at| format!("{at}:\r\n")).collect();
+        // Metadata of queues comes as headers, and there may be much of it.
+        let few = if front.name == QUEUES.name { 2_100 } else { 200 };
+        let tiny: String = (0..few).map(|at| format!("{at}:\r\n")).collect();
         let endless = format!("x-{}", "y".repeat(1 << 20));
         for headers in [many, tiny, endless] {
             if let Some(told) = door.last(asked(&headers).as_bytes()).await {

@@ -60,9 +60,6 @@ const HEADER_BYTES_MAX: u32 = 16 * 1024;
 /// whoever serves the request can refuse most of what is too much in a form of its own; what is
 /// beyond gets a bare 431.
 const HTTP1_HEAD_BYTES_MAX: usize = 2 * HEADER_BYTES_MAX as usize;
-/// Most headers of a request of HTTP/1: as many as metadata of a queue can be in such a head, which
-/// comes as headers, and may have a name for every few bytes.
-const HTTP1_HEADERS_MAX: usize = 2048;
 /// Calls that a client may open and take back again before they were looked at; one that goes on
 /// with it loses its connection.
 const RESETS_MAX: usize = 20;
@@ -179,11 +176,14 @@ impl Connection {
                 self.attend(connection, turns, age_max, leaving.settle()).await;
             }
             Protocol::Http1 => {
-                let connection = http1::Builder::new()
+                let mut builder = http1::Builder::new();
+                if let Some(most) = self.bounds.headers_max {
+                    builder.max_headers(most);
+                }
+                let connection = builder
                     .timer(TokioTimer::new())
                     .header_read_timeout(self.bounds.head_within)
                     .max_header_size(HTTP1_HEAD_BYTES_MAX)
-                    .max_headers(HTTP1_HEADERS_MAX)
                     .serve_connection(TokioIo::new(stream), calls);
                 self.attend(connection, turns, age_max, future::ready(())).await;
             }

@@ -52,6 +52,9 @@ pub struct Bounds {
     /// How long a client of HTTP/1, which has no probes, may take for the head of a request, from
     /// the end of the answer before it on.
     pub head_within: Duration,
+    /// Most headers of a request of HTTP/1. `None` is 100, which costs least: room for more is made
+    /// for each request.
+    pub headers_max: Option<usize>,
     /// How long a client may take nothing while there is something for it, and the time in which it
     /// has to take 64 KiB of it.
     pub reader_within: Duration,

@@ -26,6 +26,7 @@ const BOUNDS: Bounds = Bounds {
     age_grace: Duration::from_secs(60),
     keepalive: KEEPALIVE,
     head_within: Duration::from_secs(60),
+    headers_max: None,
     reader_within: Duration::from_secs(3600),
     drain_within: Duration::from_secs(10),
 };

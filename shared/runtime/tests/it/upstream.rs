@@ -48,6 +48,7 @@ const BOUNDS: Bounds = Bounds {
     age_grace: Duration::from_secs(60),
     keepalive: Duration::from_secs(20),
     head_within: Duration::from_secs(60),
+    headers_max: None,
     reader_within: Duration::from_secs(60),
     drain_within: Duration::from_secs(10),
 };
