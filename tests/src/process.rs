@@ -29,6 +29,7 @@ pub fn server_binary() -> &'static Path {
 /// What cargo tells the program it runs about its package is taken from the environment: build
 /// scripts that look at it would run again, now and when cargo is next called without it, and all
 /// that depends on them would be compiled anew each time.
+#[expect(clippy::disallowed_methods, reason = "they are taken from another program, not read")]
 pub fn build_server(options: &[&str]) {
     let mut build = Command::new(option_env!("CARGO").unwrap_or("cargo"));
     build.args(["build", "--quiet", "--package", "trestle", "--bin", "trestle"]).args(options);

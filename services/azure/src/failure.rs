@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use http::StatusCode;
+use http::{HeaderMap, StatusCode};
 use time::{OffsetDateTime, format_description::BorrowedFormatItem, macros::format_description};
 use tonic::Status;
 use tonic_types::StatusExt as _;
 use trestle_service::{
     clock::Ticks,
-    fault::{Fault, Reason, meaning},
+    fault::{Fault, Reason, meaning, quoted},
 };
 
 const TIME: &[BorrowedFormatItem<'_>] =
@@ -55,6 +55,8 @@ pub(crate) struct Failure {
     pub(crate) status: StatusCode,
     /// The text, without id and time of the request.
     pub(crate) text: String,
+    /// What of the request is wrong, where one thing is.
+    field: Option<String>,
     /// Position of the failing operation, for transactions.
     pub(crate) index: Option<usize>,
     /// How long a client should wait before it tries again.
@@ -80,6 +82,7 @@ impl Failure {
         let http_status = StatusCode::from_u16(http_status.unwrap_or(unknown.http_status));
         let field = details.bad_request().and_then(|bad| bad.field_violations.first());
         let known = sentence(&code, field.map(|violation| violation.field.as_str()));
+        let field = field.map(|violation| violation.field.clone());
         let text = match known {
             // A defect is nobody's business but ours.
             Some(known) if code == unknown.azure_code => known.to_owned(),
@@ -93,12 +96,27 @@ impl Failure {
             code,
             status: http_status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR),
             text,
+            field,
             index: said("index").and_then(|index| index.parse().ok()),
             retry_after: details.retry_info().and_then(|info| info.retry_delay),
             extras,
             request_id: request_id.to_owned(),
             at,
         }
+    }
+
+    /// The failure of a request with these headers: with the one that is wrong, if one is.
+    #[must_use]
+    pub(crate) fn of_request(mut self, headers: &HeaderMap) -> Self {
+        let is_header = self.code == meaning(Reason::InvalidHeaderValue).azure_code;
+        let name = self.field.as_deref().filter(|_| is_header);
+        let value = name.and_then(|name| headers.get(name));
+        if let Some((name, value)) = name.zip(value) {
+            let value = quoted(&String::from_utf8_lossy(value.as_bytes())).into_owned();
+            let wrong = [("HeaderName", name.to_owned()), ("HeaderValue", value)];
+            self.extras.extend(wrong);
+        }
+        self
     }
 
     /// The text as it stands in the body of an answer.

@@ -130,8 +130,14 @@ impl<P: Protocol> Outer<P> {
         }
     }
 
-    fn failed(&self, refusal: Refusal, request_id: &str, head: Option<&Head>) -> Response {
-        let failure = Failure::new(refusal, request_id, self.clock.now());
+    fn failed(
+        &self,
+        refusal: Refusal,
+        request_id: &str,
+        headers: &HeaderMap,
+        head: Option<&Head>,
+    ) -> Response {
+        let failure = Failure::new(refusal, request_id, self.clock.now()).of_request(headers);
         let mut answer = self.protocol.failure(&failure, head);
         *answer.status_mut() = failure.status;
         let headers = answer.headers_mut();
@@ -146,8 +152,8 @@ impl<P: Protocol> Outer<P> {
         answer
     }
 
-    /// The answer of a call as REST has it.
-    fn rendered(&self, answer: Response, head: Option<&Head>) -> Response {
+    /// The answer of a call as REST has it, to a request with these headers.
+    fn rendered(&self, answer: Response, headers: &HeaderMap, head: Option<&Head>) -> Response {
         let id = answer.headers().get(REQUEST_ID_HEADER).cloned();
         let mut answer = match answer.extensions().get::<Answered>() {
             Some(Answered) => answer,
@@ -158,7 +164,7 @@ impl<P: Protocol> Outer<P> {
                     status.unwrap_or_else(|| Status::internal("no status")).into()
                 });
                 let id = id.as_ref().and_then(|id| id.to_str().ok()).unwrap_or_default();
-                self.failed(refusal, id, head)
+                self.failed(refusal, id, headers, head)
             }
         };
         let headers = answer.headers_mut();
@@ -201,15 +207,13 @@ impl<P: Protocol> Service<Request> for Front<P> {
         let calls = self.calls.call(call);
         // Every answer is finished here, whoever gave it.
         Box::pin(async move {
-            let mut answer = outer.rendered(calls.await?, head.as_deref().ok());
-            let (headers, params) = match &head {
-                Ok(head) => (&head.headers, Some(&head.params)),
+            let (headers, head) = match &head {
+                Ok(head) => (&head.headers, Some(&**head)),
                 Err(headers) => (headers, None),
             };
-            common(answer.headers_mut(), headers, params);
-            if let Ok(head) = head.as_ref()
-                && head.method != Method::OPTIONS
-            {
+            let mut answer = outer.rendered(calls.await?, headers, head);
+            common(answer.headers_mut(), headers, head.map(|head| &head.params));
+            if let Some(head) = head.filter(|head| head.method != Method::OPTIONS) {
                 outer.show(&mut answer, head).await;
             }
             Ok(answer)

@@ -26,7 +26,7 @@ use trestle_service::fault::{Fault, Reason};
 /// What the name of a client has in it that loses calls.
 const LOSES_CALLS: &str = "tonic/";
 /// How long no call may have been under way. Longer than an answer and the next call take.
-const QUIET: Duration = Duration::from_millis(50);
+const QUIET: Duration = Duration::from_millis(100);
 /// How long to wait for that: calls that last longer are not waited for.
 const QUIET_WITHIN: Duration = Duration::from_secs(1);
 /// When a refused client should come back: by then its connection has ended.
