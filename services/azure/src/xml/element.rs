@@ -239,7 +239,9 @@ impl<'a> Reading<'a> {
     }
 
     fn text(&mut self, text: Cow<'a, str>) -> Result<(), Fault> {
-        if !text.chars().all(is_allowed) {
+        // Most text is ASCII, of which this needs no look at each character.
+        let is_plain = text.bytes().fold(true, |so_far, byte| so_far & matches!(byte, b' '..=b'~'));
+        if !is_plain && !text.chars().all(is_allowed) {
             return Err(unreadable("must have no control characters"));
         }
         match self.open.last_mut() {

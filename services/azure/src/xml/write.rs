@@ -67,17 +67,27 @@ impl Writer {
     /// Text as XML has it. A carriage return goes as a reference, since a reader may take a plain
     /// one for a line feed; a character that XML cannot have at all, as U+FFFD.
     fn push_escaped(&mut self, text: &str) {
-        for character in text.chars() {
-            match character {
-                '&' => self.0.push_str("&amp;"),
-                '<' => self.0.push_str("&lt;"),
-                '>' => self.0.push_str("&gt;"),
-                '"' => self.0.push_str("&quot;"),
-                '\r' => self.0.push_str("&#xD;"),
-                other if is_allowed(other) => self.0.push(other),
-                _ => self.0.push(char::REPLACEMENT_CHARACTER),
-            }
+        let mut plain_from = 0;
+        for (at, character) in text.char_indices() {
+            let Some(escaped) = escaped(character) else { continue };
+            self.0.push_str(&text[plain_from..at]);
+            self.0.push_str(escaped);
+            plain_from = at + character.len_utf8();
         }
+        self.0.push_str(&text[plain_from..]);
+    }
+}
+
+/// What stands for a character that a document cannot have as it is.
+fn escaped(character: char) -> Option<&'static str> {
+    match character {
+        '&' => Some("&amp;"),
+        '<' => Some("&lt;"),
+        '>' => Some("&gt;"),
+        '"' => Some("&quot;"),
+        '\r' => Some("&#xD;"),
+        other if is_allowed(other) => None,
+        _ => Some("\u{fffd}"),
     }
 }
 
