@@ -1,8 +1,9 @@
 //! Deleting and updating messages by their receipts.
 
-use std::{collections::HashSet, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
+use foldhash::{HashSet, HashSetExt as _};
 use trestle_kv::{Write, transact};
 use trestle_service::{clock::Ticks, name::QueueName};
 

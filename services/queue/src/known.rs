@@ -5,11 +5,9 @@
 //! is older than the last answered change. That a queue is absent is never kept, so creating one needs
 //! no word here. This process is the only one that changes them: the store is locked by it.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use foldhash::HashMap;
 use trestle_service::name::{AccountName, QueueName};
 
 use crate::record::QueueRecord;

@@ -1,11 +1,11 @@
 //! The queues that the process knows something of.
 
 use std::{
-    collections::HashMap,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
+use foldhash::HashMap;
 use trestle_kv::Engine;
 use trestle_service::clock::Ticks;
 

@@ -78,9 +78,10 @@ impl Step for Credentials {
         let Identity { accounts, clock, is_open } = &self.identity;
         let peer = Peer::of(request.extensions());
         let call = Call { headers: request.headers(), peer: &peer, is_open: *is_open };
-        match call.caller(&accounts.now(), clock.now()) {
+        let now = clock.now();
+        match call.caller(&accounts.now(), now) {
             Ok(caller) => {
-                let ends_in = call.stream_ends_in(request.uri().path(), clock.now());
+                let ends_in = call.stream_ends_in(request.uri().path(), now);
                 request.headers_mut().remove(AUTHORIZATION);
                 Arc::new(caller).insert(&mut request);
                 let answer = inner.call(request);
