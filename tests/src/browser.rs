@@ -4,14 +4,11 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use bytes::{Buf as _, Bytes};
 use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode, Version, header};
 use http_body_util::{BodyExt as _, Full};
-use hyper::client::conn::{http1, http2};
-use hyper_util::rt::{TokioExecutor, TokioIo};
 use prost::Message;
-use tokio::net::TcpStream;
 use tonic::{Code, Status, body::Body};
 use tower::{BoxError, ServiceExt as _};
 
-use crate::{Refusal, World};
+use crate::{Refusal, World, wire};
 
 /// The type of messages as they are.
 pub const BINARY: &str = "application/grpc-web+proto";
@@ -79,22 +76,7 @@ impl World {
             let (parts, body) = answer.into_parts();
             return Ok(Response::from_parts(parts, body.collect().await?.to_bytes()));
         };
-        let uri = format!("http://{address}{}", request.uri().path());
-        let host = HeaderValue::from_str(&address)?;
-        let stream = TokioIo::new(TcpStream::connect(address).await?);
-        let answer = if version == Version::HTTP_2 {
-            *request.uri_mut() = uri.parse()?;
-            let (mut to, connection) = http2::handshake(TokioExecutor::new(), stream).await?;
-            tokio::spawn(connection);
-            to.send_request(request.map(Full::new)).await?
-        } else {
-            request.headers_mut().insert(header::HOST, host);
-            let (mut to, connection) = http1::handshake(stream).await?;
-            tokio::spawn(connection);
-            to.send_request(request.map(Full::new)).await?
-        };
-        let (parts, body) = answer.into_parts();
-        Ok(Response::from_parts(parts, body.collect().await?.to_bytes()))
+        wire::exchange(&address, request).await
     }
 
     /// Calls by gRPC-Web with a body of the test's choice, as the type says it is.

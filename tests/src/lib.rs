@@ -26,6 +26,7 @@ mod service;
 mod signed;
 mod table;
 mod tables;
+mod wire;
 mod world;
 
 pub use crate::{
@@ -39,7 +40,7 @@ pub use crate::{
         text, text_of, texts, unique,
     },
     refusal::Refusal,
-    rest::{Ask, QueueRest, Rest, Told},
+    rest::{Ask, QueueRest, Rest, Told, exchange},
     service::Service,
     signed::{over_account, terms, terms_by_policy, token},
     table::{Imported, Table, Version},

@@ -7,7 +7,8 @@ use std::{
     time::Duration,
 };
 
-use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version, header};
+use prost_types::Timestamp;
 use tonic::{Code, Status};
 use tower::Service;
 use trestle_service::{
@@ -32,6 +33,7 @@ use crate::{
     protocol::Protocol,
     reply::{self, Answered},
     version::{self, VERSION},
+    xml::http_date,
 };
 
 /// The id of a request, on answers.
@@ -130,6 +132,16 @@ impl<P: Protocol> Outer<P> {
         }
     }
 
+    /// The header that HTTP/1 has from the listener.
+    fn date(&self) -> HeaderValue {
+        let (seconds, nanos) = self.clock.now().to_unix();
+        let text = http_date(Some(&Timestamp { seconds, nanos }));
+        let mut date = HeaderValue::from_str(&text).expect("a date is visible ASCII");
+        // Kept out of the tables of HTTP/2, which it would fill.
+        date.set_sensitive(true);
+        date
+    }
+
     fn failed(
         &self,
         refusal: Refusal,
@@ -188,6 +200,7 @@ impl<P: Protocol> Service<Request> for Front<P> {
 
     fn call(&mut self, mut request: Request) -> Answer {
         let outer = Arc::clone(&self.outer);
+        let is_http2 = request.version() == Version::HTTP_2;
         let (head, call) = match Head::take(&mut request, P::SERVICE) {
             Ok(head) => {
                 let head = Arc::new(head);
@@ -213,6 +226,9 @@ impl<P: Protocol> Service<Request> for Front<P> {
             };
             let mut answer = outer.rendered(calls.await?, headers, head);
             common(answer.headers_mut(), headers, head.map(|head| &head.params));
+            if is_http2 {
+                answer.headers_mut().insert(header::DATE, outer.date());
+            }
             if let Some(head) = head.filter(|head| head.method != Method::OPTIONS) {
                 outer.show(&mut answer, head).await;
             }

@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderName};
+use http::{HeaderMap, HeaderName, Version};
 use tempfile::TempDir;
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader},
     net::TcpStream,
     time::timeout,
 };
-use trestle_tests::{Ask, Server, Told};
+use trestle_tests::{Ask, Server, Told, exchange};
 
 /// The account of development, which requests are signed for.
 pub(super) const ACCOUNT: &str = "devstoreaccount1";
@@ -150,6 +150,12 @@ impl Door {
     /// Sends a request without a body over a connection of its own.
     pub(super) async fn get(&self, target: &str, more: &[Header<'_>]) -> Told {
         self.connect().await.ask(self.head("GET", target, more).as_bytes()).await
+    }
+
+    /// The same over this version of HTTP.
+    pub(super) async fn get_over(&self, version: Version, target: &str) -> Told {
+        let ask = if self.front.name == TABLES.name { Ask::table } else { Ask::queue };
+        exchange(&self.address, ask("GET", target).over(version)).await
     }
 
     /// The server is up, and nothing was put.

@@ -1,6 +1,9 @@
 //! Heads of requests: how much may be in them, and what each part of them says.
 
-use std::time::Duration;
+use std::{collections::HashSet, time::Duration};
+
+use http::Version;
+use trestle_tests::Told;
 
 use super::door::{ACCOUNT, Door, FRONTS, QUEUES, TABLES};
 
@@ -157,6 +160,21 @@ async fn every_answer_has_the_headers_that_the_service_gives() {
             assert!(id.len() == 36 && !ids.contains(&id), "{shown}: {told:?}");
             assert_eq!(told.text().contains(&id), status >= 400, "{shown}: {told:?}");
             ids.push(id);
+        }
+    }
+}
+
+#[tokio::test]
+async fn answers_over_http2_have_the_headers_of_those_over_http1() {
+    for front in FRONTS {
+        let door = Door::open(front, &[]).await;
+        for target in [front.list, front.absent.0] {
+            let old = door.get_over(Version::HTTP_11, target).await;
+            let new = door.get_over(Version::HTTP_2, target).await;
+            assert_eq!(old.status, new.status, "{target}");
+            let names = |told: &Told| told.headers.keys().cloned().collect::<HashSet<_>>();
+            assert_eq!(names(&old), names(&new), "{target}");
+            assert!(new.header("date").ends_with(" GMT"), "{target}: {new:?}");
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use bytes::Bytes;
-use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, header};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Version, header};
 use prost_types::Timestamp;
 use trestle_azure::xml::http_date;
 use trestle_service::{
@@ -22,6 +22,7 @@ pub struct Ask {
     target: String,
     headers: HeaderMap,
     body: Bytes,
+    version: Version,
     service: Service,
     scheme: Option<Scheme>,
 }
@@ -70,6 +71,7 @@ impl Ask {
             target: target.to_owned(),
             headers: HeaderMap::new(),
             body: Bytes::new(),
+            version: Version::HTTP_11,
             service,
             scheme: Some(Scheme::Full),
         }
@@ -102,6 +104,13 @@ impl Ask {
     #[must_use]
     pub fn without(mut self, name: &'static str) -> Self {
         self.headers.remove(name);
+        self
+    }
+
+    /// Over this version of HTTP.
+    #[must_use]
+    pub fn over(mut self, version: Version) -> Self {
+        self.version = version;
         self
     }
 
@@ -139,6 +148,7 @@ impl Ask {
             self.headers.insert(header::AUTHORIZATION, signed.parse().expect("a header"));
         }
         let mut request = Request::new(self.body);
+        *request.version_mut() = self.version;
         *request.method_mut() = self.method;
         *request.uri_mut() = self.target.parse().expect("a target");
         *request.headers_mut() = self.headers;

@@ -4,11 +4,7 @@
 mod ask;
 mod told;
 
-use http_body_util::{BodyExt as _, Full};
-use hyper::client::conn::http1;
-use hyper_util::rt::TokioIo;
 use tempfile::TempDir;
-use tokio::net::TcpStream;
 use trestle::{
     running::{Listeners, Running},
     settings::Settings,
@@ -17,7 +13,7 @@ use trestle_runtime::{config::Sources, openmetrics::Exposition};
 
 pub use self::{ask::Ask, told::Told};
 use crate::{
-    Server,
+    Server, wire,
     world::{node, store},
 };
 
@@ -25,14 +21,9 @@ use crate::{
 const ACCOUNT: &str = "devstoreaccount1";
 
 /// Sends a request to an address and waits for the whole answer.
-async fn exchange(address: &str, ask: Ask) -> Told {
-    let stream = TokioIo::new(TcpStream::connect(address).await.expect("a listener"));
-    let (mut to, connection) = http1::handshake(stream).await.expect("HTTP");
-    tokio::spawn(connection);
-    let request = ask.request(address);
-    let answer = to.send_request(request.map(Full::new)).await.expect("an answer");
+pub async fn exchange(address: &str, ask: Ask) -> Told {
+    let answer = wire::exchange(address, ask.request(address)).await.expect("an answer");
     let (parts, body) = answer.into_parts();
-    let body = body.collect().await.expect("the whole answer").to_bytes();
     Told { status: parts.status.as_u16(), headers: parts.headers, body }
 }
 

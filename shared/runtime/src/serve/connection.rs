@@ -1,6 +1,7 @@
 //! One connection, from its handshake to its end.
 
 use std::{
+    cell::RefCell,
     convert::Infallible,
     future::{self, Future, poll_fn},
     io,
@@ -142,7 +143,9 @@ impl Connection {
         let Some((stream, protocol)) = self.opened(opening::listen(stream), until).await else {
             return;
         };
-        let (service, turns) = (self.service.clone(), Turns::default());
+        // A clone for each call would copy everything that stands before the services.
+        let service = RefCell::new(self.service.clone());
+        let turns = Turns::default();
         let (age_max, unsent) = (aged(self.bounds.age_max, &peer), Unsent::default());
         let traffic = Traffic::default();
         let leaving = traffic.clone();
@@ -150,7 +153,7 @@ impl Connection {
             let taken = traffic.take(request.headers()).map(|under_way| {
                 let mut request = request.map(Body::new);
                 request.extensions_mut().insert(peer.clone());
-                (service.clone().call(request), under_way)
+                (service.borrow_mut().call(request), under_way)
             });
             let unsent = unsent.clone();
             async move {
@@ -170,6 +173,9 @@ impl Connection {
                     .max_concurrent_streams(self.bounds.streams_max)
                     .max_header_list_size(HEADER_BYTES_MAX)
                     .max_pending_accept_reset_streams(RESETS_MAX)
+                    // gRPC has no use for a date, and HPACK would keep the last sixty of a connection
+                    // and compare each answer's with all of them.
+                    .auto_date_header(false)
                     .keep_alive_interval(self.bounds.keepalive)
                     .keep_alive_timeout(self.bounds.keepalive)
                     .serve_connection(TokioIo::new(Gathered::new(stream, turns.clone())), calls);

@@ -2,6 +2,7 @@
 
 use std::{convert::Infallible, net::SocketAddr, sync::Arc, time::Duration};
 
+use http::HeaderMap;
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::TcpStream,
@@ -61,6 +62,12 @@ async fn server(bounds: Bounds) -> Server {
 
 /// Calls over a connection of its own.
 fn call(address: SocketAddr) -> JoinHandle<Code> {
+    let answer = headers_of_call(address);
+    tokio::spawn(async move { Status::from_header_map(&answer.await.unwrap()).unwrap().code() })
+}
+
+/// The same, for the headers of the answer.
+fn headers_of_call(address: SocketAddr) -> JoinHandle<HeaderMap> {
     let endpoint = Endpoint::parse(&format!("http://{address}")).unwrap();
     let remote = Remote::new(endpoint, RemoteOptions::default());
     let mut request = Request::new(Body::empty());
@@ -68,8 +75,22 @@ fn call(address: SocketAddr) -> JoinHandle<Code> {
     *request.uri_mut() = "/a.v1.A/Get".parse().unwrap();
     tokio::spawn(async move {
         let Ok(answer) = Upstream::Remote(remote).call(request).await;
-        Status::from_header_map(answer.headers()).unwrap().code()
+        answer.headers().clone()
     })
+}
+
+/// HPACK would keep each date of an old connection, and compare every answer's with all of them.
+#[tokio::test]
+async fn an_answer_over_http2_has_no_date() {
+    let server = server(BOUNDS).await;
+    let headers = headers_of_call(server.address);
+    server.arrived.notified().await;
+
+    server.finish.notify_waiters();
+
+    let headers = headers.await.unwrap();
+    assert_eq!(Status::from_header_map(&headers).unwrap().code(), Code::Ok);
+    assert!(!headers.contains_key("date"), "{headers:?}");
 }
 
 #[tokio::test]
