@@ -25,12 +25,13 @@ use trestle_service::fault::{Fault, Reason};
 
 /// What the name of a client has in it that loses calls.
 const LOSES_CALLS: &str = "tonic/";
-/// How long no call may have been under way. Longer than an answer and the next call take.
-const QUIET: Duration = Duration::from_millis(100);
+/// How long no call may have been under way. Longer than an answer and the next call take, where a
+/// busy machine keeps the caller waiting for a processor too.
+const QUIET: Duration = Duration::from_millis(200);
 /// How long to wait for that: calls that last longer are not waited for.
 const QUIET_WITHIN: Duration = Duration::from_secs(1);
-/// When a refused client should come back: by then its connection has ended.
-const RETRY_AFTER: Duration = Duration::from_millis(200);
+/// When a refused client should come back: by then its connection has ended, and it knows.
+const RETRY_AFTER: Duration = Duration::from_millis(500);
 
 /// The calls of a connection. Clones share them.
 #[derive(Clone, Default)]
