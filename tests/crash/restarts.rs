@@ -108,7 +108,8 @@ impl Handover {
         match self {
             // Longer than a start takes.
             Self::Gap => Duration::from_secs(3),
-            Self::Overlap => Duration::from_millis(250),
+            // What the refusal says.
+            Self::Overlap => Duration::from_millis(500),
         }
     }
 }
