@@ -154,8 +154,13 @@ impl Door {
 
     /// The same over this version of HTTP.
     pub(super) async fn get_over(&self, version: Version, target: &str) -> Told {
+        exchange(&self.address, self.ask("GET", target).over(version)).await
+    }
+
+    /// A request that is signed as the service has it.
+    fn ask(&self, method: &str, target: &str) -> Ask {
         let ask = if self.front.name == TABLES.name { Ask::table } else { Ask::queue };
-        exchange(&self.address, ask("GET", target).over(version)).await
+        ask(method, target)
     }
 
     /// The server is up, and nothing was put.
@@ -178,8 +183,7 @@ impl Door {
     /// The same with the whole target given. A header without a value is left out, and one that is
     /// named twice is sent twice.
     pub(super) fn head_to(&self, method: &str, target: &str, headers: &[Header<'_>]) -> String {
-        let ask = if self.front.name == TABLES.name { Ask::table } else { Ask::queue };
-        let mut ask = ask(method, "").at(target);
+        let mut ask = self.ask(method, "").at(target);
         let mut named = Vec::new();
         for (name, value) in headers {
             ask = match *value {

@@ -104,9 +104,12 @@ async fn a_listener_that_ends_fails_no_call_under_way_but_as_unavailable() {
             }
         });
         let end = async {
-            while answered.load(Ordering::Relaxed) <= CONNECTIONS * CALLERS {
-                tokio::time::sleep(Duration::from_millis(10)).await;
-            }
+            let load = async {
+                while answered.load(Ordering::Relaxed) <= CONNECTIONS * CALLERS {
+                    tokio::time::sleep(Duration::from_millis(10)).await;
+                }
+            };
+            tokio::time::timeout(SOON, load).await.expect("there is load");
             server.stop.cancel();
         };
 
