@@ -8,7 +8,6 @@ use std::{
 };
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version, header};
-use prost_types::Timestamp;
 use tonic::{Code, Status};
 use tower::Service;
 use trestle_service::{
@@ -134,8 +133,7 @@ impl<P: Protocol> Outer<P> {
 
     /// The header that HTTP/1 has from the listener.
     fn date(&self) -> HeaderValue {
-        let (seconds, nanos) = self.clock.now().to_unix();
-        let text = http_date(Some(&Timestamp { seconds, nanos }));
+        let text = http_date(Some(&self.clock.now().into()));
         let mut date = HeaderValue::from_str(&text).expect("a date is visible ASCII");
         // Kept out of the tables of HTTP/2, which it would fill.
         date.set_sensitive(true);

@@ -122,10 +122,7 @@ impl From<Value> for proto::Value {
             Value::Int64(number) => Kind::Int64Value(number),
             Value::Double(number) => Kind::DoubleValue(number),
             Value::Boolean(truth) => Kind::BooleanValue(truth),
-            Value::DateTime(ticks) => {
-                let (seconds, nanos) = ticks.to_unix();
-                Kind::DatetimeValue(prost_types::Timestamp { seconds, nanos })
-            }
+            Value::DateTime(ticks) => Kind::DatetimeValue(ticks.into()),
             Value::Guid(guid) => Kind::GuidValue(guid.hyphenated().to_string()),
             Value::Binary(bytes) => Kind::BinaryValue(bytes),
         };

@@ -5,6 +5,8 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
+use prost_types::Timestamp;
+
 /// A point in time: steps of 100 ns since 0001-01-01T00:00:00Z, up to the end of the year 9999.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Ticks(u64);
@@ -70,6 +72,13 @@ impl Ticks {
     pub fn to_unix(self) -> (i64, i32) {
         let seconds = i64::try_from(self.0 / PER_SECOND).unwrap_or(i64::MAX) - UNIX_SECONDS;
         (seconds, i32::try_from(self.0 % PER_SECOND * 100).unwrap_or_default())
+    }
+}
+
+impl From<Ticks> for Timestamp {
+    fn from(ticks: Ticks) -> Self {
+        let (seconds, nanos) = ticks.to_unix();
+        Self { seconds, nanos }
     }
 }
 

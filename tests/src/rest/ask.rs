@@ -3,7 +3,6 @@
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Version, header};
-use prost_types::Timestamp;
 use trestle_azure::xml::http_date;
 use trestle_service::{
     account::AccountKey,
@@ -157,8 +156,7 @@ impl Ask {
 
     /// The headers that are there whatever a test says.
     fn complete(&mut self, host: &str) {
-        let (seconds, nanos) = SystemClock.now().to_unix();
-        let date = http_date(Some(&Timestamp { seconds, nanos }));
+        let date = http_date(Some(&SystemClock.now().into()));
         let headers = &mut self.headers;
         headers.entry(header::HOST).or_insert(host.parse().expect("a host"));
         if !headers.contains_key(header::DATE) {

@@ -37,8 +37,7 @@ pub(super) async fn perform(
         OnAccount::GetStats => {
             let request = proto::GetServiceStatsRequest {};
             let _: proto::GetServiceStatsResponse = upcall.unary(path, &request).await?;
-            let (seconds, nanos) = clock.now().to_unix();
-            Ok(document(xml::write_stats(&prost_types::Timestamp { seconds, nanos })))
+            Ok(document(xml::write_stats(&clock.now().into())))
         }
     }
 }

@@ -67,8 +67,7 @@ impl Settings<'_> {
                 }
                 let request = GetServiceStatsRequest {};
                 upcall.unary::<_, GetServiceStatsResponse>(path, &request).await?;
-                let (seconds, nanos) = self.now.to_unix();
-                Ok(document(xml::write_stats(&prost_types::Timestamp { seconds, nanos })))
+                Ok(document(xml::write_stats(&self.now.into())))
             }
         }
     }

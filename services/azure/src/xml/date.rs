@@ -51,8 +51,7 @@ pub(super) fn read_date(text: &str) -> Option<Timestamp> {
             Ticks::from_unix(at.unix_timestamp(), nanos)?
         }
     };
-    let (seconds, nanos) = ticks.to_unix();
-    Some(Timestamp { seconds, nanos })
+    Some(ticks.into())
 }
 
 #[cfg(test)]

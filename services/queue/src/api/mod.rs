@@ -231,7 +231,7 @@ impl QueueService for Api {
         let receipt = self.messages.update(&access, &queue, update).await.map_err(refused)?;
         answer(Ok(proto::UpdateMessageResponse {
             pop_receipt: receipt.to_text(),
-            next_visible_time: Some(render::timestamp(receipt.place.visible_at)),
+            next_visible_time: Some(receipt.place.visible_at.into()),
         }))
     }
 

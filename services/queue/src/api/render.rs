@@ -17,12 +17,6 @@ use crate::{
     stored::{Body, MessageState, Payload},
 };
 
-/// A time.
-pub(super) fn timestamp(ticks: Ticks) -> prost_types::Timestamp {
-    let (seconds, nanos) = ticks.to_unix();
-    prost_types::Timestamp { seconds, nanos }
-}
-
 fn duration(duration: Duration) -> prost_types::Duration {
     prost_types::Duration {
         seconds: i64::try_from(duration.as_secs()).unwrap_or(i64::MAX),
@@ -42,7 +36,7 @@ pub(super) fn queue(name: &str, record: QueueRecord) -> proto::Queue {
         metadata: settings.metadata.into_iter().collect(),
         dead_letter,
         deduplication_window: settings.deduplication_window.map(duration),
-        create_time: Some(timestamp(record.created_at)),
+        create_time: Some(record.created_at.into()),
     }
 }
 
@@ -63,8 +57,8 @@ pub(super) fn message(state: &MessageState, body: Body) -> proto::Message {
     });
     proto::Message {
         message_id: state.id.to_string(),
-        insertion_time: Some(timestamp(state.inserted_at)),
-        expiration_time: state.expires_at.map(timestamp),
+        insertion_time: Some(state.inserted_at.into()),
+        expiration_time: state.expires_at.map(Into::into),
         dequeue_count: state.dequeue_count,
         dead_letter_origin: origin,
         ordering_group: body.group.unwrap_or_default(),
@@ -90,7 +84,7 @@ fn text(bytes: &Bytes) -> String {
 pub(super) fn delivery(delivered: Delivered) -> proto::Delivery {
     proto::Delivery {
         pop_receipt: delivered.receipt().to_text(),
-        next_visible_time: Some(timestamp(delivered.place.visible_at)),
+        next_visible_time: Some(delivered.place.visible_at.into()),
         message: Some(message(&delivered.state, delivered.body)),
     }
 }
@@ -109,10 +103,10 @@ fn sent_message(sent: &Sent) -> proto::SentMessage {
     let state = &sent.sent.state;
     proto::SentMessage {
         message_id: state.id.to_string(),
-        insertion_time: Some(timestamp(state.inserted_at)),
-        expiration_time: state.expires_at.map(timestamp),
+        insertion_time: Some(state.inserted_at.into()),
+        expiration_time: state.expires_at.map(Into::into),
         pop_receipt: sent.receipt().map(Receipt::to_text).unwrap_or_default(),
-        next_visible_time: (!sent.sent.waits).then(|| timestamp(sent.sent.place.visible_at)),
+        next_visible_time: (!sent.sent.waits).then(|| sent.sent.place.visible_at.into()),
         duplicate: sent.is_duplicate,
     }
 }
@@ -133,7 +127,7 @@ pub(super) fn service_stats(
         durability: durability.into(),
         engine: engine.name.to_owned(),
         server_version: env!("CARGO_PKG_VERSION").to_owned(),
-        start_time: Some(timestamp(started_at)),
+        start_time: Some(started_at.into()),
         storage_bytes: engine.storage_bytes,
         free_bytes: engine.free_bytes,
         queues_being_reclaimed: queues_being_reclaimed as u64,

@@ -6,20 +6,14 @@ use trestle_service::{clock::Ticks, etag::format_etag, quota::HotKey};
 
 use crate::{keys::TableRecord, throttle::HotPartition, write::Written};
 
-/// A time.
-pub(super) fn timestamp(ticks: Ticks) -> prost_types::Timestamp {
-    let (seconds, nanos) = ticks.to_unix();
-    prost_types::Timestamp { seconds, nanos }
-}
-
 /// A table.
 pub(super) fn table(record: TableRecord) -> proto::Table {
-    proto::Table { name: record.name, create_time: Some(timestamp(record.created_at)) }
+    proto::Table { name: record.name, create_time: Some(record.created_at.into()) }
 }
 
 /// The etag and the time of a write; nothing of a delete.
 pub(super) fn version(written: Written) -> (String, Option<prost_types::Timestamp>) {
-    (written.map(format_etag).unwrap_or_default(), written.map(timestamp))
+    (written.map(format_etag).unwrap_or_default(), written.map(Into::into))
 }
 
 /// The state of the service.
@@ -38,7 +32,7 @@ pub(super) fn stats(
         durability: durability.into(),
         engine: engine.name.to_owned(),
         server_version: env!("CARGO_PKG_VERSION").to_owned(),
-        start_time: Some(timestamp(started_at)),
+        start_time: Some(started_at.into()),
         storage_bytes: engine.storage_bytes,
         free_bytes: engine.free_bytes,
         tables_being_reclaimed: tables_being_reclaimed as u64,
