@@ -20,6 +20,7 @@ mod hung;
 mod kills;
 mod ledger;
 mod overload;
+mod progress;
 mod queue;
 mod restarts;
 mod resume;

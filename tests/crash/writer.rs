@@ -3,6 +3,8 @@
 //! Each writes things of its own, one write at a time, with values that only grow; so what a
 //! server holds after a crash can be compared with the ledger exactly.
 
+use std::sync::Arc;
+
 use futures::future::join_all;
 use tonic::{Code, transport::Channel};
 use trestle_proto::table::v1::{
@@ -14,6 +16,7 @@ use trestle_tests::{
 
 use crate::{
     ledger::{Item, Ledger, Stamp, State},
+    progress::Progress,
     sight::{MAIN, Sight},
 };
 
@@ -57,7 +60,7 @@ pub(crate) struct Writer {
     next: i64,
     ledger: Ledger,
     /// Writes acknowledged so far.
-    pub(crate) acknowledged: u64,
+    pub(crate) acknowledged: Arc<Progress>,
     /// What ended its last run.
     pub(crate) refusal: Option<Refusal>,
 }
@@ -69,7 +72,7 @@ pub(crate) fn crew() -> Vec<Writer> {
         name: format!("w{index}"),
         next: 0,
         ledger: Ledger::default(),
-        acknowledged: 0,
+        acknowledged: Arc::default(),
         refusal: None,
     };
     JOBS.iter().enumerate().map(writer).collect()
@@ -205,7 +208,7 @@ impl Writer {
         }
         match call.await {
             Ok(stamp) => {
-                self.acknowledged += 1;
+                self.acknowledged.step();
                 for (item, state) in states {
                     self.ledger.acknowledge(item, *state, stamp.clone());
                 }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use trestle_kv::{Engine, Span};
@@ -13,6 +13,10 @@ use crate::{child, world};
 
 const ROUNDS: u64 = 24;
 const TASKS: u64 = 4;
+/// Changes that a child has acknowledged before every other kill.
+const CHANGES: usize = 10;
+/// However busy the machine is, a child gets there in this time.
+const WITHIN: Duration = Duration::from_secs(15);
 
 /// Rows of one change: in two keyspaces, small and big.
 fn rows(change: &str) -> Vec<trestle_kv::Write> {
@@ -61,15 +65,24 @@ async fn what_was_acknowledged_survives_kill_9_and_every_change_is_whole() {
     let mut acknowledged = BTreeSet::new();
 
     for round in 0..ROUNDS {
-        // The first rounds hit the making of the directory, later ones commits and recovery.
-        let delay = Duration::from_millis(2 + round * 37 % 160);
         let mut process = child::command("commit-until-killed", directory.path()).spawn().unwrap();
         let output = BufReader::new(process.stdout.take().unwrap());
+        let (heard, acknowledgements) = mpsc::channel();
         let reader = std::thread::spawn(move || {
             let lines = output.lines().map_while(Result::ok);
-            lines.filter_map(|line| Some(line.strip_prefix("ack ")?.to_owned())).collect::<Vec<_>>()
+            lines
+                .filter_map(|line| Some(line.strip_prefix("ack ")?.to_owned()))
+                // Nobody may be waiting for it any more.
+                .inspect(|_| _ = heard.send(()))
+                .collect::<Vec<_>>()
         });
-        std::thread::sleep(delay);
+        // Even rounds hit the making of the directory, and recovery; odd ones hit commits.
+        if round % 2 == 1 {
+            for _ in 0..CHANGES {
+                acknowledgements.recv_timeout(WITHIN).expect("the child commits");
+            }
+        }
+        std::thread::sleep(Duration::from_millis(2 + round * 37 % 160));
         process.kill().unwrap();
         process.wait().unwrap();
         acknowledged.extend(reader.join().unwrap());
@@ -82,6 +95,4 @@ async fn what_was_acknowledged_survives_kill_9_and_every_change_is_whole() {
         assert!(lost.is_empty(), "round {round}: acknowledged but lost: {lost:?}");
         assert!(torn.is_empty(), "round {round}: torn: {torn:?}");
     }
-
-    assert!(acknowledged.len() > 100, "the children hardly wrote: {}", acknowledged.len());
 }
