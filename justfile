@@ -10,7 +10,7 @@ fmt:
 
 # Warnings are errors, as in CI
 lint:
-    bash .ci/run scripts fmt lint proto
+    bash .ci/run scripts fmt locks lint proto
 
 # Every test that needs nothing but Rust
 test *arguments:
