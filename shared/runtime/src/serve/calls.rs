@@ -8,9 +8,8 @@
 //! connection must not wait for them.
 
 use std::{
-    future::Future,
+    future::{Future, poll_fn},
     panic::{AssertUnwindSafe, catch_unwind},
-    pin::pin,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering::Relaxed},
@@ -18,6 +17,8 @@ use std::{
     task::{Context, Poll, Waker},
     time::{Duration, Instant},
 };
+
+use futures::FutureExt as _;
 
 use super::reader::attend;
 
@@ -54,24 +55,21 @@ where
     F: Future<Output = ()> + Send + 'static,
 {
     fn execute(&self, call: F) {
-        let call = attend(call, self.patience);
+        let mut call = attend(call, self.patience);
         if !self.was_quick.load(Relaxed) {
             let calls = self.clone();
             tokio::spawn(async move {
-                let mut call = pin!(call);
-                let first =
-                    std::future::poll_fn(|cx| Poll::Ready(calls.first(|| call.as_mut().poll(cx))));
+                let first = poll_fn(|cx| Poll::Ready(calls.first(|| call.poll_unpin(cx))));
                 if first.await.is_pending() {
                     call.await;
                 }
             });
             return;
         }
-        let mut call = Box::pin(call);
         // Nobody is to be woken: a call that waits is polled again as a task. One that panics ends
         // alone, as a task would.
         let mut cx = Context::from_waker(Waker::noop());
-        let polled = catch_unwind(AssertUnwindSafe(|| self.first(|| call.as_mut().poll(&mut cx))));
+        let polled = catch_unwind(AssertUnwindSafe(|| self.first(|| call.poll_unpin(&mut cx))));
         if let Ok(Poll::Pending) = polled {
             tokio::spawn(call);
         }

@@ -13,7 +13,7 @@
 use std::{
     cell::Cell,
     future::{Future, poll_fn},
-    pin::{Pin, pin},
+    pin::Pin,
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
@@ -75,13 +75,17 @@ fn note(change: impl FnOnce(&mut Progress)) {
     noted.ok();
 }
 
-/// A call that ends with the patience for its client.
-pub(super) async fn attend(call: impl Future<Output = ()>, patience: Duration) {
-    let mut call = pin!(call);
+/// A call that ends with the patience for its client. The call itself is behind a pointer, as what is returned is
+/// moved several times on its way into a task.
+pub(super) fn attend(
+    call: impl Future<Output = ()>,
+    patience: Duration,
+) -> impl Future<Output = ()> + Unpin {
+    let mut call = Box::pin(call);
     let (mut seen, mut patience) = (Progress::default(), Patience::new(patience));
     // Runs while the client has to take something.
     let mut clock: Option<(Instant, Pin<Box<Sleep>>)> = None;
-    poll_fn(|cx| {
+    poll_fn(move |cx| {
         let (polled, progress) = PROGRESS.sync_scope(Cell::new(seen), || {
             let polled = call.as_mut().poll(cx);
             (polled, PROGRESS.with(Cell::get))
@@ -105,7 +109,6 @@ pub(super) async fn attend(call: impl Future<Output = ()>, patience: Duration) {
         debug!("call reset: the client does not take its answer");
         Poll::Ready(())
     })
-    .await;
 }
 
 /// What the answers on a connection hold in this process. Clones share it.
