@@ -1,5 +1,5 @@
 #!/bin/sh
-# Builds every fuzz target and runs each for a bounded time, ten seconds unless told.
+# Builds every fuzz target and runs each for a bounded time, ten seconds unless told, one on each processor.
 #
 #   tests/fuzz/run.sh [seconds per target] [target ...]
 #
@@ -10,6 +10,30 @@
 set -eu
 
 cd "$(dirname "$0")"
+host=$(rustc -vV | sed -n 's/^host: //p')
+
+# Runs one target and tells how it went; fails where it found something, or did nothing.
+fuzz() {
+    found="artifacts/$1"
+    mkdir -p "$found/corpus"
+    log="$found/log"
+    if "target/$host/release/$1" "$found/corpus" "corpus/$1" \
+        -max_total_time="$2" -timeout=10 -rss_limit_mb=2048 -max_len=4096 \
+        -print_final_stats=1 -verbosity=0 -artifact_prefix="$found/" >"$log" 2>&1; then
+        runs=$(sed -n 's/^stat::number_of_executed_units: *//p' "$log")
+        echo "$1: ${runs:-0} executions in $2 s"
+        [ "${runs:-0}" -gt 0 ] || { cat "$log"; return 1; }
+    else
+        tail -n 60 "$log"
+        echo "$1: FAILED; the input is in tests/fuzz/$found"
+        return 1
+    fi
+}
+
+if [ "${1:-}" = --one ]; then
+    fuzz "$3" "$2"
+    exit
+fi
 seconds=${1:-10}
 [ $# -eq 0 ] || shift
 
@@ -18,7 +42,6 @@ if ! command -v "${CXX:-c++}" >/dev/null 2>&1; then
     exit 0
 fi
 
-host=$(rustc -vV | sed -n 's/^host: //p')
 RUSTFLAGS="--cfg fuzzing \
 -Cpasses=sancov-module \
 -Cllvm-args=-sanitizer-coverage-level=4 \
@@ -33,27 +56,6 @@ targets=$*
 if [ -z "$targets" ]; then
     targets=$(cd fuzz_targets && ls ./*.rs | sed 's|^\./||; s|\.rs$||')
 fi
-failed=""
-for target in $targets; do
-    found="artifacts/$target"
-    mkdir -p "$found/corpus"
-    log="$found/log"
-    if "target/$host/release/$target" "$found/corpus" "corpus/$target" \
-        -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -max_len=4096 \
-        -print_final_stats=1 -verbosity=0 -artifact_prefix="$found/" >"$log" 2>&1; then
-        runs=$(sed -n 's/^stat::number_of_executed_units: *//p' "$log")
-        if [ -z "$runs" ] || [ "$runs" -eq 0 ]; then
-            cat "$log"
-            failed="$failed $target"
-        fi
-        echo "$target: ${runs:-0} executions in $seconds s"
-    else
-        tail -n 60 "$log"
-        echo "$target: FAILED; the input is in tests/fuzz/$found"
-        failed="$failed $target"
-    fi
-done
-if [ -n "$failed" ]; then
-    echo "failed:$failed"
-    exit 1
-fi
+# One on each processor. What fails is told by xargs, once all the others have run.
+# shellcheck disable=SC2086 # names without spaces
+printf '%s\n' $targets | xargs -n 1 -P "$(nproc)" ./run.sh --one "$seconds"
