@@ -6,12 +6,13 @@
 use std::{
     fs,
     path::{Path, PathBuf},
+    pin::pin,
     process::Command,
     sync::{Arc, OnceLock},
     time::Duration,
 };
 
-use futures::future::join_all;
+use futures::future::{Either, join_all, select};
 use tonic::{Code, transport::Channel};
 use tonic_health::{
     ServingStatus,
@@ -78,14 +79,15 @@ async fn after_a_failed_sync_nothing_is_acknowledged_until_a_restart_which_loses
 
     let crew = crew();
     let acknowledged: Vec<_> = crew.iter().map(|writer| Arc::clone(&writer.acknowledged)).collect();
-    let fault = async {
-        // Every writer has been promised something.
-        join_all(acknowledged.iter().map(|progress| progress.by(5))).await;
-        fs::write(&trigger, "").unwrap();
+    // Every writer has been promised something before the fault.
+    let promised = join_all(acknowledged.iter().map(|progress| progress.by(6)));
+    let load = pin!(work(crew, &channel));
+    let Either::Right((_, load)) = select(load, promised).await else {
+        panic!("writes failed without a fault");
     };
-    let load = async { tokio::join!(work(crew, &channel), fault) };
-    let ended = tokio::time::timeout(Duration::from_secs(80), load).await;
-    let (mut crew, ()) = ended.expect("writes go on, though no sync succeeds");
+    fs::write(&trigger, "").unwrap();
+    let ended = tokio::time::timeout(Duration::from_secs(20), load).await;
+    let mut crew = ended.expect("writes go on, though no sync succeeds");
     fs::remove_file(&trigger).unwrap();
 
     for writer in &crew {
@@ -110,6 +112,7 @@ async fn after_a_failed_sync_nothing_is_acknowledged_until_a_restart_which_loses
     settle(&mut crew, &Sight::take(&channel).await);
     let acknowledged: u64 = acknowledged.iter().map(|progress| progress.made()).sum();
     println!("{acknowledged} acknowledged writes before a sync failed");
+    assert!(acknowledged >= 50, "{acknowledged}");
     assert_eq!(health(&channel, "").await, ServingStatus::Serving as i32);
     let main = Table::over(&channel, MAIN);
     main.insert(entity("late", "r", [])).await.unwrap();

@@ -204,6 +204,7 @@ async fn restart(end: impl FnOnce(Server) + Send + 'static) -> Outcomes {
     assert!(untrue.is_empty(), "UNAVAILABLE, and written: {untrue:?}");
     let (written, refused, unknown) = (all.written.len(), all.refused.len(), all.unknown.len());
     println!("{written} written, {refused} refused, {unknown} unknown");
+    assert!(written > 100 && refused > 10, "the gap was under load");
     repeat(&table, &all).await;
     drop(kept);
     all

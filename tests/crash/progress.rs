@@ -25,7 +25,8 @@ impl Progress {
 
     /// Waits until some more are done.
     pub(crate) async fn by(&self, more: u64) {
-        let (begun, goal) = (self.made(), self.made() + more);
+        let begun = self.made();
+        let goal = begun + more;
         let getting_on = async {
             while self.made() < goal {
                 tokio::time::sleep(Duration::from_millis(5)).await;

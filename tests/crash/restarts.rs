@@ -209,13 +209,16 @@ async fn kills_of_the_table_process_lose_nothing_and_clients_may_retry_what_they
     }
     let rows: BTreeSet<String> = table.rows("").await.unwrap().into_iter().collect();
     let (written, refused, unknown) = (all.written.len(), all.refused.len(), all.unknown.len());
-    println!("{written} written, {refused} refused, {unknown} unknown");
+    let read: Vec<u64> = made.iter().map(|(_, read)| read.made()).collect();
+    println!("{written} written, {refused} refused, {unknown} unknown, {read:?} reads");
     let lost: Vec<_> = all.written.difference(&rows).collect();
     assert!(lost.is_empty(), "acknowledged and lost: {lost:?}");
     let untrue: Vec<_> = all.refused.intersection(&rows).collect();
     assert!(untrue.is_empty(), "UNAVAILABLE, and written: {untrue:?}");
     assert!(unknown <= KILLS * CLIENTS, "one call of each client was in flight at most");
     assert!(unknown > 0, "the kills were under load");
+    let bridged = read.iter().all(|read| *read > KILLS as u64);
+    assert!(written > 10 * KILLS && bridged, "the gaps were bridged");
 }
 
 /// A client that retries what is unavailable, once.

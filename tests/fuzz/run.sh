@@ -10,14 +10,13 @@
 set -eu
 
 cd "$(dirname "$0")"
-host=$(rustc -vV | sed -n 's/^host: //p')
 
-# Runs one target and tells how it went; fails where it found something, or did nothing.
+# Runs a target for a time, out of a folder, and tells how it went; fails where it found something, or did nothing.
 fuzz() {
     found="artifacts/$1"
     mkdir -p "$found/corpus"
     log="$found/log"
-    if "target/$host/release/$1" "$found/corpus" "corpus/$1" \
+    if "$3/$1" "$found/corpus" "corpus/$1" \
         -max_total_time="$2" -timeout=10 -rss_limit_mb=2048 -max_len=4096 \
         -print_final_stats=1 -verbosity=0 -artifact_prefix="$found/" >"$log" 2>&1; then
         runs=$(sed -n 's/^stat::number_of_executed_units: *//p' "$log")
@@ -31,7 +30,7 @@ fuzz() {
 }
 
 if [ "${1:-}" = --one ]; then
-    fuzz "$3" "$2"
+    fuzz "$4" "$2" "$3"
     exit
 fi
 seconds=${1:-10}
@@ -42,6 +41,7 @@ if ! command -v "${CXX:-c++}" >/dev/null 2>&1; then
     exit 0
 fi
 
+host=$(rustc -vV | sed -n 's/^host: //p')
 RUSTFLAGS="--cfg fuzzing \
 -Cpasses=sancov-module \
 -Cllvm-args=-sanitizer-coverage-level=4 \
@@ -58,4 +58,4 @@ if [ -z "$targets" ]; then
 fi
 # One on each processor. What fails is told by xargs, once all the others have run.
 # shellcheck disable=SC2086 # names without spaces
-printf '%s\n' $targets | xargs -n 1 -P "$(nproc)" ./run.sh --one "$seconds"
+printf '%s\n' $targets | xargs -n 1 -P "$(nproc)" ./run.sh --one "$seconds" "target/$host/release"

@@ -194,8 +194,11 @@ async fn a_queue_keeps_its_promises_to_many_clients_through_kills() {
 
     let server = start(&data, &[]);
     let site = with_dead_letters(&server.channel()).await;
-    println!("{kills} kills in {:?}, {:?}", began.elapsed(), Work::of(&clients));
+    let done = Work::of(&clients);
+    println!("{kills} kills in {:?}, {done:?}", began.elapsed());
     check(&clients, &site).await;
+    assert!(done.buried >= DEAD_LETTERS_MIN, "only {} deliveries of dead letters", done.buried);
+    assert!(done.moved >= MOVED_MIN, "only {} moved back", done.moved);
     assert_eq!(server.terminate(), Some(0));
 }
 

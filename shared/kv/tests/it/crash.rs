@@ -95,4 +95,6 @@ async fn what_was_acknowledged_survives_kill_9_and_every_change_is_whole() {
         assert!(lost.is_empty(), "round {round}: acknowledged but lost: {lost:?}");
         assert!(torn.is_empty(), "round {round}: torn: {torn:?}");
     }
+
+    assert!(acknowledged.len() > 100, "the children hardly wrote: {}", acknowledged.len());
 }
