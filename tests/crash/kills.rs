@@ -96,8 +96,8 @@ async fn every_acknowledged_write_survives_kills_at_random_instants_and_no_batch
     }
 
     let elapsed = began.elapsed();
-    println!("{kills} kills, {} acknowledged writes, in {elapsed:?}", acknowledged(&crew));
     let acknowledged = acknowledged(&crew);
+    println!("{kills} kills, {acknowledged} acknowledged writes, in {elapsed:?}");
     assert!(acknowledged >= ACKNOWLEDGED_MIN, "only {acknowledged} acknowledged writes");
     let idle: Vec<&Writer> = crew.iter().filter(|writer| writer.acknowledged.made() == 0).collect();
     assert!(idle.is_empty(), "never acknowledged: {idle:?}");

@@ -196,9 +196,12 @@ pub(crate) fn fail_a_sync_under_load(directory: &Path) {
                 outcomes
             });
         }
-        while acknowledged.load(Ordering::Relaxed) < ACKNOWLEDGED {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
+        let all = async {
+            while acknowledged.load(Ordering::Relaxed) < ACKNOWLEDGED {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(15), all).await.expect("writes are acknowledged");
         fs::write(&trigger, "").unwrap();
         let outcomes = writers.join_all().await;
 
