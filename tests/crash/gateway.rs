@@ -2,7 +2,6 @@
 //! they get is true, and the gateway finds the new process by itself.
 
 use std::{
-    collections::BTreeSet,
     net::SocketAddr,
     sync::{
         Arc,
@@ -22,7 +21,11 @@ use tokio::{
 use tonic::Code;
 use trestle_tests::{Refusal, Server, Table, entity};
 
-use crate::{progress::Progress, sight::MAIN, writer::create};
+use crate::{
+    inserts::{Outcomes, Told},
+    sight::MAIN,
+    writer::create,
+};
 
 /// No call may take longer, whatever becomes of the process that it was for.
 const ANSWER_WITHIN: Duration = Duration::from_secs(10);
@@ -31,11 +34,6 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(10);
 const WRITES: u64 = 100;
 /// Refusals in the gap.
 const REFUSALS: u64 = 20;
-
-/// All that a client may be told while a role is away: to repeat the call as it is, and to repeat
-/// it if it is idempotent or conditional.
-const NOTHING_WRITTEN: (Code, &str) = (Code::Unavailable, "SERVER_UNAVAILABLE");
-const UNKNOWN: (Code, &str) = (Code::Unknown, "OUTCOME_UNKNOWN");
 
 /// One address in front of processes that come and go, as a service has in a cluster.
 struct Front {
@@ -98,52 +96,6 @@ fn table_process(data: &TempDir) -> Server {
     Server::start(&["--roles", "table", "--data-dir", path], &[])
 }
 
-/// What became of each row that a client inserted.
-#[derive(Debug, Default)]
-struct Outcomes {
-    written: BTreeSet<String>,
-    refused: BTreeSet<String>,
-    unknown: BTreeSet<String>,
-}
-
-/// What clients do together, and when they stop.
-#[derive(Debug, Default)]
-struct Load {
-    written: Progress,
-    refused: Progress,
-    stop: AtomicBool,
-}
-
-/// Inserts rows through the gateway until told to stop.
-async fn insert_rows(table: &Table, client: usize, load: &Load) -> Outcomes {
-    let mut outcomes = Outcomes::default();
-    for number in 0.. {
-        if load.stop.load(Ordering::Relaxed) {
-            break;
-        }
-        let row = format!("{client}-{number:06}");
-        let call = tokio::time::timeout(ANSWER_WITHIN, table.insert(entity("p", &row, [])));
-        match call.await.expect("every call is answered") {
-            Ok(_) => {
-                load.written.step();
-                outcomes.written.insert(row)
-            }
-            Err(refusal) => {
-                tokio::time::sleep(Duration::from_millis(5)).await;
-                match refusal.kind() {
-                    NOTHING_WRITTEN => {
-                        load.refused.step();
-                        outcomes.refused.insert(row)
-                    }
-                    UNKNOWN => outcomes.unknown.insert(row),
-                    other => panic!("no client can retry {other:?}: {refusal:?}"),
-                }
-            }
-        };
-    }
-    outcomes
-}
-
 /// Waits until reads work again.
 async fn recovered(table: &Table) {
     let works = async {
@@ -171,61 +123,33 @@ async fn restart(end: impl FnOnce(Server) + Send + 'static) -> Outcomes {
     let table = Table::over(&gateway.channel(), MAIN);
     create(&table).await.unwrap();
     table.insert(entity("p", "first", [])).await.unwrap();
-    let load = Load::default();
-    let clients = join_all((0..8).map(|client| insert_rows(&table, client, &load)));
+    let (told, stop) = (Told::default(), AtomicBool::new(false));
+    let insert = |client| Outcomes::insert((client, &table), ANSWER_WITHIN, &told, &stop);
+    let clients = join_all((0..8).map(insert));
     let gap = async {
-        load.written.by(WRITES).await;
+        told.written.by(WRITES).await;
 
         front.refuse().await;
         tokio::task::spawn_blocking(|| end(first)).await.unwrap();
         let address = front.close().await;
-        load.refused.by(REFUSALS).await;
+        told.refused.by(REFUSALS).await;
         let gone: Refusal = table.get("p", "first").await.unwrap_err();
         assert_eq!(gone.code, Code::Unavailable, "{gone:?}");
         let second = table_process(&data);
         let front = Front::open(address, second.address("grpc")).await;
         recovered(&table).await;
-        load.written.by(WRITES).await;
-        load.stop.store(true, Ordering::Relaxed);
+        told.written.by(WRITES).await;
+        stop.store(true, Ordering::Relaxed);
         (front, second)
     };
     let (outcomes, kept) = tokio::join!(clients, gap);
 
-    let mut all = Outcomes::default();
-    for outcomes in outcomes {
-        all.written.extend(outcomes.written);
-        all.refused.extend(outcomes.refused);
-        all.unknown.extend(outcomes.unknown);
-    }
-    let rows: BTreeSet<String> = table.rows("").await.unwrap().into_iter().collect();
-    let lost: Vec<_> = all.written.difference(&rows).collect();
-    assert!(lost.is_empty(), "acknowledged and lost: {lost:?}");
-    let untrue: Vec<_> = all.refused.intersection(&rows).collect();
-    assert!(untrue.is_empty(), "UNAVAILABLE, and written: {untrue:?}");
-    let (written, refused, unknown) = (all.written.len(), all.refused.len(), all.unknown.len());
-    println!("{written} written, {refused} refused, {unknown} unknown");
-    assert!(written > 100 && refused > 10, "the gap was under load");
-    repeat(&table, &all).await;
+    let all = Outcomes::of_all(outcomes);
+    all.were_true(&table).await;
+    assert!(all.written.len() > 100 && all.refused.len() > 10, "the gap was under load");
+    all.repeat(&table, &["first"]).await;
     drop(kept);
     all
-}
-
-/// Repeats what failed, as clients are told to: an insert is conditional, and says whether it has
-/// happened before.
-async fn repeat(table: &Table, outcomes: &Outcomes) {
-    for row in &outcomes.refused {
-        table.insert(entity("p", row, [])).await.expect("nothing was written");
-    }
-    for row in &outcomes.unknown {
-        if let Err(refusal) = table.insert(entity("p", row, [])).await {
-            assert_eq!(refusal.kind(), (Code::AlreadyExists, "ENTITY_ALREADY_EXISTS"));
-        }
-    }
-    let rows: BTreeSet<String> = table.rows("").await.unwrap().into_iter().collect();
-    let asked = [&outcomes.written, &outcomes.refused, &outcomes.unknown];
-    let mut asked: BTreeSet<_> = asked.into_iter().flatten().cloned().collect();
-    asked.insert("first".to_owned());
-    assert_eq!(rows, asked, "every row is there once it was repeated, and no other");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

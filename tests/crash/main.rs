@@ -17,6 +17,7 @@ mod drain;
 mod faults;
 mod gateway;
 mod hung;
+mod inserts;
 mod kills;
 mod ledger;
 mod overload;

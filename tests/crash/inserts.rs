@@ -1,0 +1,109 @@
+//! Rows that clients insert through a gateway while the table process ends and comes back: what each call was told, and
+//! whether it was true.
+
+use std::{
+    collections::BTreeSet,
+    sync::atomic::{AtomicBool, Ordering},
+    time::Duration,
+};
+
+use tonic::Code;
+use trestle_tests::{Table, entity};
+
+use crate::progress::Progress;
+
+/// All that a client may be told while a role is away: to repeat the call as it is, and to repeat
+/// it if it is idempotent or conditional.
+const NOTHING_WRITTEN: (Code, &str) = (Code::Unavailable, "SERVER_UNAVAILABLE");
+const UNKNOWN: (Code, &str) = (Code::Unknown, "OUTCOME_UNKNOWN");
+
+/// What inserts have come to so far, of one client or of several.
+#[derive(Debug, Default)]
+pub(crate) struct Told {
+    pub(crate) written: Progress,
+    pub(crate) refused: Progress,
+}
+
+/// What became of each row.
+#[derive(Debug, Default)]
+pub(crate) struct Outcomes {
+    pub(crate) written: BTreeSet<String>,
+    pub(crate) refused: BTreeSet<String>,
+    pub(crate) unknown: BTreeSet<String>,
+}
+
+impl Outcomes {
+    /// Inserts rows, each once, until told to stop; every call must be answered `within` a time.
+    pub(crate) async fn insert(
+        (client, table): (usize, &Table),
+        within: Duration,
+        told: &Told,
+        stop: &AtomicBool,
+    ) -> Self {
+        let mut outcomes = Self::default();
+        for number in 0.. {
+            if stop.load(Ordering::Relaxed) {
+                break;
+            }
+            let row = format!("{client}-{number:06}");
+            let call = tokio::time::timeout(within, table.insert(entity("p", &row, [])));
+            match call.await.expect("every call is answered") {
+                Ok(_) => {
+                    told.written.step();
+                    outcomes.written.insert(row)
+                }
+                Err(refusal) => {
+                    tokio::time::sleep(Duration::from_millis(5)).await;
+                    match refusal.kind() {
+                        NOTHING_WRITTEN => {
+                            told.refused.step();
+                            outcomes.refused.insert(row)
+                        }
+                        UNKNOWN => outcomes.unknown.insert(row),
+                        other => panic!("no client can retry {other:?}: {refusal:?}"),
+                    }
+                }
+            };
+        }
+        outcomes
+    }
+
+    /// What all clients were told.
+    pub(crate) fn of_all(clients: Vec<Self>) -> Self {
+        let mut all = Self::default();
+        for client in clients {
+            all.written.extend(client.written);
+            all.refused.extend(client.refused);
+            all.unknown.extend(client.unknown);
+        }
+        all
+    }
+
+    /// What was acknowledged is there, and what was refused is not.
+    pub(crate) async fn were_true(&self, table: &Table) {
+        let rows: BTreeSet<String> = table.rows("").await.unwrap().into_iter().collect();
+        let told = [&self.written, &self.refused, &self.unknown].map(BTreeSet::len);
+        println!("{} written, {} refused, {} unknown", told[0], told[1], told[2]);
+        let lost: Vec<_> = self.written.difference(&rows).collect();
+        assert!(lost.is_empty(), "acknowledged and lost: {lost:?}");
+        let untrue: Vec<_> = self.refused.intersection(&rows).collect();
+        assert!(untrue.is_empty(), "UNAVAILABLE, and written: {untrue:?}");
+    }
+
+    /// Repeats what failed, as clients are told to: an insert is conditional, and says whether it has
+    /// happened before. Then the rows of `others` are there, every one of these, and no more.
+    pub(crate) async fn repeat(&self, table: &Table, others: &[&str]) {
+        for row in &self.refused {
+            table.insert(entity("p", row, [])).await.expect("nothing was written");
+        }
+        for row in &self.unknown {
+            if let Err(refusal) = table.insert(entity("p", row, [])).await {
+                assert_eq!(refusal.kind(), (Code::AlreadyExists, "ENTITY_ALREADY_EXISTS"));
+            }
+        }
+        let rows: BTreeSet<String> = table.rows("").await.unwrap().into_iter().collect();
+        let asked = [&self.written, &self.refused, &self.unknown].into_iter().flatten().cloned();
+        let asked: BTreeSet<_> = asked.chain(others.iter().map(|&row| row.to_owned())).collect();
+        assert_eq!(rows, asked, "every row is there once it was repeated, and no other");
+    }
+}
