@@ -28,6 +28,7 @@ use crate::{
     failure::{Failure, Refusal},
     head::{CLIENT_REQUEST_ID, Head},
     inner::{Asked, counted, refused},
+    lent::Lent,
     params::Params,
     protocol::Protocol,
     reply::{self, Answered},
@@ -199,6 +200,7 @@ impl<P: Protocol> Service<Request> for Front<P> {
     fn call(&mut self, mut request: Request) -> Answer {
         let outer = Arc::clone(&self.outer);
         let is_http2 = request.version() == Version::HTTP_2;
+        let body = Lent::of(&mut request);
         let (head, call) = match Head::take(&mut request, P::SERVICE) {
             Ok(head) => {
                 let head = Arc::new(head);
@@ -229,6 +231,11 @@ impl<P: Protocol> Service<Request> for Front<P> {
             }
             if let Some(head) = head.filter(|head| head.method != Method::OPTIONS) {
                 outer.show(&mut answer, head).await;
+            }
+            if let Some(body) = body
+                && !body.drained().await
+            {
+                answer.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
             }
             Ok(answer)
         })

@@ -22,6 +22,7 @@ mod gather;
 mod gzip;
 mod head;
 mod inner;
+mod lent;
 mod params;
 mod protocol;
 mod queue;

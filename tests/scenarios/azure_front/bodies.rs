@@ -210,3 +210,50 @@ async fn a_connection_serves_on_after_a_failure() {
         door.is_untouched().await;
     }
 }
+
+#[tokio::test]
+async fn what_is_refused_before_its_body_has_come_is_answered_and_the_connection_serves_on() {
+    for front in FRONTS {
+        let door = Door::open(front, &[]).await;
+        let list = door.head("GET", front.list, &[]);
+        let length = front.body_bytes_max.to_string();
+        let usual = [("content-length", &*length), ("content-type", front.put.content_type)];
+        let wrong = [("authorization", "SharedKey devstoreaccount1:AAAA")];
+        let unread = door.head(front.put.method, front.put.target, &[&usual[..], &wrong].concat());
+        let no_verb = door.head("PUT", front.list.split('?').next().unwrap(), &usual);
+        for head in [unread, no_verb] {
+            let mut wire = door.connect().await;
+            wire.send(head.as_bytes()).await;
+            for part in vec![b' '; front.body_bytes_max].chunks(front.body_bytes_max / 4) {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+                wire.send(part).await;
+            }
+
+            let told = wire.answer().await.expect("an answer");
+            assert!((400..500).contains(&told.status), "{told:?}");
+            assert_eq!(told.header("connection"), "", "{told:?}");
+            assert_eq!(wire.ask(list.as_bytes()).await.status, 200, "after {told:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_connection_that_cannot_serve_on_says_so() {
+    let wrong = ("authorization", "SharedKey devstoreaccount1:AAAA");
+    for front in FRONTS {
+        let door = Door::open(front, &[]).await;
+        // A body that never comes, and one that was not asked for.
+        for more in [&[][..], &[("expect", "100-continue")]] {
+            let usual = [("content-length", "10"), ("content-type", front.put.content_type), wrong];
+            let headers = [&usual[..], more].concat();
+            let head = door.head(front.put.method, front.put.target, &headers);
+            let mut wire = door.connect().await;
+
+            let told = wire.ask(head.as_bytes()).await;
+
+            assert_eq!(told.failure(), (403, "AuthenticationFailed"));
+            assert_eq!(told.header("connection"), "close");
+            assert!(wire.answer().await.is_none(), "the connection ends");
+        }
+    }
+}
