@@ -180,7 +180,7 @@ mod tests {
         let mut request = Request::new(Body::empty());
         *request.method_mut() = Method::GET;
         *request.uri_mut() = target.parse::<Uri>().expect("a target");
-        for (name, value) in headers {
+        for (name, value) in [("host", "127.0.0.1")].iter().chain(headers) {
             request.headers_mut().append(*name, value.parse().expect("a value"));
         }
         Head::take(&mut request, "table").expect("a head")

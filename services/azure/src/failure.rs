@@ -26,6 +26,19 @@ pub(crate) struct Refusal {
 }
 
 impl Refusal {
+    /// The refusal of the value of a query parameter, with the elements that name it.
+    pub(crate) fn of_parameter(
+        reason: Reason,
+        name: &'static str,
+        value: &str,
+        rule: &str,
+    ) -> Self {
+        let rule = format!("{rule}: value=`{}`", quoted(value));
+        Self::from(Fault::violation(reason, name, rule))
+            .with("QueryParameterName", name)
+            .with("QueryParameterValue", quoted(value))
+    }
+
     /// The refusal with one more element of its error body.
     #[must_use]
     pub(crate) fn with(mut self, name: &'static str, value: impl Into<String>) -> Self {

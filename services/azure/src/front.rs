@@ -13,7 +13,7 @@ use tower::Service;
 use trestle_service::{
     clock::Clock,
     cors::{Lookup, Preflight},
-    fault::{Fault, Reason, quoted},
+    fault::{Fault, Reason},
     layer::{
         Answer, CallService, Request, Response, STATUS_HEADERS,
         body_bytes::Unframed,
@@ -75,9 +75,12 @@ impl<P: Protocol> Front<P> {
 impl<P: Protocol> Outer<P> {
     /// The request as the layers see it: a call of the method that it becomes.
     fn call_of(&self, mut request: Request, head: Arc<Head>) -> Request {
+        let limit = timeout(&head);
         let operation = self.protocol.route(&head);
-        let limit = timeout(&head).and_then(|limit| check_length(&head).map(|()| limit));
-        let operation = limit.clone().map_err(Refusal::from).and(operation);
+        let operation = limit.clone().and(operation).and_then(|operation| {
+            check_length(&head)?;
+            Ok(operation)
+        });
         let target = operation.as_ref().ok().map(|operation| self.protocol.target(operation));
         let path = target.map_or(P::UNKNOWN, |target| target.path);
         let mut headers = trace_headers(&head.headers);
@@ -256,24 +259,30 @@ fn common(headers: &mut HeaderMap, client: &HeaderMap, params: Option<&Params>) 
     headers.insert(header::SERVER, HeaderValue::from_static("Trestle"));
     headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-cache"));
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-    let id = client.get(CLIENT_REQUEST_ID);
-    if let Some(id) = id.filter(|id| id.len() <= CLIENT_REQUEST_ID_BYTES_MAX) {
+    if let Some(id) = client.get(CLIENT_REQUEST_ID).filter(|id| is_id(id.as_bytes())) {
         headers.insert(CLIENT_REQUEST_ID, id.clone());
     }
 }
 
+/// Whether an id is one that a client may give a request.
+fn is_id(id: &[u8]) -> bool {
+    id.len() <= CLIENT_REQUEST_ID_BYTES_MAX && id.iter().all(|byte| (b' '..=b'~').contains(byte))
+}
+
 /// How long the client wants to wait.
-fn timeout(head: &Head) -> Result<Option<Duration>, Fault> {
+fn timeout(head: &Head) -> Result<Option<Duration>, Refusal> {
     let Some(text) = head.params.get("timeout") else {
         return Ok(None);
     };
-    match text.parse::<u64>() {
-        Ok(seconds) if seconds > 0 => {
+    let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    // Digits that are no number here are one that is too large.
+    match text.parse().unwrap_or(u64::MAX) {
+        seconds @ 1.. if is_number => {
             Ok(Some(Duration::from_secs(seconds.min(TIMEOUT_SECONDS_MAX))))
         }
         _ => {
-            let rule = format!("must be a number of seconds: value=`{}`", quoted(text));
-            Err(Fault::violation(Reason::InvalidQueryParameterValue, "timeout", rule))
+            let rule = "must be a number of seconds";
+            Err(Refusal::of_parameter(Reason::InvalidQueryParameterValue, "timeout", text, rule))
         }
     }
 }

@@ -67,13 +67,15 @@ impl Head {
         let (uri, headers) = (request.uri(), request.headers());
         check_size(uri, headers)?;
         let peer = Peer::of(request.extensions());
-        let host = host(uri, headers);
+        let host = host(uri, headers, request.version())?;
         let unnamed = || {
             let rule = "must name an account, as the first segment of the path or of the host";
             let rule = format!("{rule}: value=`{}`", quoted(uri.path()));
             Fault::violation(Reason::InvalidUri, "path", rule)
         };
-        let address = Address::parse(uri, host, service).ok_or_else(unnamed)?;
+        // Names of hosts have no case; those of accounts do.
+        let lower = host.to_ascii_lowercase();
+        let address = Address::parse(uri, &lower, service).ok_or_else(unnamed)?;
         let account = AccountName::parse(address.account).ok_or_else(unnamed)?;
         check_single(headers)?;
         check_version(headers)?;
@@ -103,10 +105,13 @@ impl Head {
     }
 }
 
-/// The host that a request names, with its port.
-fn host<'a>(uri: &'a Uri, headers: &'a HeaderMap) -> &'a str {
+/// The host that a request names, with its port. Only before HTTP/1.1 it might do without.
+fn host<'a>(uri: &'a Uri, headers: &'a HeaderMap, version: Version) -> Result<&'a str, Fault> {
     let named = headers.get(header::HOST).and_then(|host| host.to_str().ok());
-    uri.authority().map(http::uri::Authority::as_str).or(named).unwrap_or("localhost")
+    let named = named.filter(|host| !host.is_empty());
+    let early = (version < Version::HTTP_11).then_some("localhost");
+    let host = uri.authority().map(http::uri::Authority::as_str).or(named).or(early);
+    host.ok_or_else(|| Fault::violation(Reason::MissingRequiredHeader, "Host", "required"))
 }
 
 /// Refuses a head beyond [`HEAD_BYTES_MAX`], for what takes the most of it.

@@ -266,9 +266,11 @@ async fn the_id_of_a_client_is_echoed_and_each_request_has_an_id_of_its_own() {
             ids.push(told.header("x-ms-request-id").to_owned());
         }
         assert!(ids[0].len() == 36 && ids[0] != ids[1], "{ids:?}");
-        let long = "x".repeat(1025);
-        let told = door.get(front.list, &[("x-ms-client-request-id", &long)]).await;
-        assert_eq!((told.status, told.header("x-ms-client-request-id")), (200, ""));
+        // Too long, or not of characters that can be seen.
+        for id in [&*"x".repeat(1025), "a\tb"] {
+            let told = door.get(front.list, &[("x-ms-client-request-id", id)]).await;
+            assert_eq!((told.status, told.header("x-ms-client-request-id")), (200, ""), "{id}");
+        }
     }
 }
 
@@ -296,12 +298,32 @@ async fn an_account_may_be_in_the_host_and_its_secondary_only_reads() {
             let location = format!("http://{primary}/things(PartitionKey='p',RowKey='r')");
             assert_eq!(told.header("location"), location);
         }
-        let told = door.connect().await.ask(read(&primary).as_bytes()).await;
-        assert!(told.status == 200 && told.text() != front.empty, "{told:?}");
+        // Hosts have no case.
+        for host in [&primary, &primary.to_uppercase()] {
+            let told = door.connect().await.ask(read(host).as_bytes()).await;
+            assert!(told.status == 200 && told.text() != front.empty, "{told:?}");
+        }
         // The account of a host is not that of its path as well.
         let other = host("nobody");
         let told = door.connect().await.ask(read(&other).as_bytes()).await;
         assert_eq!(told.failure(), (403, "AuthenticationFailed"));
+    }
+}
+
+#[tokio::test]
+async fn a_request_of_http_1_1_names_its_host() {
+    for front in FRONTS {
+        let door = Door::open(front, &[]).await;
+        let named = door.head("GET", front.list, &[]);
+        let host = named.split("\r\n").find(|line| line.starts_with("host:")).unwrap();
+        for host_line in ["", "host: \r\n"] {
+            let head = named.replace(&format!("{host}\r\n"), host_line);
+
+            let told = door.connect().await.ask(head.as_bytes()).await;
+            assert_eq!(told.failure(), (400, "MissingRequiredHeader"), "{host_line}");
+            let early = head.replace("HTTP/1.1", "HTTP/1.0");
+            assert_eq!(door.connect().await.ask(early.as_bytes()).await.status, 200);
+        }
     }
 }
 

@@ -36,7 +36,7 @@ fn request(method: &str, target: &str, headers: &[(&'static str, &str)]) -> Requ
     let mut request = Request::new(Body::empty());
     *request.method_mut() = method.parse().expect("a method");
     *request.uri_mut() = target.parse::<Uri>().expect("a target");
-    for (name, value) in headers {
+    for (name, value) in [("host", "127.0.0.1")].iter().chain(headers) {
         request.headers_mut().append(*name, value.parse().expect("a value"));
     }
     request
@@ -116,7 +116,10 @@ async fn a_request_without_a_readable_head_gets_an_id_and_the_newest_version() {
 async fn the_time_limit_of_a_request_becomes_that_of_its_call() {
     let get = |query: &str| request("GET", &format!("/acme/Tables?{query}"), &[]);
 
-    for (query, limit) in [("timeout=5", "5S"), ("timeout=31", "30S"), ("Timeout=30", "30S")] {
+    let beyond = format!("timeout={}0", u64::MAX);
+    for (query, limit) in
+        [("timeout=5", "5S"), ("timeout=31", "30S"), ("Timeout=30", "30S"), (&beyond, "30S")]
+    {
         let (parts, _) = ask(echo, get(query)).await;
         assert_eq!(parts.headers["x-timeout"], limit, "{query}");
     }
@@ -131,7 +134,9 @@ async fn the_time_limit_of_a_request_becomes_that_of_its_call() {
 #[tokio::test]
 async fn a_body_of_unknown_length_is_refused_where_a_body_may_be() {
     let refusal = |method: &'static str, headers: &'static [(&'static str, &str)]| async move {
-        let (_, body) = ask(echo, request(method, "/acme/Tables", headers)).await;
+        let target = "/acme/t1(PartitionKey='p',RowKey='r')";
+        let target = if method == "POST" { "/acme/Tables" } else { target };
+        let (_, body) = ask(echo, request(method, target, headers)).await;
         let body = body.expect("a body");
         String::from_utf8_lossy(&body).contains("Content-Length")
     };
@@ -140,6 +145,8 @@ async fn a_body_of_unknown_length_is_refused_where_a_body_may_be() {
     assert!(!refusal("GET", &[]).await && !refusal("DELETE", &[]).await);
     assert!(!refusal("POST", &[("content-length", "0")]).await);
     assert!(!refusal("PUT", &[("transfer-encoding", "chunked")]).await);
+    // What nobody knows is refused for that.
+    assert!(!refusal("FOO", &[]).await);
 }
 
 #[tokio::test]

@@ -6,6 +6,7 @@ use super::*;
 
 fn head(method: &str, target: &str) -> Head {
     let request: Builder = Request::builder().method(method).uri(format!("/acme{target}"));
+    let request = request.header("host", "127.0.0.1");
     Head::take(&mut request.body(Body::empty()).expect("a request"), "queue").expect("a head")
 }
 
