@@ -40,6 +40,8 @@ use crate::{
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-ms-request-id");
 /// The error code of an answer.
 const ERROR_CODE: HeaderName = HeaderName::from_static("x-ms-error-code");
+/// The method of every service that changes the rules for pages of other origins.
+const SET_RULES: &str = "/SetServiceProperties";
 /// Longest id of a client that is echoed, in bytes.
 const CLIENT_REQUEST_ID_BYTES_MAX: usize = 1024;
 /// Longest time that a client may ask for, in seconds; more acts as this.
@@ -120,17 +122,27 @@ impl<P: Protocol> Outer<P> {
         Ok(answer)
     }
 
-    /// Lets a page see an answer, where the rules of the account do.
+    /// Lets a page see an answer, where the rules of the account do, and says to caches where that
+    /// depends on the page.
     async fn show(&self, answer: &mut Response, head: &Head) {
-        let Some(origin) = head.headers.get(header::ORIGIN) else {
+        let origin = head.headers.get(header::ORIGIN);
+        let is_cached = matches!(head.method, Method::GET | Method::HEAD);
+        if origin.is_none() && !(is_cached && answer.status().is_success()) {
             return;
-        };
+        }
         let rules = self.rules.rules(&head.account).await;
-        let Some(allowed) = rules.answer(origin, &head.method, answer.headers()) else {
-            return;
+        let allowed = origin.and_then(|origin| {
+            let allowed = rules.answer(origin, &head.method, answer.headers())?;
+            Some((allowed, HeaderMap::from_iter([(header::ORIGIN, origin.clone())])))
+        });
+        let shown = match allowed {
+            Some((allowed, asked)) => allowed.headers(head.method.clone(), asked).await,
+            None if is_cached && rules.vary(&head.method) => {
+                HeaderMap::from_iter([(header::VARY, HeaderValue::from_static("Origin"))])
+            }
+            None => return,
         };
-        let asked = HeaderMap::from_iter([(header::ORIGIN, origin.clone())]);
-        for (name, value) in &allowed.headers(head.method.clone(), asked).await {
+        for (name, value) in &shown {
             answer.headers_mut().append(name, value.clone());
         }
     }
@@ -152,7 +164,7 @@ impl<P: Protocol> Outer<P> {
         head: Option<&Head>,
     ) -> Response {
         let failure = Failure::new(refusal, request_id, self.clock.now()).of_request(headers);
-        let mut answer = self.protocol.failure(&failure, head);
+        let mut answer = self.protocol.failure(&failure, headers, head);
         *answer.status_mut() = failure.status;
         let headers = answer.headers_mut();
         if let Ok(code) = failure.code.parse() {
@@ -220,6 +232,7 @@ impl<P: Protocol> Service<Request> for Front<P> {
                 (Err(std::mem::take(request.headers_mut())), call)
             }
         };
+        let sets_rules = call.uri().path().ends_with(SET_RULES);
         let calls = self.calls.call(call);
         // Every answer is finished here, whoever gave it.
         Box::pin(async move {
@@ -231,6 +244,9 @@ impl<P: Protocol> Service<Request> for Front<P> {
             common(answer.headers_mut(), headers, head.map(|head| &head.params));
             if is_http2 {
                 answer.headers_mut().insert(header::DATE, outer.date());
+            }
+            if let Some(head) = head.filter(|_| sets_rules) {
+                outer.rules.forget(&head.account);
             }
             if let Some(head) = head.filter(|head| head.method != Method::OPTIONS) {
                 outer.show(&mut answer, head).await;

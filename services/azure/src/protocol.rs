@@ -1,7 +1,7 @@
 //! What makes the protocol of one Azure service: the rest of a front is the same for all.
 
 use bytes::Bytes;
-use http::Response;
+use http::{HeaderMap, Response};
 use tonic::body::Body;
 
 use crate::{
@@ -52,8 +52,14 @@ pub(crate) trait Protocol: Clone + Send + Sync + 'static {
         upcall: Upcall,
     ) -> impl Future<Output = Result<Response<Body>, Refusal>> + Send;
 
-    /// Writes a failure in the form of the service.
-    fn failure(&self, failure: &Failure, head: Option<&Head>) -> Response<Body>;
+    /// Writes the failure of a request with these headers in the form of the service; without a
+    /// head where it cannot be read.
+    fn failure(
+        &self,
+        failure: &Failure,
+        headers: &HeaderMap,
+        head: Option<&Head>,
+    ) -> Response<Body>;
 }
 
 /// What an operation calls.

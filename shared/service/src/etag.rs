@@ -3,6 +3,7 @@
 //! An etag is the time of the write in Azure's form, `W/"datetime'2020-07-24T14%3A34%3A28.5209593Z'"`. Clients must
 //! treat it as opaque; some rebuild it from the timestamp, so the two always agree.
 
+use percent_encoding::percent_decode_str;
 use time::{OffsetDateTime, format_description::well_known::Rfc3339};
 
 use crate::clock::Ticks;
@@ -81,9 +82,9 @@ fn push_digits(out: &mut String, value: u32, width: u32) {
 }
 
 fn parse_etag(etag: &str) -> Option<Ticks> {
-    let encoded = etag.strip_prefix(PREFIX)?.strip_suffix(SUFFIX)?;
-    // Some clients send the colons back decoded, or the escape in lower case.
-    parse_time(&encoded.replace("%3A", ":").replace("%3a", ":"))
+    // Some clients send all of it back decoded, and some with more escapes.
+    let etag = percent_decode_str(etag).decode_utf8().ok()?;
+    parse_time(etag.strip_prefix(PREFIX)?.strip_suffix(SUFFIX)?)
 }
 
 /// Parses the form of [`format_time`]; none for anything else.
@@ -112,6 +113,8 @@ mod tests {
         assert_eq!(Condition::parse(Some(&etag)), Some(Condition::Match(ticks)));
         let decoded = etag.replace("%3A", ":");
         assert_eq!(Condition::parse(Some(&decoded)), Some(Condition::Match(ticks)));
+        let escaped = etag.replace('\'', "%27").replace('"', "%22").replace("%3A", "%3a");
+        assert_eq!(Condition::parse(Some(&escaped)), Some(Condition::Match(ticks)));
     }
 
     #[test]

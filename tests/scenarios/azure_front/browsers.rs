@@ -106,7 +106,10 @@ async fn a_page_sees_answers_and_failures_where_a_rule_lets_it() {
             assert!(told.header("vary").eq_ignore_ascii_case("origin"), "{told:?}");
             let told = door.get(target, &[(ORIGIN, "http://c")]).await;
             assert_eq!((told.status, told.header("access-control-allow-origin")), (status, ""));
+            // Caches know that another page would have seen it.
+            assert_eq!(told.header("vary"), "Origin", "{told:?}");
         }
+        assert_eq!(door.get(front.list, &[]).await.header("vary"), "Origin");
     }
 }
 
@@ -124,10 +127,29 @@ async fn a_rule_for_every_origin_names_none_and_lets_nobody_be_known() {
         for absent in ["access-control-allow-credentials", "vary"] {
             assert_eq!(told.header(absent), "", "{told:?}");
         }
+        assert_eq!(door.get(front.list, &[]).await.header("vary"), "");
         let asked = [(ORIGIN, "http://anybody"), (METHOD, "GET"), (HEADERS, "x-any")];
         let told = preflight(&door, "devstoreaccount1", &asked).await;
         assert_eq!(told.header("access-control-allow-origin"), "http://anybody", "{told:?}");
         assert_eq!(told.header("access-control-allow-credentials"), "", "{told:?}");
+    }
+}
+
+#[tokio::test]
+async fn rules_that_are_changed_hold_at_once() {
+    for front in FRONTS {
+        let door = door_with_rules(front).await;
+        let asked = [(ORIGIN, "http://a"), (METHOD, "PUT")];
+        assert_eq!(preflight(&door, "devstoreaccount1", &asked).await.status, 200);
+        let target = "/?restype=service&comp=properties";
+        for (rules, status) in
+            [(document(""), 403), (document(&rule("http://a", "PUT", "*", "*", "1")), 200)]
+        {
+            let set = Call { method: "PUT", target, content_type: "application/xml", body: "" };
+            assert_eq!(door.call(set, rules.as_bytes(), &[]).await.status, 202);
+
+            assert_eq!(preflight(&door, "devstoreaccount1", &asked).await.status, status);
+        }
     }
 }
 

@@ -25,6 +25,19 @@ async fn paths_that_try_to_be_others_name_nothing() {
 }
 
 #[tokio::test]
+async fn a_head_that_cannot_be_read_is_refused_in_json_where_the_client_names_it() {
+    let rest = Rest::start();
+    for (accept, kind) in
+        [("application/json;odata=nometadata", "application/json"), ("*/*", "application/xml")]
+    {
+        let unread = Ask::table("GET", "/Tables").with("accept", accept);
+        let told = rest.send(unread.with("x-ms-version", "soon")).await;
+        assert_eq!(told.failure(), (400, "InvalidHeaderValue"));
+        assert!(told.header("content-type").starts_with(kind), "{told:?}");
+    }
+}
+
+#[tokio::test]
 async fn bodies_that_are_no_entity_are_refused_and_the_server_goes_on() {
     let rest = Rest::start();
     rest.table("tab").await;

@@ -64,6 +64,15 @@ async fn an_insert_returns_what_the_client_prefers() {
     let failed = rest.send(insert("2", "return-no-content")).await;
     assert_eq!(failed.failure(), (409, "EntityAlreadyExists"));
     assert_eq!(failed.header("preference-applied"), "return-no-content");
+    // What creates nothing has nothing to return.
+    for (method, tunnelled) in [("PATCH", None), ("POST", Some("MERGE"))] {
+        let merge = Ask::json(method, "/tab(PartitionKey='p',RowKey='none')", "{}");
+        let merge = merge.with("if-match", "*").with("prefer", "return-no-content");
+        let merge = tunnelled.into_iter().fold(merge, |ask, verb| ask.with("x-http-method", verb));
+        let failed = rest.send(merge).await;
+        assert_eq!(failed.failure(), (404, "ResourceNotFound"));
+        assert_eq!(failed.header("preference-applied"), "", "{failed:?}");
+    }
 }
 
 #[tokio::test]

@@ -47,8 +47,19 @@ async fn a_filter_and_a_choice_of_properties_are_applied() {
     assert!(told.text().contains("in 'aaa bbb ccc'."), "{told:?}");
     let told = rest.send(Ask::table("GET", "/tab?$filter=n%20eq%20null")).await;
     assert_eq!(told.failure(), (400, "InvalidInput"));
-    let told = rest.send(Ask::table("GET", "/tab?$orderby=n")).await;
-    assert_eq!(told.failure(), (501, "NotImplemented"));
+    let body = r#"{"PartitionKey":"p","RowKey":"new"}"#;
+    for ask in [
+        Ask::table("GET", "/tab?$orderby=n"),
+        Ask::table("GET", "/Tables('tab')?$orderby=n"),
+        Ask::table("DELETE", "/Tables('tab')?$orderby=n"),
+        Ask::json("POST", "/tab?$expand=n", body),
+    ] {
+        assert_eq!(rest.send(ask).await.failure(), (501, "NotImplemented"));
+    }
+    assert_eq!(rows(&rest.send(Ask::table("GET", "/tab")).await).len(), 5);
+    // Half of a mark is none.
+    let told = rest.send(Ask::table("GET", "/tab?NextRowKey=1!4!abcd")).await;
+    assert_eq!(told.failure(), (400, "InvalidQueryParameterValue"));
 }
 
 #[tokio::test]

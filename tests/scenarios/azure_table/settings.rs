@@ -1,6 +1,6 @@
 //! Access policies, service properties and stats.
 
-use trestle_tests::{Ask, Rest};
+use trestle_tests::{Ask, Rest, over_account, terms, token};
 
 const POLICIES: &str = "<?xml version=\"1.0\" encoding=\"utf-8\"?><SignedIdentifiers>\
     <SignedIdentifier><Id>policy1</Id><AccessPolicy><Start>2026-01-01T00:00:00Z</Start>\
@@ -118,6 +118,11 @@ async fn stats_are_those_of_the_secondary_name_which_takes_no_writes() {
 
     let told = rest.send(xml("GET", target, "")).await;
     assert_eq!(told.failure(), (400, "InvalidQueryParameterValue"));
+    // Who may not ask for them at all is told that instead.
+    let token = token(terms(over_account("t", "o"), "r"));
+    let with_token = format!("/devstoreaccount1{target}&{token}");
+    let told = rest.send(xml("GET", "", "").at(&with_token).scheme(None)).await;
+    assert_eq!(told.failure(), (403, "AuthorizationResourceTypeMismatch"));
     let told = rest.send(xml("GET", "", "").at(&secondary(target))).await;
     assert_eq!(told.status, 200, "{told:?}");
     assert!(told.text().contains("<Status>live</Status><LastSyncTime>"), "{told:?}");

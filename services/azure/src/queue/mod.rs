@@ -16,7 +16,7 @@ mod route;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::{Response, StatusCode};
+use http::{HeaderMap, Response, StatusCode};
 use tonic::body::Body;
 use trestle_service::clock::Clock;
 
@@ -82,7 +82,7 @@ impl Protocol for Queue {
         performed.map_err(|refusal| explain::explain(refusal, &head.params))
     }
 
-    fn failure(&self, failure: &Failure, _: Option<&Head>) -> Response<Body> {
+    fn failure(&self, failure: &Failure, _: &HeaderMap, _: Option<&Head>) -> Response<Body> {
         let extras: Vec<_> =
             failure.extras.iter().map(|(name, value)| (*name, value.as_str())).collect();
         let message = failure.message();

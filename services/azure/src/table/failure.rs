@@ -1,39 +1,47 @@
 //! Failures in the form of OData: JSON where a client takes it, else XML.
 
-use http::{Response, StatusCode, header};
+use http::{HeaderMap, Method, Response, StatusCode};
 use serde_json::json;
 use tonic::body::Body;
 
-use super::{entities::applied, level::Level, prefer::Prefer};
+use super::{entities::applied, level::Level, prefer::Prefer, route::TUNNELLED};
 use crate::{failure::Failure, head::Head, reply};
 
 /// The content type of failures in XML.
 const XML: &str = "application/xml";
 
-/// The answer to a request that failed; of one whose head cannot be read nothing is known.
-pub(super) fn render(failure: &Failure, head: Option<&Head>) -> Response<Body> {
-    let Some(level) = head.and_then(|head| level(head, failure.status)) else {
+/// The answer to a request with these headers that failed; of one whose head cannot be read nothing
+/// else is known.
+pub(super) fn render(
+    failure: &Failure,
+    headers: &HeaderMap,
+    head: Option<&Head>,
+) -> Response<Body> {
+    let Some(level) = level(headers, head, failure.status) else {
         return reply::whole(StatusCode::OK, XML, xml(failure));
     };
     let mut answer = reply::whole(StatusCode::OK, level.content_type(), json(failure));
-    // A preference counts as applied also where nothing came of the request.
-    let prefer = head.map(|head| Prefer::of(&head.headers)).unwrap_or_default();
-    applied(&mut answer, prefer);
+    // A preference of what creates counts as applied also where nothing came of the request.
+    if head.is_some_and(|head| head.method == Method::POST && !headers.contains_key(TUNNELLED)) {
+        applied(&mut answer, Prefer::of(headers));
+    }
     answer
 }
 
 /// The level of a failure; none where it has to be XML.
-fn level(head: &Head, status: StatusCode) -> Option<Level> {
-    let is_xml_operation = head.params.get("comp").is_some();
+fn level(headers: &HeaderMap, head: Option<&Head>, status: StatusCode) -> Option<Level> {
+    let params = head.map(|head| &head.params);
+    let is_xml_operation = params.is_some_and(|params| params.get("comp").is_some());
     if is_xml_operation {
         return None;
     }
-    let (format, accept) = (head.params.get("$format"), head.header(header::ACCEPT));
-    let is_named = [format, accept].into_iter().flatten().any(|asked| asked.contains("json"));
-    // Who may not come in meets the door, which speaks XML unless it is told otherwise.
-    let is_at_door = matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
-    let level = Level::negotiate(format, accept).ok()?;
-    (is_named || !is_at_door).then_some(level)
+    let format = params.and_then(|params| params.get("$format"));
+    // Who may not come in, or cannot be understood, meets the door, which speaks XML unless it is
+    // told otherwise.
+    let is_refused = matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
+    let is_at_door = head.is_none() || is_refused;
+    let level = Level::negotiate(format, headers).ok()?;
+    (Level::is_named(format, headers) || !is_at_door).then_some(level)
 }
 
 /// Code and text, and nothing else: a further member would be too much for some clients.

@@ -1,5 +1,6 @@
 //! Metadata levels: how much an answer says about itself beside its data, and how a client asks.
 
+use http::{HeaderMap, header};
 use trestle_service::fault::{Fault, Reason, quoted};
 
 /// How much an answer says about itself.
@@ -19,15 +20,22 @@ impl Level {
     ///
     /// # Errors
     /// When only formats are acceptable that are not JSON.
-    pub(crate) fn negotiate(format: Option<&str>, accept: Option<&str>) -> Result<Self, Fault> {
-        let asked = format.filter(|format| !format.trim().is_empty()).or(accept);
-        let Some(asked) = asked.filter(|asked| !asked.trim().is_empty()) else {
+    pub(crate) fn negotiate(format: Option<&str>, headers: &HeaderMap) -> Result<Self, Fault> {
+        let asked = asked(format, headers);
+        if asked.is_empty() {
             return Ok(Self::Minimal);
-        };
-        asked.split(',').find_map(|range| Range::parse(range).level()).ok_or_else(|| {
-            let rule = format!("only application/json is served: value=`{}`", quoted(asked));
+        }
+        let mut ranges = asked.iter().flat_map(|asked| asked.split(',')).map(Range::parse);
+        ranges.find_map(|range| range.level()).ok_or_else(|| {
+            let asked = asked.join(", ");
+            let rule = format!("only application/json is served: value=`{}`", quoted(&asked));
             Fault::violation(Reason::AtomFormatNotSupported, "Accept", rule)
         })
+    }
+
+    /// Whether a client names JSON itself among what it takes.
+    pub(super) fn is_named(format: Option<&str>, headers: &HeaderMap) -> bool {
+        asked(format, headers).iter().any(|asked| asked.contains("json"))
     }
 
     /// The type of an answer at the level.
@@ -40,30 +48,48 @@ impl Level {
     }
 }
 
+/// What `$format`, or else `Accept`, says, which may be there more than once.
+fn asked<'a>(format: Option<&'a str>, headers: &'a HeaderMap) -> Vec<&'a str> {
+    let is_said = |text: &&str| !text.trim().is_empty();
+    match format.filter(is_said) {
+        Some(format) => vec![format],
+        None => {
+            let accepted = headers.get_all(header::ACCEPT).iter();
+            accepted.filter_map(|value| value.to_str().ok()).filter(is_said).collect()
+        }
+    }
+}
+
 /// One of the types that a client takes.
 #[derive(Debug, Clone, Copy)]
 struct Range<'a> {
     kind: &'a str,
     /// The parameter `odata`.
     odata: Option<&'a str>,
+    /// Whether the client says that it does not take this one.
+    is_refused: bool,
 }
 
 impl<'a> Range<'a> {
     fn parse(text: &'a str) -> Self {
         let mut parts = text.split(';').map(str::trim);
         let kind = parts.next().unwrap_or_default();
-        let odata = parts.find_map(|part| {
-            let (name, value) = part.split_once('=')?;
-            name.trim().eq_ignore_ascii_case("odata").then(|| value.trim().trim_matches('"'))
-        });
-        Self { kind, odata }
+        let parameter = |wanted: &str| {
+            parts.clone().find_map(|part| {
+                let (name, value) = part.split_once('=')?;
+                name.trim().eq_ignore_ascii_case(wanted).then(|| value.trim().trim_matches('"'))
+            })
+        };
+        let weight = parameter("q").and_then(|weight| weight.parse::<f32>().ok());
+        let is_refused = weight.is_some_and(|weight| weight <= 0.0);
+        Self { kind, odata: parameter("odata"), is_refused }
     }
 
     /// The level, if the type is one that is served.
     fn level(&self) -> Option<Level> {
         // `$format` also takes the short name.
         let is_json = ["application/json", "json", "application/*", "*/*"];
-        if !is_json.iter().any(|kind| self.kind.eq_ignore_ascii_case(kind)) {
+        if self.is_refused || !is_json.iter().any(|kind| self.kind.eq_ignore_ascii_case(kind)) {
             return None;
         }
         match self.odata {
@@ -80,6 +106,12 @@ impl<'a> Range<'a> {
 mod tests {
     use super::*;
 
+    fn negotiate(format: Option<&str>, accept: &[&str]) -> Result<Level, Reason> {
+        let values = accept.iter().map(|value| value.parse().expect("a value"));
+        let headers = values.map(|value| (header::ACCEPT, value)).collect();
+        Level::negotiate(format, &headers).map_err(|fault| fault.reason)
+    }
+
     #[test]
     fn the_level_is_what_the_format_or_else_the_accepted_type_says() {
         for (accept, level) in [
@@ -91,18 +123,25 @@ mod tests {
             ("text/html, */*;q=0.8", Level::Minimal),
             ("", Level::Minimal),
         ] {
-            assert_eq!(Level::negotiate(None, Some(accept)), Ok(level), "{accept}");
+            assert_eq!(negotiate(None, &[accept]), Ok(level), "{accept}");
         }
-        let both = Level::negotiate(Some("application/json;odata=fullmetadata"), Some("text/xml"));
+        let both = negotiate(Some("application/json;odata=fullmetadata"), &["text/xml"]);
         assert_eq!(both, Ok(Level::Full));
-        assert_eq!(Level::negotiate(None, None), Ok(Level::Minimal));
+        assert_eq!(negotiate(None, &[]), Ok(Level::Minimal));
+        let lines = ["text/html", "application/json;odata=nometadata"];
+        assert_eq!(negotiate(None, &lines), Ok(Level::None));
     }
 
     #[test]
     fn formats_that_ended_are_refused() {
-        for accept in ["application/atom+xml", "text/html", "application/json;odata=verbose"] {
-            let fault = Level::negotiate(None, Some(accept)).expect_err(accept);
-            assert_eq!(fault.reason, Reason::AtomFormatNotSupported);
+        for accept in [
+            "application/atom+xml",
+            "text/html",
+            "application/json;odata=verbose",
+            "application/json;q=0, application/atom+xml",
+            "*/*;q=0.0",
+        ] {
+            assert_eq!(negotiate(None, &[accept]), Err(Reason::AtomFormatNotSupported), "{accept}");
         }
     }
 }

@@ -19,7 +19,7 @@ mod tables;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::Response;
+use http::{HeaderMap, Response};
 use tonic::body::Body;
 use trestle_service::{clock::Clock, limits::MESSAGE_BYTES_MAX};
 
@@ -83,7 +83,12 @@ impl Protocol for Table {
         }
     }
 
-    fn failure(&self, failure: &Failure, head: Option<&Head>) -> Response<Body> {
-        failure::render(failure, head)
+    fn failure(
+        &self,
+        failure: &Failure,
+        headers: &HeaderMap,
+        head: Option<&Head>,
+    ) -> Response<Body> {
+        failure::render(failure, headers, head)
     }
 }

@@ -7,14 +7,14 @@ use trestle_service::fault::{Fault, Reason, quoted};
 
 use super::{
     level::Level,
-    options::{Options, page_token_of},
+    options::{self, Options, page_token_of},
     path::{self, Key, Resource},
     prefer::Prefer,
 };
 use crate::{head::Head, params::Params, protocol::Target};
 
 /// The header that names the verb of a request that is sent as a POST.
-const TUNNELLED: &str = "x-http-method";
+pub(super) const TUNNELLED: &str = "x-http-method";
 /// The format of bodies before JSON, which Azure gave up too.
 const ATOM: &str = "application/atom+xml";
 /// What the names of the tables of metrics begin with; there are none, and nobody can make one.
@@ -167,6 +167,7 @@ impl Verb {
 pub(crate) fn route(ask: &Ask<'_>) -> Result<Operation, Fault> {
     let resource = path::parse(ask.path)?;
     let method = ask.method()?;
+    options::check(ask.params)?;
     match (resource, method) {
         (Resource::Service, _) => ask.on_service(method),
         (Resource::Batch, "POST") => Ok(Operation::Batch),
@@ -250,7 +251,7 @@ impl<'a> Ask<'a> {
 
     /// How much the answer is to say.
     fn level(&self) -> Result<Level, Fault> {
-        Level::negotiate(self.params.get("$format"), self.header(header::ACCEPT))
+        Level::negotiate(self.params.get("$format"), self.headers)
     }
 
     /// Refuses a body in the format that ended. One that says nothing of itself is taken for JSON.
@@ -302,6 +303,13 @@ impl<'a> Ask<'a> {
     fn query(&self, table: String) -> Result<Operation, Fault> {
         let options = Options::read(self.params)?;
         let page_token = page_token_of(self.params, "NextPartitionKey")?;
+        let is_half =
+            page_token.is_empty() && !page_token_of(self.params, "NextRowKey")?.is_empty();
+        if is_half {
+            let rule = "must come with NextPartitionKey";
+            let reason = Reason::InvalidQueryParameterValue;
+            return Err(Fault::violation(reason, "NextRowKey", rule));
+        }
         Ok(Operation::Query(Query { table, options, page_token, level: self.level()? }))
     }
 

@@ -60,13 +60,14 @@ impl Settings<'_> {
                 Ok(reply::empty(StatusCode::ACCEPTED))
             }
             OnSettings::GetStats => {
+                // Who may not ask is told that first.
+                let request = GetServiceStatsRequest {};
+                upcall.unary::<_, GetServiceStatsResponse>(path, &request).await?;
                 if !self.head.is_secondary {
                     let rule = "stats are those of the secondary name of the account";
                     let reason = Reason::InvalidQueryParameterValue;
                     return Err(Fault::violation(reason, "comp", rule).into());
                 }
-                let request = GetServiceStatsRequest {};
-                upcall.unary::<_, GetServiceStatsResponse>(path, &request).await?;
                 Ok(document(xml::write_stats(&self.now.into())))
             }
         }

@@ -14,7 +14,7 @@ use trestle_proto::{
 use super::rules::Rules;
 use crate::{caller::Caller, name::AccountName, upstream::Upstream};
 
-/// How long rules are kept: a change is seen by then.
+/// How long rules are kept: a change that this process does not see is followed by then.
 const KEPT: Duration = Duration::from_secs(5);
 /// How long it is remembered that they could not be read, so that nobody waits for each answer.
 const FAILURE_KEPT: Duration = Duration::from_secs(1);
@@ -71,6 +71,11 @@ impl Lookup {
         };
         *entry = Some(Kept { until: Instant::now() + kept, rules: rules.clone() });
         rules
+    }
+
+    /// Has the rules of an account read anew, since they were changed.
+    pub fn forget(&self, account: &AccountName) {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner).remove(account);
     }
 
     fn entry(&self, account: &AccountName) -> Arc<Entry> {

@@ -104,6 +104,14 @@ impl Rules {
         Some(Allowed(layer(rule, shown).expose_headers(exposed)))
     }
 
+    /// Whether what a page sees of answers to a method depends on its origin, which caches have to
+    /// know of answers to others too.
+    pub fn vary(&self, method: &Method) -> bool {
+        let mut rules = self.0.iter();
+        let first = rules.find(|rule| rule.allowed_methods.iter().any(|m| m == method.as_str()));
+        first.is_some_and(|rule| !is_any(rule))
+    }
+
     /// The first rule of an origin and a method. Both are compared with regard to case.
     fn of(&self, origin: &HeaderValue, method: &[u8]) -> Option<&CorsRule> {
         let origin = origin.as_bytes();

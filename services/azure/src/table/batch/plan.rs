@@ -139,10 +139,9 @@ impl Asked {
             route(&Ask { method: request.method, path, params: &params, headers })
         });
         let params = params.unwrap_or_default();
-        let accept = headers.get(header::ACCEPT).and_then(|accept| accept.to_str().ok());
         let part = Part {
             content_id: headers.get(CONTENT_ID).cloned(),
-            level: Level::negotiate(params.get("$format"), accept).unwrap_or_default(),
+            level: Level::negotiate(params.get("$format"), headers).unwrap_or_default(),
             prefer: Prefer::of(headers),
         };
         Self { operation, part }
