@@ -188,7 +188,7 @@ async fn point_get(plan: Plan) {
     for _ in 0..plan.rounds {
         let (done, cpu) = bench.turn(CLIENTS, plan.turn, GET, get_message).await;
         measured.add(done, cpu);
-        let (to_echo, answer) = (to_echo.clone(), answer.clone());
+        let (to_echo, answer, before) = (to_echo.clone(), answer.clone(), echo.cpu_us());
         let done = drive(CLIENTS, plan.turn, move |number| {
             let (to_echo, answer) = (to_echo.clone(), answer.clone());
             async move {
@@ -196,7 +196,7 @@ async fn point_get(plan: Plan) {
                 1
             }
         });
-        ceiling.add(done.await, 0.0);
+        ceiling.add(done.await, echo.cpu_us() - before);
     }
     report::compared("point get 1 KiB / empty echo", &measured, &ceiling, 0.65);
     report::figure("  server CPU a point get", measured.cpu_us_per_operation(), 20.0, true, "us");
@@ -238,7 +238,8 @@ async fn durable_insert(plan: Plan, prepare: fn(&mut Command) -> bool, disk: &st
     for _ in 0..plan.rounds {
         let (done, cpu) = bench.turn(CLIENTS, plan.turn, INSERT, insert_message).await;
         measured.add(done, cpu);
-        ceiling.add(raw.commit(CLIENTS, 1, plan.turn), 0.0);
+        let (done, cpu) = raw.commit(CLIENTS, 1, plan.turn);
+        ceiling.add(done, cpu);
     }
     let name = format!("durable insert 1 KiB / raw group commit{disk}");
     report::compared(&name, &measured, &ceiling, 0.5);
@@ -292,7 +293,8 @@ async fn batch(plan: Plan) {
         let (done, cpu) = bench.turn(BATCH_CLIENTS, plan.turn, BATCH, message).await;
         let operations = done.operations * ROWS;
         measured.add(Done { operations, ..done }, cpu);
-        ceiling.add(raw.commit(BATCH_CLIENTS, 100, plan.turn), 0.0);
+        let (done, cpu) = raw.commit(BATCH_CLIENTS, 100, plan.turn);
+        ceiling.add(done, cpu);
     }
     report::compared("entities in batches of 100 / raw batches", &measured, &ceiling, 0.6);
 }

@@ -90,7 +90,8 @@ pub(crate) async fn send(plan: Plan) {
         });
         let done = done.await;
         measured.add(done, bench.server.cpu_us() - before);
-        ceiling.add(raw.commit(CLIENTS, 1, plan.turn), 0.0);
+        let (done, cpu) = raw.commit(CLIENTS, 1, plan.turn);
+        ceiling.add(done, cpu);
     }
     report::compared("queue send 1 KiB / raw group commit", &measured, &ceiling, 0.5);
 }
@@ -105,7 +106,8 @@ pub(crate) async fn cycle(plan: Plan) {
         let before = bench.server.cpu_us();
         let done = cycles(&bench.connections, plan.turn).await;
         measured.add(done, bench.server.cpu_us() - before);
-        ceiling.add(raw.commit(CLIENTS, 0, plan.turn), 0.0);
+        let (done, cpu) = raw.commit(CLIENTS, 0, plan.turn);
+        ceiling.add(done, cpu);
     }
     report::compared("queue send+receive+delete / raw cycle", &measured, &ceiling, 0.5);
 }

@@ -27,18 +27,21 @@ impl RawEngine {
     }
 
     /// Commits changes of `rows` new rows of 1 KiB from `tasks` tasks for a time; counts rows. Without rows, cycles of
-    /// three commits as a queue makes them: a large and a small row put, the small one moved, both deleted.
-    pub(crate) fn commit(&mut self, tasks: usize, rows: usize, time: Duration) -> Done {
+    /// three commits as a queue makes them: a large and a small row put, the small one moved, both deleted. Also the
+    /// processor time that it took, in microseconds.
+    pub(crate) fn commit(&mut self, tasks: usize, rows: usize, time: Duration) -> (Done, f64) {
+        let before = self.0.cpu_us();
         let input = self.0.child.stdin.as_mut().unwrap();
         writeln!(input, "{tasks} {rows} {}", time.as_millis()).unwrap();
         input.flush().unwrap();
         let mut line = String::new();
         self.0.stdout.read_line(&mut line).unwrap();
         let mut words = line.split_whitespace();
-        Done {
+        let done = Done {
             operations: words.next().unwrap().parse().unwrap(),
             seconds: words.next().unwrap().parse().unwrap(),
-        }
+        };
+        (done, self.0.cpu_us() - before)
     }
 }
 

@@ -40,8 +40,8 @@ fn ratio(measured: &Side, ceiling: &Side) -> f64 {
 
 pub(crate) fn header() {
     println!(
-        "{:<44} {:>12} {:>12} {:>8} {:>8} {:>10}",
-        "path", "measured/s", "ceiling/s", "ratio", "budget", "server us"
+        "{:<44} {:>12} {:>12} {:>8} {:>8} {:>10} {:>11}",
+        "path", "measured/s", "ceiling/s", "ratio", "budget", "server us", "ceiling us"
     );
 }
 
@@ -49,12 +49,13 @@ pub(crate) fn header() {
 pub(crate) fn compared(path: &str, measured: &Side, ceiling: &Side, budget: f64) {
     let ratio = ratio(measured, ceiling);
     println!(
-        "{path:<44} {:>12.0} {:>12.0} {:>7.0}% {:>7.0}% {:>10.1}{}",
+        "{path:<44} {:>12.0} {:>12.0} {:>7.0}% {:>7.0}% {:>10.1} {:>11.1}{}",
         measured.rate(),
         ceiling.rate(),
         ratio * 100.0,
         budget * 100.0,
         measured.cpu_us_per_operation(),
+        ceiling.cpu_us_per_operation(),
         if ratio < budget { "  MISSED" } else { "" },
     );
 }
