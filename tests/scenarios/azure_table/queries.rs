@@ -52,6 +52,31 @@ async fn a_filter_and_a_choice_of_properties_are_applied() {
 }
 
 #[tokio::test]
+async fn a_choice_of_control_data_chooses_nothing_of_the_entity() {
+    let rest = Rest::start();
+    rest.table("tab").await;
+    fill(&rest, 0..1, "").await;
+    for (names, members) in [
+        ("odata.etag,PartitionKey", r#""PartitionKey":"p""#),
+        ("n,n@odata.type", r#""n":0"#),
+        ("odata.type,odata.id,n", r#""n":0"#),
+        ("odata.etag", ""),
+    ] {
+        let target = format!("/tab(PartitionKey='p',RowKey='00')?$select={names}");
+        let told = rest.send(Ask::table("GET", &target)).await;
+        assert_eq!(told.text(), format!("{{{members}}}"), "{names}");
+        let full = Ask::table("GET", &target).with("accept", "application/json;odata=fullmetadata");
+        let told = rest.send(full).await;
+        let (text, named) = (told.text(), format!("@Element&$select={names}\""));
+        assert!(text.contains(&named), "{names}: {text}");
+        for member in ["odata.etag", "odata.type", "odata.id"] {
+            assert_eq!(text.matches(&format!("\"{member}\":")).count(), 1, "{names}: {text}");
+        }
+        assert!(!text.contains("null"), "{names}: {text}");
+    }
+}
+
+#[tokio::test]
 async fn pages_go_on_where_the_last_one_ended_also_when_its_next_entity_is_gone() {
     let rest = Rest::start();
     rest.table("tab").await;
