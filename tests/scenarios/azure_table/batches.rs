@@ -232,3 +232,43 @@ async fn what_stands_around_a_request_in_a_batch_says_nothing() {
     assert!(text.contains("odata=fullmetadata;streaming=true"), "{text}");
     assert!(text.contains("\"odata.editLink\":\"tab(PartitionKey='p',RowKey='1')\""), "{text}");
 }
+
+#[tokio::test]
+async fn a_batch_of_which_something_would_be_lost_is_refused_as_a_whole() {
+    let rest = Rest::start();
+    rest.table("tab").await;
+    rest.insert("tab", r#"{"PartitionKey":"p","RowKey":"old"}"#).await;
+    let outer = "--b1\r\nContent-Type: multipart/mixed; boundary=c1\r\n\r\n";
+    let part = |request: &str| format!("Content-Type: application/http\r\n\r\n{request}\r\n");
+    let new = |row: &str| part(&insert(&rest, "p", row, ""));
+    let at = "/tab(PartitionKey='p',RowKey='old')";
+    let delete = part(&format!("DELETE {at} HTTP/1.1\r\nIf-Match: *\r\n\r\n"));
+    let good = format!("{outer}--c1\r\n{}--c1\r\n{}--c1--\r\n--b1--\r\n", new("1"), new("2"));
+
+    let mut bodies = vec![
+        // No delimiter of the change set is there, or not the first or the last one.
+        good.replace("--c1", "--c2"),
+        good.replacen("--c1\r\n", "", 1),
+        good.replace("--c1--\r\n", ""),
+        // Another request stands behind the end of the change set.
+        good.replace("--c1--\r\n", &format!("--c1--\r\n{}", new("3"))),
+        good.replace("--c1--\r\n", &format!("--c1--\r\n--c1\r\n{}--c1--\r\n", new("3"))),
+        good.replace("--b1--\r\n", ""),
+    ];
+    // It breaks off at the end of a line.
+    bodies.extend(good.match_indices("\r\n").map(|(end, _)| good[..end].to_owned()));
+    bodies.retain(|body| !body.ends_with("\r\n--b1--"));
+    for body in bodies {
+        let told = rest.send(whole(&body)).await;
+        assert_eq!(told.failure(), (400, "InvalidInput"), "{body}\n{told:?}");
+    }
+    // A delimiter is missing behind a delete, or behind what has a body.
+    for first in [delete, new("1")] {
+        let glued = format!("{outer}--c1\r\n{first}{}--c1--\r\n--b1--\r\n", new("2"));
+        let (status, message) = failed(&rest.send(whole(&glued)).await);
+        assert!(status == 400 && message.starts_with("0 InvalidInput"), "{message}");
+    }
+    let left = rest.send(Ask::table("GET", "/tab?$select=RowKey")).await;
+    assert_eq!(left.text(), r#"{"value":[{"RowKey":"old"}]}"#);
+    assert_eq!(statuses(&rest.send(whole(&good)).await), [201, 201]);
+}

@@ -10,7 +10,10 @@ use trestle_service::{
     limits::BATCH_OPERATIONS_MAX,
 };
 
-use super::{embedded, multipart};
+use super::{
+    embedded,
+    multipart::{self, BreaksOff, Parts},
+};
 use crate::{
     head::Head,
     params::Params,
@@ -57,6 +60,12 @@ impl From<Fault> for Stop {
     }
 }
 
+impl From<BreaksOff> for Stop {
+    fn from(_: BreaksOff) -> Self {
+        refused("a boundary must stand before and behind each part").into()
+    }
+}
+
 /// Reads a batch.
 ///
 /// # Errors
@@ -68,8 +77,8 @@ pub(super) fn plan(head: &Head, body: &[u8]) -> Result<Plan, Stop> {
         Fault::violation(Reason::InvalidInput, "Content-Type", rule)
     })?;
     let mut parts = multipart::parts(body, boundary);
-    let first = parts.next().ok_or_else(|| refused("a batch must have a part"))?;
-    if parts.next().is_some() {
+    let first = parts.next().ok_or_else(|| refused("a batch must have a part"))??;
+    if parts.next().transpose()?.is_some() {
         return Err(refused("a batch must be one change set, or one query").into());
     }
     let (headers, content) = embedded::part(first)?;
@@ -95,11 +104,11 @@ fn query(head: &Head, content: &[u8]) -> Result<Plan, Stop> {
     }
 }
 
-fn changes<'a>(head: &Head, parts: impl Iterator<Item = &'a [u8]>) -> Result<Plan, Stop> {
+fn changes(head: &Head, mut parts: Parts<'_>) -> Result<Plan, Stop> {
     let mut first: Option<String> = None;
     let (mut operations, mut read) = (Vec::new(), Vec::new());
-    for (index, part) in parts.enumerate() {
-        let (_, content) = embedded::part(part)?;
+    for (index, part) in parts.by_ref().enumerate() {
+        let (_, content) = embedded::part(part?)?;
         let request = embedded::request(content)?;
         let asked = Asked::read(head, &request);
         if index == BATCH_OPERATIONS_MAX {
@@ -118,6 +127,10 @@ fn changes<'a>(head: &Head, parts: impl Iterator<Item = &'a [u8]>) -> Result<Pla
         }
         operations.push(operation);
         read.push(part);
+    }
+    // Text around a change set could be requests of which a boundary is wrong.
+    if !parts.are_all() {
+        return Err(refused("nothing may stand around the parts of a change set").into());
     }
     Ok(Plan::Changes { table: first.unwrap_or_default(), operations, parts: read })
 }
@@ -178,6 +191,10 @@ fn operation(verb: Verb, body: &[u8]) -> Result<BatchOperation, Fault> {
         }),
         Verb::Upsert { key, mode } => {
             Proto::Upsert(Upsert { entity: Some(entity_of(body, Some(key))?), mode: mode.into() })
+        }
+        // Could be another request, without its boundary.
+        Verb::Delete { .. } if !body.trim_ascii().is_empty() => {
+            return Err(refused("a delete in a batch has no body"));
         }
         Verb::Delete { key, if_match } => Proto::Delete(Delete {
             partition_key: key.partition_key,
