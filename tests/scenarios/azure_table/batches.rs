@@ -272,3 +272,56 @@ async fn a_batch_of_which_something_would_be_lost_is_refused_as_a_whole() {
     assert_eq!(left.text(), r#"{"value":[{"RowKey":"old"}]}"#);
     assert_eq!(statuses(&rest.send(whole(&good)).await), [201, 201]);
 }
+
+#[tokio::test]
+async fn a_query_in_a_batch_is_answered_at_the_secondary_and_a_change_is_not() {
+    let rest = Rest::start();
+    rest.table("tab").await;
+    rest.insert("tab", r#"{"PartitionKey":"p","RowKey":"r"}"#).await;
+    let at_secondary = |ask: Ask| ask.at("/devstoreaccount1-secondary/$batch");
+    let get = |target: &str| {
+        let part = "--b1\r\nContent-Type: application/http\r\n\r\n";
+        whole(&format!("{part}GET {target} HTTP/1.1\r\n\r\n--b1--"))
+    };
+    let key = "(PartitionKey='p',RowKey='r')";
+
+    for (target, status) in [
+        (format!("/tab{key}"), 200),
+        (format!("http://h/devstoreaccount1-secondary/tab{key}"), 200),
+        (format!("{}/tab{key}", rest.base()), 200),
+        (format!("/absent{key}"), 404),
+        ("/tab()".to_owned(), 501),
+    ] {
+        let told = rest.send(at_secondary(get(&target))).await;
+        assert_eq!(statuses(&told), [status], "{target}: {told:?}");
+    }
+    let target = format!("/devstoreaccount1-secondary/tab{key}");
+    assert_eq!(statuses(&rest.send(get(&target)).await), [200]);
+
+    let refused = (403, "InsufficientAccountPermissions");
+    let new = insert(&rest, "p", "1", "");
+    let bad = new.replace("POST", "TRACE");
+    for requests in [vec![new], vec![bad], vec![]] {
+        let told = rest.send(at_secondary(batch(&requests))).await;
+        assert_eq!(told.failure(), refused, "{requests:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_query_in_a_batch_that_is_refused_stands_in_no_change_set() {
+    let rest = Rest::start();
+    rest.table("tab").await;
+    let key = "(PartitionKey='p',RowKey='r')";
+    for (target, status) in [
+        (format!("/tab{key}"), 404),
+        (format!("/tab{key}?$expand=x"), 501),
+        ("/tab()".to_owned(), 501),
+        (format!("/tab{key}?$format=application/atom%2Bxml"), 415),
+        ("/tab(x)".to_owned(), 400),
+    ] {
+        let part = "--b1\r\nContent-Type: application/http\r\n\r\n";
+        let told = rest.send(whole(&format!("{part}GET {target} HTTP/1.1\r\n\r\n--b1--"))).await;
+        assert_eq!(failed(&told).0, status, "{target}");
+        assert!(!told.text().contains("changeset"), "{target}: {told:?}");
+    }
+}

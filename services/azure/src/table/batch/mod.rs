@@ -31,6 +31,7 @@ use crate::{
     call::Upcall,
     failure::{Failure, Refusal},
     head::Head,
+    inner::read_only,
     reply::{self, Outcome},
 };
 
@@ -55,11 +56,14 @@ impl Batch<'_> {
         match plan::plan(self.head, body) {
             Ok(Plan::Query(get, part)) => match self.query(&get, &part, upcall).await {
                 Ok(answer) => Ok(accepted(answer::query(&answer, &unique), None)),
-                Err(refusal) => {
-                    let failed = self.failed(refusal, &[part], &unique)?;
-                    Ok(accepted(answer::query(&failed.answer, &unique), Some(failed.status)))
-                }
+                Err(refusal) => self.failed(refusal, &[part], &unique).map(alone(&unique)),
             },
+            Err(Stop::Query(fault, part)) => {
+                self.failed(fault.into(), &[part], &unique).map(alone(&unique))
+            }
+            Err(Stop::Whole(fault)) => Err(fault.into()),
+            // What is left are changes.
+            _ if self.head.is_secondary => Err(read_only().into()),
             Ok(Plan::Changes { table, operations, parts }) => {
                 match self.change(table, operations, &parts, upcall).await {
                     Ok(answers) => Ok(accepted(answer::change_set(&answers, &unique), None)),
@@ -68,10 +72,9 @@ impl Batch<'_> {
                     }
                 }
             }
-            Err(Stop::At(fault, part)) => {
+            Err(Stop::Change(fault, part)) => {
                 self.failed(fault.into(), &[part], &unique).map(in_change_set(&unique))
             }
-            Err(Stop::Whole(fault)) => Err(fault.into()),
         }
     }
 
@@ -146,6 +149,10 @@ struct Failed {
     answer: PartAnswer,
     /// The failure, for those who count.
     status: Status,
+}
+
+fn alone(unique: &str) -> impl FnOnce(Failed) -> Response<Body> {
+    move |failed| accepted(answer::query(&failed.answer, unique), Some(failed.status))
 }
 
 fn in_change_set(unique: &str) -> impl FnOnce(Failed) -> Response<Body> {

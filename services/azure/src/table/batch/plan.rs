@@ -50,8 +50,10 @@ pub(super) struct Part {
 pub(super) enum Stop {
     /// It cannot be read.
     Whole(Fault),
-    /// One of its operations cannot be.
-    At(Fault, Part),
+    /// One of its changes cannot be.
+    Change(Fault, Part),
+    /// Its query cannot be.
+    Query(Fault, Part),
 }
 
 impl From<Fault> for Stop {
@@ -98,9 +100,9 @@ fn query(head: &Head, content: &[u8]) -> Result<Plan, Stop> {
         Ok(Operation::Change(_)) => Err(refused("changes must be in a change set").into()),
         Ok(_) => {
             let message = "a batch can only query one entity by its key";
-            Err(Stop::At(Fault::new(Reason::NotImplemented, message).at(0), part))
+            Err(Stop::Query(Fault::new(Reason::NotImplemented, message).at(0), part))
         }
-        Err(fault) => Err(Stop::At(fault.at(0), part)),
+        Err(fault) => Err(Stop::Query(fault.at(0), part)),
     }
 }
 
@@ -115,10 +117,10 @@ fn changes(head: &Head, mut parts: Parts<'_>) -> Result<Plan, Stop> {
             let message =
                 "The batch request operation exceeds the maximum 100 changes per change set.";
             let fault = Fault::new(Reason::InvalidInput, message).at(index - 1);
-            return Err(Stop::At(fault, read.pop().unwrap_or_default()));
+            return Err(Stop::Change(fault, read.pop().unwrap_or_default()));
         }
         let part = asked.part.clone();
-        let at = |fault: Fault| Stop::At(fault.at(index), part.clone());
+        let at = |fault: Fault| Stop::Change(fault.at(index), part.clone());
         let (table, operation) = asked.change(request.body).map_err(at)?;
         let table_of_all = first.get_or_insert_with(|| table.clone());
         if !table_of_all.eq_ignore_ascii_case(&table) {
