@@ -26,7 +26,11 @@ pub(crate) struct Address<'a> {
 impl<'a> Address<'a> {
     /// Reads the address of a request to `service`, such as `table`; none where no account is named.
     pub(crate) fn parse(uri: &'a Uri, host: &'a str, service: &str) -> Option<Self> {
-        let path = uri.path();
+        Self::of(uri.path(), host, service)
+    }
+
+    /// The same of a path as it was sent.
+    pub(crate) fn of(path: &'a str, host: &'a str, service: &str) -> Option<Self> {
         if let Some(label) = account_of(host, service) {
             let (account, is_secondary) = primary(label);
             return Some(Self { account, is_secondary, path, is_in_path: false });

@@ -104,7 +104,7 @@ impl Head {
 }
 
 /// The host that a request names, with its port.
-fn host<'a>(uri: &'a Uri, headers: &'a HeaderMap) -> &'a str {
+pub(crate) fn host<'a>(uri: &'a Uri, headers: &'a HeaderMap) -> &'a str {
     let named = headers.get(header::HOST).and_then(|host| host.to_str().ok());
     uri.authority().map(http::uri::Authority::as_str).or(named).unwrap_or("localhost")
 }

@@ -274,6 +274,53 @@ async fn a_batch_of_which_something_would_be_lost_is_refused_as_a_whole() {
 }
 
 #[tokio::test]
+async fn a_batch_acts_on_the_account_that_it_is_sent_to_and_on_no_other() {
+    let rest = Rest::start();
+    rest.table("tab").await;
+    let to = |target: &str, row: &str| {
+        let own = format!("{}/tab HTTP", rest.base());
+        vec![insert(&rest, "p", row, "").replace(&own, &format!("{target} HTTP"))]
+    };
+    for target in [
+        "https://other.table.core.windows.net/tab",
+        "https://other.table.core.windows.net/devstoreaccount1/tab",
+        "http://127.0.0.1:10002/other/tab",
+        "/other/tab",
+    ] {
+        let (status, message) = failed(&rest.send(batch(&to(target, "1"))).await);
+        assert!(status == 404 && message.starts_with("0 ResourceNotFound"), "{target}: {message}");
+    }
+    for target in [
+        "http://127.0.0.1:10002/devstoreaccount1-secondary/tab",
+        "https://devstoreaccount1-secondary.table.core.windows.net/tab",
+        "/devstoreaccount1-secondary/tab",
+    ] {
+        let (status, message) = failed(&rest.send(batch(&to(target, "1"))).await);
+        let code = "0 InsufficientAccountPermissions";
+        assert!(status == 403 && message.starts_with(code), "{target}: {message}");
+    }
+    let none = rest.send(Ask::table("GET", "/tab")).await;
+    assert_eq!(none.text(), r#"{"value":[]}"#);
+    // Whatever the client calls this server, and also without the account.
+    for (row, target) in [
+        "http://localhost:10002/devstoreaccount1/tab",
+        "http://[::1]:1/devstoreaccount1/tab",
+        "https://storage.example.com/devstoreaccount1/tab",
+        "https://devstoreaccount1.table.core.windows.net/tab",
+        "https://storage.example.com/tab",
+        "/devstoreaccount1/tab",
+        "/tab",
+        "tab",
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let told = rest.send(batch(&to(target, &row.to_string()))).await;
+        assert_eq!(statuses(&told), [201], "{target}: {told:?}");
+    }
+}
+
+#[tokio::test]
 async fn a_query_in_a_batch_is_answered_at_the_secondary_and_a_change_is_not() {
     let rest = Rest::start();
     rest.table("tab").await;

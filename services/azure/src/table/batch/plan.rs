@@ -6,8 +6,9 @@ use trestle_proto::table::v1::{
     batch_operation::{self, Delete, Insert, Update, Upsert},
 };
 use trestle_service::{
-    fault::{Fault, Reason},
+    fault::{Fault, Reason, quoted},
     limits::BATCH_OPERATIONS_MAX,
+    name::AccountName,
 };
 
 use super::{
@@ -15,9 +16,13 @@ use super::{
     multipart::{self, BreaksOff, Parts},
 };
 use crate::{
-    head::Head,
+    address::Address,
+    head::{Head, host},
+    inner::read_only,
     params::Params,
+    protocol::Protocol as _,
     table::{
+        Table,
         json::entity_of,
         level::Level,
         prefer::Prefer,
@@ -140,6 +145,8 @@ fn changes(head: &Head, mut parts: Parts<'_>) -> Result<Plan, Stop> {
 /// What an embedded request asks for.
 struct Asked {
     operation: Result<Operation, Fault>,
+    /// Whether it names the read-only replica.
+    is_secondary: bool,
     part: Part,
 }
 
@@ -149,8 +156,10 @@ impl Asked {
         let (path, query) = request.target.split_once('?').unwrap_or((request.target, ""));
         let headers = &request.headers;
         let params = Params::parse(query);
+        let place = behind_account(head, request.host, path);
+        let is_secondary = place.as_ref().is_ok_and(|(_, is_secondary)| *is_secondary);
         let operation = params.clone().and_then(|params| {
-            let path = behind_account(head, path);
+            let (path, _) = place?;
             route(&Ask { method: request.method, path, params: &params, headers })
         });
         let params = params.unwrap_or_default();
@@ -160,26 +169,43 @@ impl Asked {
             level: Level::negotiate(params.get("$format"), accept).unwrap_or_default(),
             prefer: Prefer::of(headers),
         };
-        Self { operation, part }
+        Self { operation, is_secondary, part }
     }
 
     /// The change that it is, and the table.
     fn change(self, body: &[u8]) -> Result<(String, BatchOperation), Fault> {
         match self.operation? {
+            Operation::Change(_) if self.is_secondary => Err(read_only()),
             Operation::Change(Change { table, verb }) => Ok((table, operation(verb, body)?)),
             _ => Err(refused("a change set can only have inserts, updates and deletes")),
         }
     }
 }
 
-/// A path as if it had come alone, in which the account may stand first.
-fn behind_account<'a>(head: &Head, path: &'a str) -> &'a str {
-    let account = head.account.as_str();
-    // Where the host names the account, a path that begins like it is that of a table.
-    let is_in_path = head.base.rsplit('/').next() == Some(account);
-    let rest = path.strip_prefix('/').and_then(|rest| rest.strip_prefix(account));
-    let rest = rest.map(|rest| rest.strip_prefix("-secondary").unwrap_or(rest));
-    rest.filter(|rest| is_in_path && rest.starts_with('/')).unwrap_or(path)
+/// The path of a request behind the account, and whether the read-only replica is named. The account
+/// is found as that of a request that comes alone; it may also be left out.
+fn behind_account<'a>(
+    head: &'a Head,
+    named: Option<&'a str>,
+    path: &'a str,
+) -> Result<(&'a str, bool), Fault> {
+    let host = named.unwrap_or_else(|| host(&head.uri, &head.headers));
+    let address = Address::of(path, host, Table::SERVICE).filter(|address| {
+        // The one segment of a path, or the first one of what is no name, is that of a table.
+        let is_account = || AccountName::parse(address.account).is_some() && address.path != "/";
+        !address.is_in_path || is_account()
+    });
+    match address {
+        None => Ok((path, false)),
+        Some(address) if address.account == head.account.as_str() => {
+            Ok((address.path, address.is_secondary))
+        }
+        Some(address) => {
+            let rule = "a request in a batch must be for the account that the batch is sent to";
+            let rule = format!("{rule}: account=`{}`", quoted(address.account));
+            Err(Fault::violation(Reason::ResourceNotFound, "path", rule))
+        }
+    }
 }
 
 fn operation(verb: Verb, body: &[u8]) -> Result<BatchOperation, Fault> {
