@@ -5,8 +5,6 @@
 //! counts for the first only if its second label is the service, so that a name such as
 //! `storage.example.com` can be used with either.
 
-use http::Uri;
-
 /// What the name of the read-only replica of an account ends in.
 const SECONDARY: &str = "-secondary";
 
@@ -24,9 +22,9 @@ pub(crate) struct Address<'a> {
 }
 
 impl<'a> Address<'a> {
-    /// Reads the address of a request to `service`, such as `table`; none where no account is named.
-    pub(crate) fn parse(uri: &'a Uri, host: &'a str, service: &str) -> Option<Self> {
-        let path = uri.path();
+    /// Reads the address of a request to `service`, such as `table`, with its path as it was sent;
+    /// none where no account is named.
+    pub(crate) fn of(path: &'a str, host: &'a str, service: &str) -> Option<Self> {
         if let Some(label) = account_of(host, service) {
             let (account, is_secondary) = primary(label);
             return Some(Self { account, is_secondary, path, is_in_path: false });
@@ -59,8 +57,8 @@ mod tests {
     use super::*;
 
     fn parse(host: &str, path: &str) -> Option<(String, bool, String)> {
-        let uri: Uri = path.parse().expect("a path");
-        let address = Address::parse(&uri, host, "table")?;
+        let path = path.split('?').next().unwrap_or(path);
+        let address = Address::of(path, host, "table")?;
         Some((address.account.to_owned(), address.is_secondary, address.path.to_owned()))
     }
 

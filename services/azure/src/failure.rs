@@ -16,6 +16,9 @@ const TIME: &[BorrowedFormatItem<'_>] =
 /// The element of an error body that says which of the credentials is wrong.
 const AUTHENTICATION_DETAIL: &str = "AuthenticationErrorDetail";
 
+/// The field of a query that does not parse.
+const FILTER: &str = "filter";
+
 /// A request that is refused, wherever that was decided.
 #[derive(Debug, Clone)]
 pub(crate) struct Refusal {
@@ -93,14 +96,16 @@ impl Failure {
         let code = said("azureCode").unwrap_or_else(|| unknown.azure_code.to_owned());
         let http_status = said("httpStatus").and_then(|text| text.parse().ok());
         let http_status = StatusCode::from_u16(http_status.unwrap_or(unknown.http_status));
-        let field = details.bad_request().and_then(|bad| bad.field_violations.first());
-        let known = sentence(&code, field.map(|violation| violation.field.as_str()));
-        let field = field.map(|violation| violation.field.clone());
+        let violation = details.bad_request().and_then(|bad| bad.field_violations.first());
+        let field = violation.map(|violation| violation.field.clone());
+        let known = sentence(&code, field.as_deref());
+        let of_filter = violation.filter(|violation| violation.field == FILTER);
         let text = match known {
             // A defect is nobody's business but ours.
             Some(known) if code == unknown.azure_code => known.to_owned(),
             Some(known) => format!("{known}\n{}", status.message()),
-            None => status.message().to_owned(),
+            // Begins with the sentence of Azure, so that nothing may stand before it.
+            None => of_filter.map_or(status.message(), |rule| &rule.description).to_owned(),
         };
         if code == meaning(Reason::AuthenticationFailed).azure_code {
             extras.push((AUTHENTICATION_DETAIL, status.message().to_owned()));
@@ -228,6 +233,15 @@ mod tests {
 
         assert!(text("table").starts_with("The specified resource name length"));
         assert_eq!(text("entity.row_key"), "entity.row_key: rule");
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_filter_is_told_without_the_name_of_the_field() {
+        let text =
+            |field: &str| failure(Fault::violation(Reason::InvalidInput, field, "Syntax")).text;
+
+        assert_eq!(text("filter"), "Syntax");
+        assert_eq!(text("other"), "other: Syntax");
     }
 
     #[test]

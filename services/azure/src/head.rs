@@ -47,6 +47,8 @@ pub(crate) struct Head {
     pub(crate) is_secondary: bool,
     /// The path behind the account, as it was sent; begins with `/`.
     pub(crate) path: String,
+    /// The host that is named, with its port, in lower case.
+    pub(crate) host: String,
     /// The parameters, decoded.
     pub(crate) params: Params,
     /// Address of the account: `http://127.0.0.1:10002/acme`, `https://acme.table.example.com`.
@@ -75,7 +77,7 @@ impl Head {
         };
         // Names of hosts have no case; those of accounts do.
         let lower = host.to_ascii_lowercase();
-        let address = Address::parse(uri, &lower, service).ok_or_else(unnamed)?;
+        let address = Address::of(uri.path(), &lower, service).ok_or_else(unnamed)?;
         let account = AccountName::parse(address.account).ok_or_else(unnamed)?;
         check_single(headers)?;
         check_version(headers)?;
@@ -90,6 +92,7 @@ impl Head {
             account,
             is_secondary: address.is_secondary,
             path: address.path.to_owned(),
+            host: lower.clone(),
             params: Params::parse(uri.query().unwrap_or_default())?,
             base,
             peer,

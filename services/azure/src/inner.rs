@@ -124,10 +124,15 @@ fn check_replica<P: Protocol>(
     head: &Head,
 ) -> Result<(), Refusal> {
     if head.is_secondary && !protocol.target(operation).reads {
-        let message = "the secondary name of an account is read-only";
-        return Err(Fault::new(Reason::InsufficientAccountPermissions, message).into());
+        return Err(read_only().into());
     }
     Ok(())
+}
+
+/// The refusal of a change at the secondary.
+pub(crate) fn read_only() -> Fault {
+    let message = "the secondary name of an account is read-only";
+    Fault::new(Reason::InsufficientAccountPermissions, message)
 }
 
 /// The whole body of a request.

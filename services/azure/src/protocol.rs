@@ -67,6 +67,7 @@ pub(crate) trait Protocol: Clone + Send + Sync + 'static {
 pub(crate) struct Target {
     /// The path of the method: `/trestle.table.v1.TableService/GetEntity`.
     pub(crate) path: &'static str,
-    /// Whether the operation changes nothing, so that a read-only replica may answer it.
+    /// Whether the operation changes nothing, so that a read-only replica may answer it; also where
+    /// only the body tells.
     pub(crate) reads: bool,
 }

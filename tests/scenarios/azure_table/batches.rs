@@ -232,3 +232,143 @@ async fn what_stands_around_a_request_in_a_batch_says_nothing() {
     assert!(text.contains("odata=fullmetadata;streaming=true"), "{text}");
     assert!(text.contains("\"odata.editLink\":\"tab(PartitionKey='p',RowKey='1')\""), "{text}");
 }
+
+#[tokio::test]
+async fn a_batch_of_which_something_would_be_lost_is_refused_as_a_whole() {
+    let rest = Rest::start();
+    rest.table("tab").await;
+    rest.insert("tab", r#"{"PartitionKey":"p","RowKey":"old"}"#).await;
+    let outer = "--b1\r\nContent-Type: multipart/mixed; boundary=c1\r\n\r\n";
+    let part = |request: &str| format!("Content-Type: application/http\r\n\r\n{request}\r\n");
+    let new = |row: &str| part(&insert(&rest, "p", row, ""));
+    let at = "/tab(PartitionKey='p',RowKey='old')";
+    let delete = part(&format!("DELETE {at} HTTP/1.1\r\nIf-Match: *\r\n\r\n"));
+    let good = format!("{outer}--c1\r\n{}--c1\r\n{}--c1--\r\n--b1--\r\n", new("1"), new("2"));
+
+    let mut bodies = vec![
+        // No delimiter of the change set is there, or not the first or the last one.
+        good.replace("--c1", "--c2"),
+        good.replacen("--c1\r\n", "", 1),
+        good.replace("--c1--\r\n", ""),
+        // Another request stands behind the end of the change set.
+        good.replace("--c1--\r\n", &format!("--c1--\r\n{}", new("3"))),
+        good.replace("--c1--\r\n", &format!("--c1--\r\n--c1\r\n{}--c1--\r\n", new("3"))),
+        good.replace("--b1--\r\n", ""),
+    ];
+    // It breaks off at the end of a line.
+    bodies.extend(good.match_indices("\r\n").map(|(end, _)| good[..end].to_owned()));
+    bodies.retain(|body| !body.ends_with("\r\n--b1--"));
+    for body in bodies {
+        let told = rest.send(whole(&body)).await;
+        assert_eq!(told.failure(), (400, "InvalidInput"), "{body}\n{told:?}");
+    }
+    // A delimiter is missing behind a delete, or behind what has a body.
+    for first in [delete, new("1")] {
+        let glued = format!("{outer}--c1\r\n{first}{}--c1--\r\n--b1--\r\n", new("2"));
+        let (status, message) = failed(&rest.send(whole(&glued)).await);
+        assert!(status == 400 && message.starts_with("0 InvalidInput"), "{message}");
+    }
+    let left = rest.send(Ask::table("GET", "/tab?$select=RowKey")).await;
+    assert_eq!(left.text(), r#"{"value":[{"RowKey":"old"}]}"#);
+    assert_eq!(statuses(&rest.send(whole(&good)).await), [201, 201]);
+}
+
+#[tokio::test]
+async fn a_batch_acts_on_the_account_that_it_is_sent_to_and_on_no_other() {
+    let rest = Rest::start();
+    rest.table("tab").await;
+    let to = |target: &str, row: &str| {
+        let own = format!("{}/tab HTTP", rest.base());
+        vec![insert(&rest, "p", row, "").replace(&own, &format!("{target} HTTP"))]
+    };
+    for target in [
+        "https://other.table.core.windows.net/tab",
+        "https://other.table.core.windows.net/devstoreaccount1/tab",
+        "http://127.0.0.1:10002/other/tab",
+        "/other/tab",
+    ] {
+        let (status, message) = failed(&rest.send(batch(&to(target, "1"))).await);
+        assert!(status == 404 && message.starts_with("0 ResourceNotFound"), "{target}: {message}");
+    }
+    for target in [
+        "http://127.0.0.1:10002/devstoreaccount1-secondary/tab",
+        "https://devstoreaccount1-secondary.table.core.windows.net/tab",
+        "/devstoreaccount1-secondary/tab",
+    ] {
+        let (status, message) = failed(&rest.send(batch(&to(target, "1"))).await);
+        let code = "0 InsufficientAccountPermissions";
+        assert!(status == 403 && message.starts_with(code), "{target}: {message}");
+    }
+    let none = rest.send(Ask::table("GET", "/tab")).await;
+    assert_eq!(none.text(), r#"{"value":[]}"#);
+    // Whatever the client calls this server, and also without the account.
+    for (row, target) in [
+        "http://localhost:10002/devstoreaccount1/tab",
+        "http://[::1]:1/devstoreaccount1/tab",
+        "https://storage.example.com/devstoreaccount1/tab",
+        "https://devstoreaccount1.table.core.windows.net/tab",
+        "https://storage.example.com/tab",
+        "/devstoreaccount1/tab",
+        "/tab",
+        "tab",
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let told = rest.send(batch(&to(target, &row.to_string()))).await;
+        assert_eq!(statuses(&told), [201], "{target}: {told:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_query_in_a_batch_is_answered_at_the_secondary_and_a_change_is_not() {
+    let rest = Rest::start();
+    rest.table("tab").await;
+    rest.insert("tab", r#"{"PartitionKey":"p","RowKey":"r"}"#).await;
+    let at_secondary = |ask: Ask| ask.at("/devstoreaccount1-secondary/$batch");
+    let get = |target: &str| {
+        let part = "--b1\r\nContent-Type: application/http\r\n\r\n";
+        whole(&format!("{part}GET {target} HTTP/1.1\r\n\r\n--b1--"))
+    };
+    let key = "(PartitionKey='p',RowKey='r')";
+
+    for (target, status) in [
+        (format!("/tab{key}"), 200),
+        (format!("http://h/devstoreaccount1-secondary/tab{key}"), 200),
+        (format!("{}/tab{key}", rest.base()), 200),
+        (format!("/absent{key}"), 404),
+        ("/tab()".to_owned(), 501),
+    ] {
+        let told = rest.send(at_secondary(get(&target))).await;
+        assert_eq!(statuses(&told), [status], "{target}: {told:?}");
+    }
+    let target = format!("/devstoreaccount1-secondary/tab{key}");
+    assert_eq!(statuses(&rest.send(get(&target)).await), [200]);
+
+    let refused = (403, "InsufficientAccountPermissions");
+    let new = insert(&rest, "p", "1", "");
+    let bad = new.replace("POST", "TRACE");
+    for requests in [vec![new], vec![bad], vec![]] {
+        let told = rest.send(at_secondary(batch(&requests))).await;
+        assert_eq!(told.failure(), refused, "{requests:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_query_in_a_batch_that_is_refused_stands_in_no_change_set() {
+    let rest = Rest::start();
+    rest.table("tab").await;
+    let key = "(PartitionKey='p',RowKey='r')";
+    for (target, status) in [
+        (format!("/tab{key}"), 404),
+        (format!("/tab{key}?$expand=x"), 501),
+        ("/tab()".to_owned(), 501),
+        (format!("/tab{key}?$format=application/atom%2Bxml"), 415),
+        ("/tab(x)".to_owned(), 400),
+    ] {
+        let part = "--b1\r\nContent-Type: application/http\r\n\r\n";
+        let told = rest.send(whole(&format!("{part}GET {target} HTTP/1.1\r\n\r\n--b1--"))).await;
+        assert_eq!(failed(&told).0, status, "{target}");
+        assert!(!told.text().contains("changeset"), "{target}: {told:?}");
+    }
+}

@@ -158,6 +158,7 @@ async fn what_breaks_a_rule_of_the_data_is_refused_by_its_code() {
         (r#""a-b":1"#, "PropertyNameInvalid"),
         (r#""x":2147483648"#, "InvalidInput"),
         (r#""x":"z","x@odata.type":"Edm.Guid""#, "InvalidInput"),
+        (r#""x":null,"x@odata.type":"Edm.Foo""#, "InvalidInput"),
         (&*long, "PropertyValueTooLarge"),
         (&*many, "TooManyProperties"),
         (&*name, "PropertyNameTooLong"),

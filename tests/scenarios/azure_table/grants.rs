@@ -3,6 +3,7 @@
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use trestle_service::{
     account::AccountKey,
+    caller::KeyRange,
     sas::{Scope, Terms},
 };
 use trestle_tests::{Ask, Rest, Told, over_account, terms, terms_by_policy, token};
@@ -12,7 +13,7 @@ const PROPERTIES: &str = "/?restype=service&comp=properties";
 const AT: &str = "/tab(PartitionKey='p',RowKey='r')";
 
 fn tab() -> Scope {
-    Scope::Table { name: "tab".to_owned(), range: trestle_service::caller::KeyRange::default() }
+    Scope::Table { name: "tab".to_owned(), range: KeyRange::default() }
 }
 
 /// A token for the account.
@@ -155,6 +156,31 @@ async fn each_request_in_a_batch_needs_its_own_letter() {
     let told = with(&rest, &token(terms(tab(), "ad")), "/$batch", batch()).await;
 
     assert_eq!(told.text().matches("HTTP/1.1 20").count(), 2, "{told:?}");
+}
+
+#[tokio::test]
+async fn an_empty_batch_is_answered_to_those_who_may_change_entities_somewhere() {
+    let rest = Rest::start();
+    rest.table("tab").await;
+    let empty = || {
+        let body = "--b1\r\nContent-Type: multipart/mixed; boundary=c1\r\n\r\n--c1--\r\n--b1--\r\n";
+        Ask::table("POST", "").with("content-type", "multipart/mixed; boundary=b1").body(body)
+    };
+    let absent = Scope::Table { name: "absent".to_owned(), range: KeyRange::default() };
+    for (token, failure) in [
+        (of_account("b", "sco", "a"), (403, "AuthorizationServiceMismatch")),
+        (of_account("t", "sc", "a"), (403, "AuthorizationResourceTypeMismatch")),
+        (token(terms(absent, "a")), (404, "TableNotFound")),
+        (token(terms_by_policy(tab(), "unknown")), (403, "AuthenticationFailed")),
+    ] {
+        let told = with(&rest, &token, "/$batch", empty()).await;
+        assert_eq!(told.failure(), failure, "{token}: {told:?}");
+    }
+    for token in [of_account("t", "o", "a"), token(terms(tab(), "a"))] {
+        let told = with(&rest, &token, "/$batch", empty()).await;
+        assert_eq!(told.status, 202, "{token}: {told:?}");
+        assert!(told.text().contains("--changesetresponse_"), "{told:?}");
+    }
 }
 
 #[tokio::test]

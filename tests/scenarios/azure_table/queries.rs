@@ -43,8 +43,10 @@ async fn a_filter_and_a_choice_of_properties_are_applied() {
 
     let told = rest.send(Ask::table("GET", "/tab?$filter=aaa%20bbb%20ccc")).await;
     assert_eq!(told.failure(), (400, "InvalidInput"));
-    assert!(told.text().contains("Syntax error at position "), "{told:?}");
-    assert!(told.text().contains("in 'aaa bbb ccc'."), "{told:?}");
+    let said = r#""value":"Syntax error at position 7 in 'aaa bbb ccc'."#;
+    assert!(told.text().contains(said), "{told:?}");
+    let told = rest.send(Ask::table("GET", "/Tables?$filter=aaa%20bbb%20ccc")).await;
+    assert!(told.text().contains(said), "{told:?}");
     let told = rest.send(Ask::table("GET", "/tab?$filter=n%20eq%20null")).await;
     assert_eq!(told.failure(), (400, "InvalidInput"));
     let body = r#"{"PartitionKey":"p","RowKey":"new"}"#;
@@ -60,6 +62,31 @@ async fn a_filter_and_a_choice_of_properties_are_applied() {
     // Half of a mark is none.
     let told = rest.send(Ask::table("GET", "/tab?NextRowKey=1!4!abcd")).await;
     assert_eq!(told.failure(), (400, "InvalidQueryParameterValue"));
+}
+
+#[tokio::test]
+async fn a_choice_of_control_data_chooses_nothing_of_the_entity() {
+    let rest = Rest::start();
+    rest.table("tab").await;
+    fill(&rest, 0..1, "").await;
+    for (names, members) in [
+        ("odata.etag,PartitionKey", r#""PartitionKey":"p""#),
+        ("n,n@odata.type", r#""n":0"#),
+        ("odata.type,odata.id,n", r#""n":0"#),
+        ("odata.etag", ""),
+    ] {
+        let target = format!("/tab(PartitionKey='p',RowKey='00')?$select={names}");
+        let told = rest.send(Ask::table("GET", &target)).await;
+        assert_eq!(told.text(), format!("{{{members}}}"), "{names}");
+        let full = Ask::table("GET", &target).with("accept", "application/json;odata=fullmetadata");
+        let told = rest.send(full).await;
+        let (text, named) = (told.text(), format!("@Element&$select={names}\""));
+        assert!(text.contains(&named), "{names}: {text}");
+        for member in ["odata.etag", "odata.type", "odata.id"] {
+            assert_eq!(text.matches(&format!("\"{member}\":")).count(), 1, "{names}: {text}");
+        }
+        assert!(!text.contains("null"), "{names}: {text}");
+    }
 }
 
 #[tokio::test]

@@ -142,7 +142,8 @@ impl Operation {
             Self::Settings(OnSettings::GetProperties) => (method!("GetServiceProperties"), true),
             Self::Settings(OnSettings::SetProperties) => (method!("SetServiceProperties"), false),
             Self::Settings(OnSettings::GetStats) => (method!("GetServiceStats"), true),
-            Self::Batch => (EXECUTE_BATCH, false),
+            // Or it changes something, which is refused there once its body is read.
+            Self::Batch => (EXECUTE_BATCH, true),
         };
         Target { path, reads }
     }

@@ -7,7 +7,8 @@ use trestle_service::fault::{Fault, Reason, Violations, quoted};
 // Azure's sentence comes first, word for word: clients look for it.
 #[error("Syntax error at position {position} in '{}'. {message}", quoted(filter))]
 pub struct FilterError {
-    /// Byte of the filter where the mistake was seen.
+    /// Bytes of the filter up to where the mistake was seen: to the end of what is wrong there, or to
+    /// a character that begins nothing.
     pub position: usize,
     /// What was expected there, or which rule is broken.
     pub message: String,

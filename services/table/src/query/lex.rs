@@ -16,7 +16,8 @@ const FRACTION_DIGITS_MAX: usize = 7;
 /// Bytes of `YYYY-MM-DDThh:mm`.
 const MINUTES_BYTES: usize = 16;
 
-/// A mistake at a byte of the filter.
+/// A mistake, and the byte of the filter up to which was read when it was seen: Azure says the end
+/// of what is wrong.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Mistake {
     pub(super) position: usize,
@@ -29,10 +30,10 @@ impl Mistake {
     }
 }
 
-/// A token and the byte where it starts.
+/// A token and the byte where it ends.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Token<'a> {
-    pub(super) start: usize,
+    pub(super) end: usize,
     pub(super) kind: Kind<'a>,
 }
 
@@ -76,14 +77,13 @@ impl<'a> Lexer<'a> {
     pub(super) fn next(&mut self) -> Result<Token<'a>, Mistake> {
         let blanks = self.rest.len() - self.rest.trim_start_matches(is_blank).len();
         self.skip(blanks);
-        let start = self.position;
         let Some(first) = self.rest.chars().next() else {
-            return Ok(Token { start, kind: Kind::End });
+            return Ok(Token { end: self.position, kind: Kind::End });
         };
         self.tokens += 1;
         if self.tokens > limits::FILTER_TOKENS_MAX {
             let max = limits::FILTER_TOKENS_MAX;
-            return Err(Mistake::new(start, format!("Filter has too many parts: max=`{max}`")));
+            return Err(self.mistake(format!("Filter has too many parts: max=`{max}`")));
         }
         let kind = match first {
             '(' => self.symbol(Kind::Open),
@@ -91,14 +91,18 @@ impl<'a> Lexer<'a> {
             '\'' => Kind::Literal(Literal::String(self.string()?)),
             '-' | '0'..='9' => Kind::Literal(self.number()?),
             c if is_name_start(c) => self.word()?,
-            c => return Err(Mistake::new(start, unexpected(c))),
+            c => return Err(self.mistake(unexpected(c))),
         };
-        Ok(Token { start, kind })
+        Ok(Token { end: self.position, kind })
     }
 
     /// Whether `(` follows at once, as after the name of a function.
     pub(super) fn at_open(&self) -> bool {
         self.rest.trim_start_matches(is_blank).starts_with('(')
+    }
+
+    fn mistake(&self, message: impl Into<String>) -> Mistake {
+        Mistake::new(self.position, message)
     }
 
     fn skip(&mut self, bytes: usize) -> &'a str {
@@ -114,7 +118,6 @@ impl<'a> Lexer<'a> {
     }
 
     fn word(&mut self) -> Result<Kind<'a>, Mistake> {
-        let start = self.position;
         let len = self.rest.find(|c| !is_name_part(c)).unwrap_or(self.rest.len());
         let word = self.skip(len);
         if !self.rest.starts_with('\'') || !matches!(word, "datetime" | "guid" | "X" | "binary") {
@@ -129,19 +132,19 @@ impl<'a> Lexer<'a> {
             "guid" => (parse_guid(&text).map(Literal::Guid), "guid'8-4-4-4-12 hex digits'"),
             _ => (parse_hex(&text).map(Literal::Binary), "X'pairs of hex digits'"),
         };
-        literal.map(Kind::Literal).ok_or_else(|| {
-            Mistake::new(start, format!("Expected {form}, found `{}`", quoted(&text)))
-        })
+        literal
+            .map(Kind::Literal)
+            .ok_or_else(|| self.mistake(format!("Expected {form}, found `{}`", quoted(&text))))
     }
 
     /// A text in quotes; two quotes inside it stand for one.
     fn string(&mut self) -> Result<String, Mistake> {
-        let start = self.position;
         let mut text = String::new();
         self.skip(1);
         loop {
             let Some(len) = self.rest.find('\'') else {
-                return Err(Mistake::new(start, "Text has no closing quote"));
+                self.skip(self.rest.len());
+                return Err(self.mistake("Text has no closing quote"));
             };
             text.push_str(self.skip(len));
             self.skip(1);
@@ -154,7 +157,6 @@ impl<'a> Lexer<'a> {
     }
 
     fn number(&mut self) -> Result<Literal, Mistake> {
-        let start = self.position;
         // Everything that could belong to a number, so that the whole of a malformed one is shown.
         let mut last = ' ';
         let part = |c: char| {
@@ -164,7 +166,7 @@ impl<'a> Lexer<'a> {
         };
         let len = self.rest.find(negate(part)).unwrap_or(self.rest.len());
         let text = self.skip(len);
-        parse_number(text).map_err(|message| Mistake::new(start, message))
+        parse_number(text).map_err(|message| self.mistake(message))
     }
 }
 

@@ -80,12 +80,12 @@ impl NameFilter {
     }
 }
 
-/// Where a property that the filter reads is first named, and not just quoted.
+/// Where the first name of a property that the filter reads ends, and is not just quoted.
 fn position_of(property: &str, text: &str) -> usize {
     let mut lexer = Lexer::new(text);
     while let Ok(token) = lexer.next() {
         if matches!(token.kind, Kind::End) || token.kind == Kind::Word(property) {
-            return token.start;
+            return token.end;
         }
     }
     0

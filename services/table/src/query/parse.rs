@@ -115,13 +115,12 @@ impl<'a> Parser<'a> {
         let max = limits::FILTER_DEPTH_MAX;
         if self.depth > max {
             let message = format!("Filter is nested too deeply: max=`{max}`");
-            return Err(Mistake::new(self.token.start, message));
+            return Err(Mistake::new(self.token.end, message));
         }
         Ok(())
     }
 
     fn comparison(&mut self) -> Result<Expr, Mistake> {
-        let left_start = self.token.start;
         let left = self.operand()?;
         let Some(operator) = self.take_operator()? else {
             return match left {
@@ -134,7 +133,7 @@ impl<'a> Parser<'a> {
                 _ => Err(self.no_operator()),
             };
         };
-        let right_start = self.token.start;
+        let right_end = self.token.end;
         match (left, self.operand()?) {
             (Operand::Property(name), Operand::Literal(literal)) => {
                 Ok(Expr::compare(name, operator, literal))
@@ -143,13 +142,12 @@ impl<'a> Parser<'a> {
                 Ok(Expr::compare(name, operator.mirrored(), literal))
             }
             (Operand::Property(_), Operand::Property(_)) => Err(Mistake::new(
-                right_start,
+                right_end,
                 "Expected a literal: two properties cannot be compared",
             )),
-            (Operand::Literal(_), Operand::Literal(_)) => Err(Mistake::new(
-                left_start,
-                "Expected a property: two literals cannot be compared",
-            )),
+            (Operand::Literal(_), Operand::Literal(_)) => {
+                Err(Mistake::new(right_end, "Expected a property: two literals cannot be compared"))
+            }
         }
     }
 
@@ -161,14 +159,14 @@ impl<'a> Parser<'a> {
             Kind::Word("null") => {
                 let message = "Expected a literal: `null` cannot be compared with, \
                                a property without a value matches no comparison";
-                return Err(Mistake::new(self.token.start, message));
+                return Err(Mistake::new(self.token.end, message));
             }
             Kind::Word("and" | "or" | "not") | Kind::Open | Kind::Close | Kind::End => {
                 return Err(self.expected("a property or a literal"));
             }
             Kind::Word(name) if self.lexer.at_open() => {
                 let message = format!("Functions such as `{name}` are not supported");
-                return Err(Mistake::new(self.token.start, message));
+                return Err(Mistake::new(self.token.end, message));
             }
             Kind::Word(name) => Operand::Property(name),
         };
@@ -198,11 +196,11 @@ impl<'a> Parser<'a> {
         match self.token.kind {
             Kind::Word(word @ ("add" | "sub" | "mul" | "div" | "mod")) => {
                 let message = format!("Arithmetic such as `{word}` is not supported");
-                Mistake::new(self.token.start, message)
+                Mistake::new(self.token.end, message)
             }
             Kind::Word(word @ ("in" | "has")) => {
                 let message = format!("Operator `{word}` is not supported, expected {OPERATORS}");
-                Mistake::new(self.token.start, message)
+                Mistake::new(self.token.end, message)
             }
             _ => self.expected(&format!("an operator, {OPERATORS}")),
         }
@@ -210,7 +208,7 @@ impl<'a> Parser<'a> {
 
     fn expected(&self, what: &str) -> Mistake {
         let found = self.token.kind.describe();
-        Mistake::new(self.token.start, format!("Expected {what}, found {found}"))
+        Mistake::new(self.token.end, format!("Expected {what}, found {found}"))
     }
 
     fn take_word(&mut self, word: &str) -> Result<bool, Mistake> {

@@ -123,7 +123,8 @@ mod tests {
         assert_eq!(multipart::parts(&body, "changesetresponse_u").count(), 0);
 
         let (_, body) = query(&part(StatusCode::OK, None, "{}"), "u");
-        let parts: Vec<_> = multipart::parts(&body, "batchresponse_u").collect();
+        let parts: Result<Vec<_>, _> = multipart::parts(&body, "batchresponse_u").collect();
+        let parts = parts.expect("whole");
         assert_eq!(parts.len(), 1);
         assert!(parts[0].ends_with(b"ETag: e\r\n\r\n{}"));
     }

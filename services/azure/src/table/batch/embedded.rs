@@ -11,6 +11,8 @@ const HEADERS_MAX: usize = 64;
 pub struct Embedded<'a> {
     /// The verb as written.
     pub method: &'a str,
+    /// The host, of an absolute address.
+    pub host: Option<&'a str>,
     /// The path and the query, without scheme and host.
     pub target: &'a str,
     /// The headers of the request; not those of the part around it.
@@ -44,15 +46,17 @@ pub fn request(content: &[u8]) -> Result<Embedded<'_>, Fault> {
         return Err(malformed());
     }
     let (headers, body) = headers(rest.strip_prefix(b"\n").unwrap_or(rest))?;
-    Ok(Embedded { method, target: local(target.trim()), headers, body })
+    let (host, target) = split(target.trim());
+    Ok(Embedded { method, host, target, headers, body })
 }
 
-/// An address without scheme and host.
-fn local(target: &str) -> &str {
+/// The host of an address, if it is absolute, and the rest without scheme and host.
+fn split(target: &str) -> (Option<&str>, &str) {
     let Some((_, rest)) = target.split_once("://").filter(|(scheme, _)| is_scheme(scheme)) else {
-        return target;
+        return (None, target);
     };
-    rest.find(['/', '?']).and_then(|at| rest.get(at..)).unwrap_or("/")
+    let (host, rest) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
+    (Some(host), if rest.is_empty() { "/" } else { rest })
 }
 
 fn is_scheme(scheme: &str) -> bool {
@@ -101,17 +105,18 @@ mod tests {
 
     #[test]
     fn a_request_is_read_from_each_of_its_forms() {
-        for (content, method, target, body) in [
-            ("POST /t HTTP/1.1\r\nA: b\r\n\r\n{}", "POST", "/t", "{}"),
-            ("\r\nPOST /t HTTP/1.1\nA: b\n\n{}\n\n", "POST", "/t", "{}\n\n"),
-            ("MERGE http://h:1/a/t HTTP/1.1\r\nA: b\r\n\r\n{}", "MERGE", "/a/t", "{}"),
-            ("PUT HTTPS://h/t(a='x y') HTTP/1.1\r\nA: b\r\n\r\n", "PUT", "/t(a='x y')", ""),
-            ("DELETE http://h HTTP/1.1\r\nA: b\r\n", "DELETE", "/", ""),
-            ("DELETE /t?x=http://y HTTP/1.1\r\nA: b", "DELETE", "/t?x=http://y", ""),
-            ("GET http://h?x HTTP/1.0\nA: b", "GET", "?x", ""),
+        for (content, method, host, target, body) in [
+            ("POST /t HTTP/1.1\r\nA: b\r\n\r\n{}", "POST", None, "/t", "{}"),
+            ("\r\nPOST /t HTTP/1.1\nA: b\n\n{}\n\n", "POST", None, "/t", "{}\n\n"),
+            ("MERGE http://h:1/a/t HTTP/1.1\nA: b\n\n{}", "MERGE", Some("h:1"), "/a/t", "{}"),
+            ("PUT HTTPS://h/t(a='x y') HTTP/1.1\nA: b\n\n", "PUT", Some("h"), "/t(a='x y')", ""),
+            ("DELETE http://h HTTP/1.1\r\nA: b\r\n", "DELETE", Some("h"), "/", ""),
+            ("DELETE /t?x=http://y HTTP/1.1\r\nA: b", "DELETE", None, "/t?x=http://y", ""),
+            ("GET http://h?x HTTP/1.0\nA: b", "GET", Some("h"), "?x", ""),
         ] {
             let request = request(content.as_bytes()).expect(content);
             assert_eq!((request.method, request.target), (method, target), "{content:?}");
+            assert_eq!(request.host, host, "{content:?}");
             assert_eq!(request.headers.get("a").map(HeaderValue::as_bytes), Some(&b"b"[..]));
             assert_eq!(request.body, body.as_bytes(), "{content:?}");
         }

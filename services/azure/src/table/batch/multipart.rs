@@ -2,7 +2,8 @@
 //!
 //! Crates for multipart read forms, which are of another kind; those for mail decode what batches
 //! never encode. What clients send differs: lines end in CRLF or LF, boundaries are quoted or not,
-//! blank lines stand where none have to, and the end may lack its dashes or be missing.
+//! blank lines stand where none have to, and the last boundary may lack its dashes. It must be
+//! there, or half of a batch would be taken for all of it.
 
 use memchr::memmem;
 
@@ -36,15 +37,25 @@ pub fn boundary(content_type: &str) -> Option<&str> {
 pub fn parts<'a>(body: &'a [u8], boundary: &str) -> Parts<'a> {
     let delimiter = [b"--", boundary.as_bytes()].concat();
     let delimiter = memmem::Finder::new(&delimiter).into_owned();
-    let mut parts = Parts { rest: body, delimiter, has_more: true };
-    // What precedes the first boundary is no part.
-    parts.part();
+    let mut parts = Parts { preamble: &[], rest: body, delimiter, has_more: true };
+    // What precedes the first boundary is no part, but without any boundary the body breaks off.
+    if let Some(preamble) = parts.part() {
+        parts.preamble = preamble;
+    }
     parts
 }
+
+/// A body that breaks off: something stands behind its last boundary, which is not the end, or it
+/// has none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BreaksOff;
 
 /// See [`parts`].
 #[derive(Debug)]
 pub struct Parts<'a> {
+    /// What precedes the first boundary.
+    preamble: &'a [u8],
+    /// What was not read; behind the last boundary, what follows it.
     rest: &'a [u8],
     /// Finds two dashes and the boundary.
     delimiter: memmem::Finder<'static>,
@@ -53,13 +64,18 @@ pub struct Parts<'a> {
 }
 
 impl<'a> Iterator for Parts<'a> {
-    type Item = &'a [u8];
+    type Item = Result<&'a [u8], BreaksOff>;
 
-    fn next(&mut self) -> Option<&'a [u8]> {
+    fn next(&mut self) -> Option<Self::Item> {
         while self.has_more {
-            let part = self.part();
-            if !part.iter().all(u8::is_ascii_whitespace) {
-                return Some(part);
+            match self.part() {
+                Some(part) if is_blank(part) => {}
+                Some(part) => return Some(Ok(part)),
+                None => {
+                    self.has_more = false;
+                    // The last boundary may lack its dashes.
+                    return (!is_blank(self.rest)).then_some(Err(BreaksOff));
+                }
             }
         }
         None
@@ -67,8 +83,15 @@ impl<'a> Iterator for Parts<'a> {
 }
 
 impl<'a> Parts<'a> {
-    /// Takes what precedes the next boundary, and the boundary.
-    fn part(&mut self) -> &'a [u8] {
+    /// Whether nothing stands before the first boundary nor, once every part was taken, behind the
+    /// last one.
+    #[must_use]
+    pub fn are_all(&self) -> bool {
+        is_blank(self.preamble) && is_blank(self.rest)
+    }
+
+    /// Takes what precedes the next boundary, and the boundary; none where there is no other.
+    fn part(&mut self) -> Option<&'a [u8]> {
         let mut from = 0;
         while let Some(found) = self.rest.get(from..).and_then(|rest| self.delimiter.find(rest)) {
             let (before, after) = self.rest.split_at(from + found);
@@ -77,13 +100,16 @@ impl<'a> Parts<'a> {
             if let Some((is_last, after)) = line_end(after).filter(|_| is_line_start) {
                 (self.has_more, self.rest) = (!is_last, after);
                 let before = before.strip_suffix(b"\n").unwrap_or(before);
-                return before.strip_suffix(b"\r").unwrap_or(before);
+                return Some(before.strip_suffix(b"\r").unwrap_or(before));
             }
             from += found + 1;
         }
-        self.has_more = false;
-        std::mem::take(&mut self.rest)
+        None
     }
+}
+
+fn is_blank(bytes: &[u8]) -> bool {
+    bytes.iter().all(u8::is_ascii_whitespace)
 }
 
 /// What follows the line of a boundary, and whether it is the last one; none where the line goes on
@@ -105,8 +131,9 @@ fn line_end(after: &[u8]) -> Option<(bool, &[u8])> {
 mod tests {
     use super::*;
 
-    fn texts(body: &str) -> Vec<&str> {
-        parts(body.as_bytes(), "b1").map(|part| str::from_utf8(part).expect("UTF-8")).collect()
+    fn texts(body: &str) -> Result<Vec<&str>, BreaksOff> {
+        let text = |part| str::from_utf8(part).expect("UTF-8");
+        parts(body.as_bytes(), "b1").map(|part| part.map(text)).collect()
     }
 
     #[test]
@@ -139,19 +166,41 @@ mod tests {
             ("preamble\r\n--b1\r\none\r\n--b1--\r\nepilogue", vec!["one"]),
             ("--b1\r\n\r\none\r\n\r\n\r\n--b1--", vec!["\r\none\r\n\r\n"]),
             ("--b1 \t\r\none\r\n--b1-- \r\n", vec!["one"]),
-            // The end lacks its dashes, or is not there.
+            // The end lacks its dashes.
             ("--b1\r\none\r\n--b1\r\n", vec!["one"]),
             ("--b1\r\none\r\n--b1", vec!["one"]),
-            ("--b1\r\none\r\n", vec!["one\r\n"]),
             // No part.
             ("--b1--", vec![]),
             ("--b1\r\n--b1--", vec![]),
+            ("--b1\r\n", vec![]),
             ("", vec![]),
-            ("one", vec![]),
             // Not a boundary: another name, inside of a line, more behind it.
             ("--b1\r\n--b12\r\none --b1\r\n--b1x\r\n--b1--", vec!["--b12\r\none --b1\r\n--b1x"]),
         ] {
-            assert_eq!(texts(body), expected, "{body:?}");
+            assert_eq!(texts(body), Ok(expected), "{body:?}");
+        }
+    }
+
+    #[test]
+    fn a_body_without_its_last_boundary_breaks_off() {
+        for body in ["one", "--b1 x", "--b1\r\none", "--b1\r\none\r\n--b1\r\ntwo\r\n--b12--"] {
+            assert_eq!(texts(body), Err(BreaksOff), "{body:?}");
+        }
+        let mut broken = parts(b"--b1\r\none", "b1");
+        assert_eq!((broken.next(), broken.next()), (Some(Err(BreaksOff)), None));
+    }
+
+    #[test]
+    fn what_stands_around_the_boundaries_is_told() {
+        for (body, expected) in [
+            ("\r\n--b1\r\none\r\n--b1-- \r\n\r\n", true),
+            ("--b1--", true),
+            ("zero\r\n--b1\r\none\r\n--b1--", false),
+            ("--b1\r\none\r\n--b1--\r\n--b1\r\ntwo\r\n--b1--", false),
+        ] {
+            let mut parts = parts(body.as_bytes(), "b1");
+            assert!(parts.by_ref().all(|part| part.is_ok()));
+            assert_eq!(parts.are_all(), expected, "{body:?}");
         }
     }
 
@@ -159,6 +208,6 @@ mod tests {
     fn a_body_of_nothing_but_near_boundaries_is_read_in_one_pass() {
         let near = "--b1-".repeat(200_000);
         let body = format!("--b1\r\n{near}\r\n--b1--");
-        assert_eq!(texts(&body), [near]);
+        assert_eq!(texts(&body), Ok(vec![&*near]));
     }
 }

@@ -6,15 +6,23 @@ use trestle_proto::table::v1::{
     batch_operation::{self, Delete, Insert, Update, Upsert},
 };
 use trestle_service::{
-    fault::{Fault, Reason},
+    fault::{Fault, Reason, quoted},
     limits::BATCH_OPERATIONS_MAX,
+    name::AccountName,
 };
 
-use super::{embedded, multipart};
+use super::{
+    embedded,
+    multipart::{self, BreaksOff, Parts},
+};
 use crate::{
+    address::Address,
     head::Head,
+    inner::read_only,
     params::Params,
+    protocol::Protocol as _,
     table::{
+        Table,
         json::entity_of,
         level::Level,
         prefer::Prefer,
@@ -47,13 +55,21 @@ pub(super) struct Part {
 pub(super) enum Stop {
     /// It cannot be read.
     Whole(Fault),
-    /// One of its operations cannot be.
-    At(Fault, Part),
+    /// One of its changes cannot be.
+    Change(Fault, Part),
+    /// Its query cannot be.
+    Query(Fault, Part),
 }
 
 impl From<Fault> for Stop {
     fn from(fault: Fault) -> Self {
         Self::Whole(fault)
+    }
+}
+
+impl From<BreaksOff> for Stop {
+    fn from(_: BreaksOff) -> Self {
+        refused("a boundary must stand before and behind each part").into()
     }
 }
 
@@ -68,8 +84,8 @@ pub(super) fn plan(head: &Head, body: &[u8]) -> Result<Plan, Stop> {
         Fault::violation(Reason::InvalidInput, "Content-Type", rule)
     })?;
     let mut parts = multipart::parts(body, boundary);
-    let first = parts.next().ok_or_else(|| refused("a batch must have a part"))?;
-    if parts.next().is_some() {
+    let first = parts.next().ok_or_else(|| refused("a batch must have a part"))??;
+    if parts.next().transpose()?.is_some() {
         return Err(refused("a batch must be one change set, or one query").into());
     }
     let (headers, content) = embedded::part(first)?;
@@ -89,27 +105,27 @@ fn query(head: &Head, content: &[u8]) -> Result<Plan, Stop> {
         Ok(Operation::Change(_)) => Err(refused("changes must be in a change set").into()),
         Ok(_) => {
             let message = "a batch can only query one entity by its key";
-            Err(Stop::At(Fault::new(Reason::NotImplemented, message).at(0), part))
+            Err(Stop::Query(Fault::new(Reason::NotImplemented, message).at(0), part))
         }
-        Err(fault) => Err(Stop::At(fault.at(0), part)),
+        Err(fault) => Err(Stop::Query(fault.at(0), part)),
     }
 }
 
-fn changes<'a>(head: &Head, parts: impl Iterator<Item = &'a [u8]>) -> Result<Plan, Stop> {
+fn changes(head: &Head, mut parts: Parts<'_>) -> Result<Plan, Stop> {
     let mut first: Option<String> = None;
     let (mut operations, mut read) = (Vec::new(), Vec::new());
-    for (index, part) in parts.enumerate() {
-        let (_, content) = embedded::part(part)?;
+    for (index, part) in parts.by_ref().enumerate() {
+        let (_, content) = embedded::part(part?)?;
         let request = embedded::request(content)?;
         let asked = Asked::read(head, &request);
         if index == BATCH_OPERATIONS_MAX {
             let message =
                 "The batch request operation exceeds the maximum 100 changes per change set.";
             let fault = Fault::new(Reason::InvalidInput, message).at(index - 1);
-            return Err(Stop::At(fault, read.pop().unwrap_or_default()));
+            return Err(Stop::Change(fault, read.pop().unwrap_or_default()));
         }
         let part = asked.part.clone();
-        let at = |fault: Fault| Stop::At(fault.at(index), part.clone());
+        let at = |fault: Fault| Stop::Change(fault.at(index), part.clone());
         let (table, operation) = asked.change(request.body).map_err(at)?;
         let table_of_all = first.get_or_insert_with(|| table.clone());
         if !table_of_all.eq_ignore_ascii_case(&table) {
@@ -119,12 +135,18 @@ fn changes<'a>(head: &Head, parts: impl Iterator<Item = &'a [u8]>) -> Result<Pla
         operations.push(operation);
         read.push(part);
     }
+    // Text around a change set could be requests of which a boundary is wrong.
+    if !parts.are_all() {
+        return Err(refused("nothing may stand around the parts of a change set").into());
+    }
     Ok(Plan::Changes { table: first.unwrap_or_default(), operations, parts: read })
 }
 
 /// What an embedded request asks for.
 struct Asked {
     operation: Result<Operation, Fault>,
+    /// Whether it names the read-only replica.
+    is_secondary: bool,
     part: Part,
 }
 
@@ -134,8 +156,10 @@ impl Asked {
         let (path, query) = request.target.split_once('?').unwrap_or((request.target, ""));
         let headers = &request.headers;
         let params = Params::parse(query);
+        let place = behind_account(head, request.host, path);
+        let is_secondary = place.as_ref().is_ok_and(|(_, is_secondary)| *is_secondary);
         let operation = params.clone().and_then(|params| {
-            let path = behind_account(head, path);
+            let (path, _) = place?;
             route(&Ask { method: request.method, path, params: &params, headers })
         });
         let params = params.unwrap_or_default();
@@ -144,26 +168,51 @@ impl Asked {
             level: Level::negotiate(params.get("$format"), headers).unwrap_or_default(),
             prefer: Prefer::of(headers),
         };
-        Self { operation, part }
+        Self { operation, is_secondary, part }
     }
 
     /// The change that it is, and the table.
     fn change(self, body: &[u8]) -> Result<(String, BatchOperation), Fault> {
         match self.operation? {
+            Operation::Change(_) if self.is_secondary => Err(read_only()),
             Operation::Change(Change { table, verb }) => Ok((table, operation(verb, body)?)),
             _ => Err(refused("a change set can only have inserts, updates and deletes")),
         }
     }
 }
 
-/// A path as if it had come alone, in which the account may stand first.
-fn behind_account<'a>(head: &Head, path: &'a str) -> &'a str {
-    let account = head.account.as_str();
-    // Where the host names the account, a path that begins like it is that of a table.
-    let is_in_path = head.base.rsplit('/').next() == Some(account);
-    let rest = path.strip_prefix('/').and_then(|rest| rest.strip_prefix(account));
-    let rest = rest.map(|rest| rest.strip_prefix("-secondary").unwrap_or(rest));
-    rest.filter(|rest| is_in_path && rest.starts_with('/')).unwrap_or(path)
+/// The path of a request behind the account, and whether the read-only replica is named. The account
+/// is found as that of a request that comes alone; it may also be left out.
+fn behind_account<'a>(
+    head: &'a Head,
+    named: Option<&'a str>,
+    path: &'a str,
+) -> Result<(&'a str, bool), Fault> {
+    let host = named.unwrap_or(&head.host);
+    let address = Address::of(path, host, Table::SERVICE).filter(|address| {
+        // The one segment of a path, or the first one of what is no name, is that of a table.
+        let is_account = || AccountName::parse(address.account).is_some() && address.path != "/";
+        !address.is_in_path || is_account()
+    });
+    match address {
+        None => Ok((path, false)),
+        Some(address) if is_of(address, head.account.as_str()) => {
+            Ok((address.path, address.is_secondary))
+        }
+        Some(address) => {
+            let rule = "a request in a batch must be for the account that the batch is sent to";
+            let rule = format!("{rule}: account=`{}`", quoted(address.account));
+            Err(Fault::violation(Reason::ResourceNotFound, "path", rule))
+        }
+    }
+}
+
+/// Whether an address is that of an account. Names of hosts have no case, those of accounts do.
+fn is_of(address: Address<'_>, account: &str) -> bool {
+    match address.is_in_path {
+        true => address.account == account,
+        false => address.account.eq_ignore_ascii_case(account),
+    }
 }
 
 fn operation(verb: Verb, body: &[u8]) -> Result<BatchOperation, Fault> {
@@ -177,6 +226,10 @@ fn operation(verb: Verb, body: &[u8]) -> Result<BatchOperation, Fault> {
         }),
         Verb::Upsert { key, mode } => {
             Proto::Upsert(Upsert { entity: Some(entity_of(body, Some(key))?), mode: mode.into() })
+        }
+        // Could be another request, without its boundary.
+        Verb::Delete { .. } if !body.trim_ascii().is_empty() => {
+            return Err(refused("a delete in a batch has no body"));
         }
         Verb::Delete { key, if_match } => Proto::Delete(Delete {
             partition_key: key.partition_key,

@@ -13,12 +13,17 @@ use trestle_service::fault::{Fault, Reason, quoted};
 use super::value;
 use crate::table::path::Key;
 
-/// Most members of an entity in JSON: twice what 252 properties with their types and the system
-/// properties take, and room for control data. Bounds what a body of a million members takes.
+/// Most members of an entity in JSON that have a value: far more than the 252 properties and the
+/// system properties that it can have. Bounds what a body of a million members takes.
 const MEMBERS_MAX: usize = 1100;
+/// Most nulls of a body that are kept, to be checked; what follows them is passed over, which is
+/// what becomes of a null anyway.
+const NULLS_MAX: usize = 1100;
 
 /// Ends the name of the member that says the type of another one.
 const TYPE_SUFFIX: &str = "@odata.type";
+/// The member of a new table that is its name.
+const TABLE_NAME: &str = "TableName";
 
 /// The entity in the body of a write. The key of the address wins over one in the body; without
 /// one the body must have it.
@@ -29,11 +34,7 @@ const TYPE_SUFFIX: &str = "@odata.type";
 /// A body that is not one JSON object, values that are not of their types, members that occur
 /// twice, and a missing key.
 pub fn entity_of(body: &[u8], key: Option<Key>) -> Result<Entity, Fault> {
-    let members: Members<'_> = parse(body)?;
-    if members.are_too_many {
-        let rule = format!("entity has more than {MEMBERS_MAX} members");
-        return Err(Fault::violation(Reason::TooManyProperties, "body", rule));
-    }
+    let members = members_of(body)?;
     members.check_system()?;
     let mut entity = Entity::default();
     match key {
@@ -53,14 +54,25 @@ pub fn entity_of(body: &[u8], key: Option<Key>) -> Result<Entity, Fault> {
 /// The name in the body of Create Table; empty when there is none.
 ///
 /// # Errors
-/// A body that is not one JSON object, or a name that is no text.
+/// A body that is not one JSON object, a name that is no text, and one that is there twice.
 pub(crate) fn table_name_of(body: &[u8]) -> Result<String, Fault> {
-    #[derive(Deserialize)]
-    struct Table {
-        #[serde(rename = "TableName")]
-        name: Option<String>,
+    let members = members_of(body)?;
+    let mut names = members.custom.iter().filter(|(name, _)| name == TABLE_NAME);
+    let name = names.next().filter(|(_, value)| !is_null(value));
+    if names.next().is_some() {
+        return Err(twice(TABLE_NAME));
     }
-    Ok(parse::<Table>(body)?.name.unwrap_or_default())
+    name.map_or_else(|| Ok(String::new()), |(name, value)| text_of(name, value))
+}
+
+/// The members of the one object that a body is.
+fn members_of(body: &[u8]) -> Result<Members<'_>, Fault> {
+    let members: Members<'_> = parse(body)?;
+    if members.are_too_many() {
+        let rule = format!("entity has more than {MEMBERS_MAX} members");
+        return Err(Fault::violation(Reason::TooManyProperties, "body", rule));
+    }
+    Ok(members)
 }
 
 /// One JSON value, and nothing after it.
@@ -88,7 +100,10 @@ struct Members<'a> {
     types: Vec<(Cow<'a, str>, &'a RawValue)>,
     /// The properties.
     custom: Vec<(Cow<'a, str>, &'a RawValue)>,
-    are_too_many: bool,
+    /// How many of the system properties and the others have a value.
+    valued: usize,
+    /// How many of them have none.
+    nulls: usize,
 }
 
 impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
@@ -108,17 +123,13 @@ impl<'de> Visitor<'de> for Collect {
 
     fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Self::Value, M::Error> {
         let mut members = Members::default();
-        let mut count = 0;
         while let Some(Text(name)) = map.next_key()? {
-            count += 1;
-            if count > MEMBERS_MAX {
+            members.add(name, map.next_value()?);
+            if members.are_too_many() {
                 // What follows must still be JSON, and nothing of it is kept.
-                members.are_too_many = true;
-                map.next_value::<IgnoredAny>()?;
                 while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
                 break;
             }
-            members.add(name, map.next_value()?);
         }
         Ok(members)
     }
@@ -133,23 +144,35 @@ impl<'a> Members<'a> {
                 Cow::Owned(_) => Cow::Owned(of.to_owned()),
             };
             self.types.push((of, value));
-        } else if matches!(&*name, "PartitionKey" | "RowKey" | "Timestamp") {
-            self.system.push((name, value));
-        } else if !name.starts_with("odata.") && !name.contains("@odata.") {
-            self.custom.push((name, value));
+        } else if !name.starts_with("odata.") && !name.contains("@odata.") && self.count(value) {
+            match &*name {
+                "PartitionKey" | "RowKey" | "Timestamp" => self.system.push((name, value)),
+                _ => self.custom.push((name, value)),
+            }
         }
+    }
+
+    /// Counts a member; whether it is to be kept.
+    fn count(&mut self, value: &RawValue) -> bool {
+        if is_null(value) {
+            self.nulls += 1;
+            return self.nulls <= NULLS_MAX;
+        }
+        self.valued += 1;
+        true
+    }
+
+    fn are_too_many(&self) -> bool {
+        self.valued > MEMBERS_MAX
     }
 
     /// The value of a key.
     fn key(&self, name: &str) -> Result<String, Fault> {
         let member = self.system.iter().find(|(own, _)| own == name);
-        let Some((_, value)) = member.filter(|(_, value)| value.get() != "null") else {
+        let Some((_, value)) = member.filter(|(_, value)| !is_null(value)) else {
             return Err(Fault::violation(Reason::PropertiesNeedValue, name, "required"));
         };
-        let text: Result<Text<'_>, _> = serde_json::from_str(value.get());
-        let rule = "must be text";
-        let text = text.map_err(|_| Fault::violation(Reason::InvalidInput, name, rule))?;
-        Ok(text.0.into_owned())
+        text_of(name, value)
     }
 
     /// Refuses a key or a timestamp that occurs twice; of properties the service finds that.
@@ -179,6 +202,18 @@ impl<'a> Members<'a> {
         };
         self.custom.into_iter().map(property).collect()
     }
+}
+
+fn is_null(value: &RawValue) -> bool {
+    value.get() == "null"
+}
+
+/// The text that a member is.
+fn text_of(name: &str, value: &RawValue) -> Result<String, Fault> {
+    let text: Result<Text<'_>, _> = serde_json::from_str(value.get());
+    let rule = "must be text";
+    let text = text.map_err(|_| Fault::violation(Reason::InvalidInput, name, rule))?;
+    Ok(text.0.into_owned())
 }
 
 fn twice(name: &str) -> Fault {

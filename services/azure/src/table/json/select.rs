@@ -26,7 +26,9 @@ impl Select {
         }
         let has = |name| names.contains(name);
         let system = |name: &str| matches!(name, "PartitionKey" | "RowKey" | "Timestamp");
-        let custom = names.iter().filter(|name| !system(name));
+        // No property has such a name, and what has it is written by the level of metadata.
+        let control = |name: &str| name.starts_with("odata.") || name.contains('@');
+        let custom = names.iter().filter(|name| !system(name) && !control(name));
         let mut custom: Vec<String> = custom.map(|name| (*name).to_owned()).collect();
         custom.sort_unstable_by(|a, b| a.encode_utf16().cmp(b.encode_utf16()));
         Some(Self {

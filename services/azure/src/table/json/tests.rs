@@ -107,6 +107,23 @@ fn values_that_are_not_of_their_type_are_refused() {
 fn null_has_no_value_whatever_its_type() {
     assert_eq!(kind(r#""x":null"#), Ok(None));
     assert_eq!(kind(r#""x@odata.type":"Edm.Int64","x":null"#), Ok(None));
+    for edm in [r#""Edm.Foo""#, r#""""#, "1"] {
+        let members = format!(r#""x@odata.type":{edm},"x":null"#);
+        assert_eq!(kind(&members), Err(Reason::InvalidInput), "{edm}");
+    }
+}
+
+#[test]
+fn nulls_and_types_do_not_count_toward_the_number_of_members() {
+    let nulls: String =
+        (0..20_000).map(|at| format!(r#""n{at}@odata.type":"Edm.Guid","n{at}":null,"#)).collect();
+    let body = format!(r#"{{{nulls}"x@odata.type":"Edm.Int64","x":"1"}}"#);
+
+    let entity = entity_of(body.as_bytes(), key()).expect("one property");
+
+    let valued: Vec<_> = entity.properties.iter().filter(|p| p.value.is_some()).collect();
+    assert!(matches!(&valued[..], [x] if x.name == "x"), "{valued:?}");
+    assert!(entity.properties.len() < 1200, "what has no value is not kept without end");
 }
 
 #[test]
@@ -200,11 +217,12 @@ fn the_name_of_a_new_table_is_read() {
     assert_eq!(table_name_of(br#"{"odata.type":"x","TableName":"t1"}"#), Ok("t1".to_owned()));
     assert_eq!(table_name_of(br"{}"), Ok(String::new()));
     assert_eq!(table_name_of(br#"{"TableName":null}"#), Ok(String::new()));
-    for body in
-        [br#"{"TableName":1}"#.as_slice(), b"", b"{}{}", br#"{"TableName":"a","TableName":"b"}"#]
-    {
-        assert_eq!(table_name_of(body).map_err(|f| f.reason), Err(Reason::InvalidInput));
+    for body in [r#"{"TableName":1}"#, "", "{}{}", r#"["t1"]"#, r#"[["TableName","t1"]]"#] {
+        let reason = table_name_of(body.as_bytes()).map_err(|f| f.reason);
+        assert_eq!(reason, Err(Reason::InvalidInput), "{body}");
     }
+    let twice = table_name_of(br#"{"TableName":"a","TableName":"b"}"#).map_err(|f| f.reason);
+    assert_eq!(twice, Err(Reason::DuplicatePropertiesSpecified));
 }
 
 fn place() -> Place {

@@ -47,7 +47,7 @@ fn every_operation_becomes_its_own_call() {
         ("GET", "/?restype=service&comp=properties", "GetServiceProperties", true),
         ("PUT", "/?restype=service&comp=properties", "SetServiceProperties", false),
         ("GET", "/?restype=service&comp=stats", "GetServiceStats", true),
-        ("POST", "/$batch", "ExecuteBatch", false),
+        ("POST", "/$batch", "ExecuteBatch", true),
     ] {
         let operation = ask(method, target, &[]).expect(target);
         let path: &'static str = operation.target().path;

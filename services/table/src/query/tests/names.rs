@@ -52,7 +52,7 @@ fn names_match_without_regard_to_case() {
 fn other_properties_are_refused_where_they_are_named() {
     let error = NameFilter::parse("TableName eq 'Size' or Size gt 5").unwrap_err();
 
-    assert_eq!(error.position, 23);
+    assert_eq!(error.position, 27);
     assert!(error.message.contains("TableName"), "{error}");
     assert_eq!(NameFilter::parse("  "), Ok(None));
 }
