@@ -60,10 +60,15 @@ impl<'a> Element<'a> {
     /// Ends the reading of an element whose children have all been taken out.
     ///
     /// # Errors
-    /// One is left: the protocol does not know it, or it was there twice.
+    /// One is left: the protocol does not know it, or it was there twice. Or there is text: who
+    /// wrote it meant something, and an element that says nothing may clear what is stored.
     pub(super) fn finish(self) -> Result<(), Fault> {
         let Some(left) = self.children.first() else {
-            return Ok(());
+            if is_white_space(&self.text) {
+                return Ok(());
+            }
+            let rule = "must have elements inside, and no text";
+            return Err(Fault::violation(Reason::InvalidXmlDocument, self.name, rule));
         };
         let rule = format!("must not be in {}, or not more than once", self.name);
         Err(Fault::violation(Reason::InvalidXmlDocument, quoted(&left.name), rule))
