@@ -15,6 +15,7 @@ queue_scenario!(
     a_repeated_send_answers_what_was_a_duplicate_too,
     request_ids_belong_to_a_queue_and_are_forgotten_with_its_messages,
     a_duplicate_within_the_window_stands_for_the_first,
+    deduplication_ids_are_forgotten_when_the_queue_is_cleared,
     deduplication_ids_need_a_window,
 );
 
@@ -167,6 +168,17 @@ async fn a_duplicate_within_the_window_stands_for_the_first(world: &World) {
     let later = queue.send(unique(text("d"), "id")).await.unwrap();
     assert!(!later.duplicate, "the window is over");
     assert_eq!(texts(&queue.receive(32, seconds(30)).await.unwrap()), ["d"]);
+}
+
+async fn deduplication_ids_are_forgotten_when_the_queue_is_cleared(world: &World) {
+    let queue = remembering(world, 60).await;
+    queue.send(unique(text("a"), "id")).await.unwrap();
+
+    queue.clear().await.unwrap();
+
+    let again = queue.send(unique(text("b"), "id")).await.unwrap();
+    assert!(!again.duplicate);
+    assert_eq!(texts(&queue.receive(32, seconds(30)).await.unwrap()), ["b"]);
 }
 
 async fn deduplication_ids_need_a_window(world: &World) {
