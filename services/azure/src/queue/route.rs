@@ -15,8 +15,6 @@ use crate::{failure::Refusal, head::Head, params::Params};
 
 /// How long a message lives that lives for ever.
 const EVER: i64 = -1;
-/// Longest life of a message that is said in seconds.
-const LIFE_SECONDS_MAX: i64 = i32::MAX as i64;
 
 /// The operation of a request.
 ///
@@ -195,7 +193,7 @@ fn life(params: &Params) -> Result<Option<Life>, Refusal> {
     if params.is("messagettl", &EVER.to_string()) {
         return Ok(Some(Life::Ever));
     }
-    Ok(number(params, "messagettl", 1..=LIFE_SECONDS_MAX)?.map(Life::Seconds))
+    Ok(number(params, "messagettl", 1..=i64::MAX)?.map(Life::Seconds))
 }
 
 fn seconds(duration: std::time::Duration) -> i64 {
