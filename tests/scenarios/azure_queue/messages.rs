@@ -282,6 +282,8 @@ async fn every_operation_on_messages_of_a_queue_that_is_not_there_says_so() {
         ("DELETE", "/nowhere/messages"),
         ("PUT", held.as_str()),
         ("DELETE", held.as_str()),
+        ("PUT", "/nowhere/messages/id?popreceipt=x&visibilitytimeout=0"),
+        ("DELETE", "/nowhere/messages/id?popreceipt=x"),
     ] {
         let told = rest.send(Ask::message(method, target, "text")).await;
         assert_eq!(told.failure(), (404, "QueueNotFound"), "{method} {target}");
