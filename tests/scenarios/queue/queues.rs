@@ -274,6 +274,11 @@ async fn access_policies_are_kept_as_they_are_set(world: &World) {
         let refusal = set(policies).await.unwrap_err();
         assert_eq!(refusal.kind(), (Code::InvalidArgument, "INVALID_XML_DOCUMENT"));
     }
+    for odd in ["a\u{1}b", "\0", "\u{ffff}"] {
+        let refusal = set(vec![policy(odd, None)]).await.unwrap_err();
+        assert_eq!(refusal.kind(), (Code::InvalidArgument, "INVALID_INPUT"));
+        assert_eq!(refusal.fields, ["policies[0].id"]);
+    }
     assert_eq!(get().await, policies, "nothing has changed");
     let longest = |n: usize| policy(&format!("{n}{}", "\u{e9}".repeat(63)), None);
     let five: Vec<_> = (0..5).map(longest).collect();

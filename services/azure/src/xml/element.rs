@@ -6,7 +6,10 @@ use quick_xml::{
     Reader, XmlVersion,
     events::{BytesDecl, BytesStart, Event},
 };
-use trestle_service::fault::{Fault, Reason, quoted};
+use trestle_service::{
+    fault::{Fault, Reason, quoted},
+    xml::is_allowed,
+};
 
 /// Deepest nesting: twice what any document of the protocol needs.
 const DEPTH_MAX: usize = 12;
@@ -196,15 +199,6 @@ fn hexadecimal(digits: &str) -> Option<u32> {
 fn decimal(digits: &str) -> Option<u32> {
     let is_plain = digits.bytes().all(|byte| byte.is_ascii_digit());
     if is_plain { digits.parse().ok() } else { None }
-}
-
-/// Whether XML 1.0 can have the character at all.
-pub(super) fn is_allowed(character: char) -> bool {
-    match character {
-        '\t' | '\n' | '\r' => true,
-        '\u{fffe}' | '\u{ffff}' => false,
-        _ => character >= ' ',
-    }
 }
 
 fn check_declaration(declaration: &BytesDecl<'_>) -> Result<(), Fault> {
