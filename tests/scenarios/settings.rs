@@ -78,6 +78,9 @@ async fn access_policies_are_bounded_and_checked(world: &World) {
         assert_eq!(refused.kind(), MALFORMED);
         assert_eq!(refused.fields, [field]);
     }
+    let refused = table.set_policies(vec![policy("a\u{1}")]).await.unwrap_err();
+    assert_eq!(refused.kind(), (Code::InvalidArgument, "INVALID_INPUT"));
+    assert_eq!(refused.fields, ["policies[0].id"]);
     for permissions in ["r", "a", "ad", "ru", "aud"] {
         table.set_policies(vec![permitted(permissions)]).await.unwrap();
     }

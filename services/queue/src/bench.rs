@@ -22,12 +22,13 @@ use trestle_service::{
 use crate::{
     authorize::Access,
     keys::QueueId,
+    memory::Sent,
     messages::{Delivered, Messages},
     model::queue_name,
     receipt::Claimed,
     receive::Receive,
     record::QueueSettings,
-    send::{Outgoing, Sent},
+    send::Outgoing,
     stored::Payload,
 };
 

@@ -5,8 +5,9 @@
 //! behind its length, visible ticks u64, sequence u64
 //! ```
 //!
-//! Outcome 0: refused; 1: sent; 2: sent behind another message of its group. Version 1 is the same without outcomes,
-//! which are all 1.
+//! Outcome 0: refused; 1: sent; 2: sent behind another message of its group; 3 and 4: not sent, as an earlier message
+//! stands for it, whose outcome was 1 or 2. Version 1 is the same without outcomes, which are all 1. Outcomes 3 and 4
+//! came later: before, they were kept as 1 and 2.
 
 use bytes::Bytes;
 use trestle_service::clock::Ticks;
@@ -14,6 +15,7 @@ use trestle_service::clock::Ticks;
 use crate::{
     error::QueueError,
     keys::Place,
+    receipt::Receipt,
     stored::MessageState,
     wire::{self, Fields},
 };
@@ -23,6 +25,8 @@ const VERSION_WITHOUT_OUTCOMES: u8 = 1;
 const REFUSED: u8 = 0;
 const SENT: u8 = 1;
 const WAITS: u8 = 2;
+const DUPLICATE: u8 = 3;
+const DUPLICATE_WAITS: u8 = 4;
 
 /// A message as it was when it was sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,13 +39,31 @@ pub(crate) struct SentState {
     pub(crate) waits: bool,
 }
 
+/// A message that was sent, or the earlier one that stands for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Sent {
+    /// How it was when it was sent.
+    pub(crate) sent: SentState,
+    /// Whether it is the earlier one.
+    pub(crate) is_duplicate: bool,
+}
+
+impl Sent {
+    /// What deletes or updates it as long as nobody received it; none where it waits behind another message of its
+    /// group, as it will come to stand elsewhere.
+    pub(crate) fn receipt(&self) -> Option<Receipt> {
+        let SentState { place, state, waits } = &self.sent;
+        (!waits).then(|| Receipt::of(*place, state))
+    }
+}
+
 /// The messages of a send, by what names it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Memory {
     /// When it is forgotten.
     pub(crate) until: Ticks,
     /// The messages; none where one was refused.
-    pub(crate) sent: Vec<Option<SentState>>,
+    pub(crate) sent: Vec<Option<Sent>>,
 }
 
 impl Memory {
@@ -50,11 +72,16 @@ impl Memory {
         let mut value = vec![VERSION];
         value.extend_from_slice(&self.until.get().to_be_bytes());
         for sent in &self.sent {
-            let Some(SentState { place, state, waits }) = sent else {
+            let Some(Sent { sent: SentState { place, state, waits }, is_duplicate }) = sent else {
                 value.push(REFUSED);
                 continue;
             };
-            value.push(if *waits { WAITS } else { SENT });
+            value.push(match (is_duplicate, waits) {
+                (false, false) => SENT,
+                (false, true) => WAITS,
+                (true, false) => DUPLICATE,
+                (true, true) => DUPLICATE_WAITS,
+            });
             wire::push_bytes(&mut value, &state.encode());
             value.extend_from_slice(&place.visible_at.get().to_be_bytes());
             value.extend_from_slice(&place.sequence.to_be_bytes());
@@ -76,13 +103,20 @@ impl Memory {
             let mut sent = Vec::new();
             while !fields.is_empty() {
                 let outcome = if is_old { SENT } else { fields.u8()? };
-                if outcome == REFUSED {
-                    sent.push(None);
-                    continue;
-                }
+                let (is_duplicate, waits) = match outcome {
+                    REFUSED => {
+                        sent.push(None);
+                        continue;
+                    }
+                    SENT => (false, false),
+                    WAITS => (false, true),
+                    DUPLICATE => (true, false),
+                    DUPLICATE_WAITS => (true, true),
+                    _ => return None,
+                };
                 let state = MessageState::decode(fields.bytes()?).ok()?;
                 let place = Place { visible_at: fields.ticks()?, sequence: fields.u64()? };
-                sent.push(Some(SentState { place, state, waits: outcome == WAITS }));
+                sent.push(Some(Sent { sent: SentState { place, state, waits }, is_duplicate }));
             }
             Some(Self { until, sent })
         };
@@ -117,9 +151,12 @@ mod tests {
             group: None,
         };
         let place = Place { visible_at: at(6), sequence: 9 };
-        let sent = Some(SentState { place, state, waits: false });
-        let waiting = Some(SentState { place, state, waits: true });
-        let memory = Memory { until: at(100), sent: vec![sent, None, waiting] };
+        let of = |waits, is_duplicate| {
+            Some(Sent { sent: SentState { place, state, waits }, is_duplicate })
+        };
+        let (sent, waiting) = (of(false, false), of(true, false));
+        let all = vec![sent, None, waiting, of(false, true), of(true, true)];
+        let memory = Memory { until: at(100), sent: all };
 
         let value = memory.encode();
 
@@ -128,8 +165,15 @@ mod tests {
         assert_eq!(Memory::of(None, at(0)).ok(), Some(None));
         assert!(Memory::decode(&value[..value.len() - 1]).is_err());
         assert!(Memory::decode(b"").is_err());
-        let old = [&[1][..], &value[1..9], &value[10..72]].concat();
+        let (until, message) = (&value[1..9], &value[10..72]);
+        let old = [&[1][..], until, message].concat();
         let old = Memory::decode(&old).expect("written by an earlier server");
         assert_eq!(old.sent, [sent]);
+        // Which knew the outcomes 0, 1 and 2 later, and no other.
+        let old = [&[2][..], until, &[0, 1], message, &[2], message].concat();
+        let old = Memory::decode(&old).expect("written by an earlier server");
+        assert_eq!(old.sent, [None, sent, waiting]);
+        let unknown = [&[2][..], until, &[5], message].concat();
+        assert!(Memory::decode(&unknown).is_err());
     }
 }

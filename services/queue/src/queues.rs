@@ -77,7 +77,7 @@ impl Queues {
         Self { engine, clock, shelves, known: Arc::default() }
     }
 
-    /// Creates a queue, unless it is there with the same settings; whether it did.
+    /// Creates a queue, unless it is there with the settings that are asked for; whether it did.
     ///
     /// # Errors
     /// [`QueueError::QueueExists`], or a failed commit.
@@ -96,7 +96,7 @@ impl Queues {
             };
             if let Some(existing) = existing {
                 let record = QueueRecord::decode(existing)?;
-                return match record.settings.is_same_as(&settings) {
+                return match record.settings.fits(&settings) {
                     true => Ok((Vec::new(), (record, false))),
                     false => Err(QueueError::QueueExists(name.clone())),
                 };

@@ -58,8 +58,10 @@ pub(crate) struct QueueRecord {
 }
 
 impl QueueSettings {
-    /// Whether both are the same to Azure: names of metadata are compared without regard to case, values exactly.
-    pub(crate) fn is_same_as(&self, other: &Self) -> bool {
+    /// Whether a queue with these settings is the one that `asked` asks for. Names of metadata are compared without
+    /// regard to case, values exactly, as Azure does. What only gRPC can state is compared where it is stated: who
+    /// creates a queue by REST does not know of it, and must not be told that the queue is another one.
+    pub(crate) fn fits(&self, asked: &Self) -> bool {
         let folded = |settings: &Self| {
             let fold =
                 |(name, value): &(String, String)| (name.to_ascii_lowercase(), value.clone());
@@ -67,9 +69,10 @@ impl QueueSettings {
             folded.sort();
             folded
         };
-        self.dead_letter == other.dead_letter
-            && self.deduplication_window == other.deduplication_window
-            && folded(self) == folded(other)
+        let (letters, window) = (&asked.dead_letter, &asked.deduplication_window);
+        (letters.is_none() || *letters == self.dead_letter)
+            && (window.is_none() || *window == self.deduplication_window)
+            && folded(self) == folded(asked)
     }
 }
 
@@ -172,12 +175,34 @@ mod tests {
             ..Default::default()
         };
 
-        assert!(of(&[("A", "1"), ("b", "2")]).is_same_as(&of(&[("B", "2"), ("a", "1")])));
-        assert!(!of(&[("a", "1")]).is_same_as(&of(&[("a", "2")])));
-        assert!(!of(&[("a", "x")]).is_same_as(&of(&[("a", "X")])));
-        assert!(!of(&[("a", "1")]).is_same_as(&of(&[])));
-        let window = Some(Duration::from_secs(1));
-        let other = QueueSettings { deduplication_window: window, ..Default::default() };
-        assert!(!of(&[]).is_same_as(&other));
+        assert!(of(&[("A", "1"), ("b", "2")]).fits(&of(&[("B", "2"), ("a", "1")])));
+        assert!(!of(&[("a", "1")]).fits(&of(&[("a", "2")])));
+        assert!(!of(&[("a", "x")]).fits(&of(&[("a", "X")])));
+        assert!(!of(&[("a", "1")]).fits(&of(&[])));
+        assert!(!of(&[]).fits(&of(&[("a", "1")])));
+    }
+
+    #[test]
+    fn a_window_and_a_dead_letter_policy_are_compared_where_they_are_asked_for() {
+        let of = |window: Option<u64>, dequeue_count_max: Option<u32>| {
+            let queue = QueueName::parse("dead".to_owned(), "", &mut Violations::default());
+            let queue = queue.expect("a name");
+            let letters = |dequeue_count_max| DeadLetter { queue, dequeue_count_max };
+            QueueSettings {
+                dead_letter: dequeue_count_max.map(letters),
+                deduplication_window: window.map(Duration::from_secs),
+                ..Default::default()
+            }
+        };
+        let full = of(Some(1), Some(5));
+
+        for same in [of(None, None), of(Some(1), None), of(None, Some(5)), full.clone()] {
+            assert!(full.fits(&same), "{same:?}");
+        }
+        for other in [of(Some(2), None), of(None, Some(6)), of(Some(1), Some(6))] {
+            assert!(!full.fits(&other), "{other:?}");
+        }
+        assert!(!of(None, None).fits(&of(Some(1), None)));
+        assert!(!of(None, None).fits(&of(None, Some(5))));
     }
 }

@@ -18,10 +18,9 @@ use crate::{
     finish::finish,
     groups::Follower,
     keys::{self, GroupId, Place, QueueId, Remembered},
-    memory::{Memory, SentState},
+    memory::{Memory, Sent, SentState},
     messages::{Messages, Miss},
     queues::Queue,
-    receipt::Receipt,
     stored::{Body, MessageState, Payload},
 };
 
@@ -42,15 +41,6 @@ pub(crate) struct Outgoing {
 
 /// What a client sends as one message: the message, or why it is refused.
 pub(crate) type Attempt = Result<Outgoing, Fault>;
-
-/// A message that was sent, or the earlier one that stands for it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Sent {
-    /// How it was when it was sent.
-    pub(crate) sent: SentState,
-    /// Whether it is the earlier one.
-    pub(crate) is_duplicate: bool,
-}
 
 /// What was sent, none where it was refused, and the places that were filled.
 type Decided = (Vec<Option<Sent>>, Vec<Standing>);
@@ -197,9 +187,7 @@ impl Plan {
         if self.request.is_some() {
             let value = current.get(1).and_then(Option::as_ref);
             if let Some(memory) = Memory::of(value, self.now)? {
-                let sent = |sent: SentState| Sent { sent, is_duplicate: false };
-                let sent = memory.sent.into_iter().map(|outcome| outcome.map(sent));
-                return Ok((Vec::new(), (sent.collect(), Vec::new())));
+                return Ok((Vec::new(), (memory.sent, Vec::new())));
             }
         }
         let (mut writes, mut sent, mut places) = (Vec::new(), Vec::new(), Vec::new());
@@ -215,6 +203,7 @@ impl Plan {
                 let value = current.get(*at).and_then(Option::as_ref);
                 let stored = Memory::of(value, self.now)?;
                 let stored = stored.and_then(|m| m.sent.first().copied().flatten());
+                let stored = stored.map(|earlier| earlier.sent);
                 if let Some(first) = earlier.get(key).copied().or(stored) {
                     sent.push(Some(Sent { sent: first, is_duplicate: true }));
                     continue;
@@ -228,9 +217,10 @@ impl Plan {
                 },
             };
             let stated = SentState { waits: before.is_some(), ..message.sent };
+            let now_sent = Some(Sent { sent: stated, is_duplicate: false });
             if let Some((key, _)) = &message.deduplication {
                 earlier.insert(key, stated);
-                writes.extend(self.remember(key, self.window, vec![Some(stated)]));
+                writes.extend(self.remember(key, self.window, vec![now_sent]));
             }
             self.put(message, stated, before, &mut writes);
             if let Some((group, _)) = message.group {
@@ -238,7 +228,7 @@ impl Plan {
             }
             let standing = Standing { place: stated.place, expires_at: stated.state.expires_at };
             places.extend(before.is_none().then_some(standing));
-            sent.push(Some(Sent { sent: stated, is_duplicate: false }));
+            sent.push(now_sent);
             added += 1;
         }
         if added > 0 {
@@ -246,9 +236,7 @@ impl Plan {
             writes.push(Write::Put { key: keys::count(self.id), value });
         }
         if let Some(key) = &self.request {
-            let states = sent.iter().map(|sent: &Option<Sent>| sent.map(|sent| sent.sent));
-            let states = states.collect();
-            writes.extend(self.remember(key, SEND_REQUEST_REMEMBERED, states));
+            writes.extend(self.remember(key, SEND_REQUEST_REMEMBERED, sent.clone()));
         }
         Ok((writes, (sent, places)))
     }
@@ -274,7 +262,7 @@ impl Plan {
         put(keys::body(self.id, place.sequence), message.body.clone());
     }
 
-    fn remember(&self, key: &Bytes, window: Duration, sent: Vec<Option<SentState>>) -> [Write; 2] {
+    fn remember(&self, key: &Bytes, window: Duration, sent: Vec<Option<Sent>>) -> [Write; 2] {
         let until = self.now.after(window);
         [
             Write::Put { key: key.clone(), value: Memory { until, sent }.encode() },
@@ -287,13 +275,4 @@ impl Plan {
 fn last_of(stored: Option<&Option<Bytes>>) -> Result<Option<u64>, QueueError> {
     let stored = stored.and_then(Option::as_ref);
     stored.map(|value| keys::decode_number(value, "last message of a group")).transpose()
-}
-
-impl Sent {
-    /// What deletes or updates it as long as nobody received it; none where it waits behind another message of its
-    /// group, as it will come to stand elsewhere.
-    pub(crate) fn receipt(&self) -> Option<Receipt> {
-        let SentState { place, state, waits } = &self.sent;
-        (!waits).then(|| Receipt::of(*place, state))
-    }
 }

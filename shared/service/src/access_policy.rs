@@ -13,6 +13,7 @@ use crate::{
     fault::{Fault, Reason, Violations, quoted},
     limits::{ACCESS_POLICIES_MAX, ACCESS_POLICY_ID_CHARS_MAX},
     sas::START_SKEW,
+    xml,
 };
 
 /// A policy as a contract states it.
@@ -133,7 +134,19 @@ pub fn check(policies: &[Stated<'_>], letters: &str) -> Result<(), Fault> {
             }
         }
     }
+    check_characters(policies, &mut violations);
     violations.check(())
+}
+
+/// Looks for ids that REST could not show.
+fn check_characters(policies: &[Stated<'_>], violations: &mut Violations) {
+    for (index, policy) in policies.iter().enumerate().take(ACCESS_POLICIES_MAX) {
+        if !policy.id.chars().all(xml::is_allowed) {
+            let rule = "must have only characters that XML 1.0 can carry";
+            let rule = format!("{rule}: value=`{}`", quoted(policy.id));
+            violations.push(Reason::InvalidInput, format!("policies[{index}].id"), rule);
+        }
+    }
 }
 
 fn is_subsequence(text: &str, of: &str) -> bool {

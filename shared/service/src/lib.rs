@@ -25,3 +25,4 @@ pub mod shared_key;
 mod storage;
 pub mod traced;
 pub mod upstream;
+pub mod xml;

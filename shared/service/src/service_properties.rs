@@ -11,6 +11,7 @@ pub use trestle_proto::table::v1::{Cors, CorsRule, Logging, Metrics, ServiceProp
 use crate::{
     fault::{Fault, Reason, Violations, quoted},
     limits::CORS_RULES_MAX,
+    xml,
 };
 
 /// Version byte of the stored form, before the encoded message.
@@ -30,6 +31,8 @@ const CORS_TEXT_CHARS_MAX: usize = 256;
 const CORS_HEADERS_MAX: usize = 64;
 /// Most header prefixes of a list. Azure.
 const CORS_HEADER_PREFIXES_MAX: usize = 2;
+/// Longest time that a browser may remember a rule, in seconds: what REST reads.
+const CORS_AGE_SECONDS_MAX: i64 = 4_294_967_295;
 /// Longest retention. Azure.
 const RETENTION_DAYS_MAX: i64 = 365;
 const DAY_SECONDS: i64 = 86_400;
@@ -140,7 +143,9 @@ fn check(change: &ServiceProperties) -> Result<(), Fault> {
         violations.push(Reason::InvalidXmlDocument, "properties.cors.rules", rule);
     }
     for (index, rule) in rules.iter().enumerate().take(CORS_RULES_MAX) {
-        check_cors_rule(rule, &format!("properties.cors.rules[{index}]"), &mut violations);
+        let field = format!("properties.cors.rules[{index}]");
+        check_cors_rule(rule, &field, &mut violations);
+        check_shown(rule, &field, &mut violations);
     }
     violations.check(())
 }
@@ -219,6 +224,30 @@ fn check_cors_rule(rule: &CorsRule, field: &str, violations: &mut Violations) {
     let age_fits = |age: &prost_types::Duration| age.seconds >= 0 && age.nanos == 0;
     if !rule.max_age.as_ref().is_some_and(age_fits) {
         refuse("max_age", "required: 0 or more whole seconds".to_owned());
+    }
+}
+
+/// Looks for what REST could not show, or would read as something else. Methods are of a list of their own.
+fn check_shown(rule: &CorsRule, field: &str, violations: &mut Violations) {
+    let mut refuse = |name: &str, text: String| {
+        violations.push(Reason::InvalidInput, format!("{field}.{name}"), text);
+    };
+    let lists = [
+        ("allowed_origins", &rule.allowed_origins),
+        ("allowed_headers", &rule.allowed_headers),
+        ("exposed_headers", &rule.exposed_headers),
+    ];
+    for (name, list) in lists {
+        for text in list.iter().filter(|text| !xml::is_list_item(text)) {
+            let rule = "must not be empty, and have no comma, no white space around it and no \
+                        character that XML 1.0 cannot carry";
+            refuse(name, format!("{rule}: value=`{}`", quoted(text)));
+        }
+    }
+    let seconds = rule.max_age.as_ref().map_or(0, |age| age.seconds);
+    if seconds > CORS_AGE_SECONDS_MAX {
+        let rule = format!("must be at most {CORS_AGE_SECONDS_MAX} seconds: seconds=`{seconds}`");
+        refuse("max_age", rule);
     }
 }
 

@@ -33,6 +33,9 @@ async fn documents_of_xml_declare_nothing_and_are_bounded_in_depth_and_size() {
                 inside("", &"<a>".repeat(20_000)),
                 inside("", &format!("{}{}", "<a>".repeat(10_000), "</a>".repeat(10_000))),
                 inside("", "<a b='1' b='2'/>"),
+                inside("", "text"),
+                inside("", "&lt;a&gt;"),
+                inside("<![CDATA[]]>", ""),
                 format!("<{root}>"),
                 format!("<{root}/><{root}/>"),
                 "text".to_owned(),
@@ -48,6 +51,38 @@ async fn documents_of_xml_declare_nothing_and_are_bounded_in_depth_and_size() {
             assert_eq!(told.failure(), (413, "RequestBodyTooLarge"), "{target}");
         }
         door.is_untouched().await;
+    }
+}
+
+#[tokio::test]
+async fn documents_of_xml_are_utf_8_and_their_names_have_no_prefix() {
+    for front in FRONTS {
+        let door = Door::open(front, &[]).await;
+        for (target, root) in DOCUMENTS {
+            let declared =
+                |encoding| format!("<?xml version='1.0' encoding='{encoding}'?><{root}/>");
+            let prefixed = format!("<x:{root} xmlns:x='urn:x'/>");
+            let wide: Vec<_> =
+                declared("utf-16").encode_utf16().flat_map(u16::to_le_bytes).collect();
+            for document in [
+                [b"\xff\xfe", &wide[..]].concat(),
+                declared("utf-16").into_bytes(),
+                declared("iso-8859-1").into_bytes(),
+                prefixed.into_bytes(),
+                "\u{feff}\u{feff}".bytes().chain(declared("utf-8").bytes()).collect(),
+            ] {
+                let told = door.call(set(target), &document, &[]).await;
+                let shown = String::from_utf8_lossy(&document);
+                assert_eq!(told.failure(), (400, "InvalidXmlDocument"), "{target} {shown}");
+            }
+            for encoding in ["utf-8", "UTF-8", "us-ascii"] {
+                let told = door.call(set(target), declared(encoding).as_bytes(), &[]).await;
+                assert!([202, 204].contains(&told.status), "{target} {encoding} {told:?}");
+            }
+            let marked = format!("\u{feff}<{root} xmlns='urn:x' />");
+            let told = door.call(set(target), marked.as_bytes(), &[]).await;
+            assert!([202, 204].contains(&told.status), "{target} {told:?}");
+        }
     }
 }
 

@@ -25,6 +25,9 @@ async fn a_body_that_is_no_message_is_refused_and_the_server_stays() {
         b"<QueueMessage><MessageText>&#0;</MessageText></QueueMessage>",
         b"<QueueMessage><MessageText>\xff\xfe</MessageText></QueueMessage>",
         b"<QueueMessage><MessageText>a</MessageText><MessageText>b</MessageText></QueueMessage>",
+        b"<QueueMessage>new text</QueueMessage>",
+        b"<QueueMessage><MessageText>a ]]> b</MessageText></QueueMessage>",
+        b"<QueueMessage a='<'><MessageText>a</MessageText></QueueMessage>",
         deep.as_bytes(),
         laughs.as_bytes(),
     ] {

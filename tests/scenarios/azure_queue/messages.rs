@@ -106,8 +106,9 @@ async fn numbers_out_of_their_range_are_refused_with_the_bounds() {
         ("GET", "visibilitytimeout", "604801", "1", "604800"),
         ("POST", "visibilitytimeout", "-1", "0", "604800"),
         ("POST", "visibilitytimeout", "604801", "0", "604800"),
-        ("POST", "messagettl", "0", "1", "2147483647"),
-        ("POST", "messagettl", "-2", "1", "2147483647"),
+        ("POST", "messagettl", "0", "1", "9223372036854775807"),
+        ("POST", "messagettl", "-2", "1", "9223372036854775807"),
+        ("POST", "messagettl", "9223372036854775808", "1", "9223372036854775807"),
     ] {
         let target = format!("/orders/messages?{name}={value}");
         let told = rest.send(Ask::message(method, &target, "text")).await;
@@ -193,6 +194,13 @@ async fn a_life_may_have_no_end_and_must_outlast_the_delay() {
     assert_eq!(ever.only("ExpirationTime"), "Fri, 31 Dec 9999 23:59:59 GMT");
     let long = rest.message("orders", "?messagettl=2147483647", "long").await;
     assert!(long.only("ExpirationTime").contains(" 20"), "{long:?}");
+    for longer in ["2147483648", "315576000001", "9223372036854775807"] {
+        let told = rest.message("orders", &format!("?messagettl={longer}"), "longer").await;
+        let end = told.only("ExpirationTime");
+        assert!(end.contains(" 20") || end == ever.only("ExpirationTime"), "{end}");
+    }
+    let peeked = rest.ask("GET", "/orders/messages?peekonly=true&numofmessages=32").await;
+    assert_eq!(peeked.all("MessageText"), ["ever", "long", "longer", "longer", "longer"]);
 
     let target = "/orders/messages?messagettl=10&visibilitytimeout=10";
     let told = rest.send(Ask::message("POST", target, "never seen")).await;
@@ -274,6 +282,8 @@ async fn every_operation_on_messages_of_a_queue_that_is_not_there_says_so() {
         ("DELETE", "/nowhere/messages"),
         ("PUT", held.as_str()),
         ("DELETE", held.as_str()),
+        ("PUT", "/nowhere/messages/id?popreceipt=x&visibilitytimeout=0"),
+        ("DELETE", "/nowhere/messages/id?popreceipt=x"),
     ] {
         let told = rest.send(Ask::message(method, target, "text")).await;
         assert_eq!(told.failure(), (404, "QueueNotFound"), "{method} {target}");

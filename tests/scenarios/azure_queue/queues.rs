@@ -234,6 +234,14 @@ async fn access_policies_that_cannot_be_are_refused() {
     }
     let told = rest.ask("GET", "/nowhere?comp=acl").await;
     assert_eq!(told.failure(), (404, "QueueNotFound"));
+    let kept = format!("<SignedIdentifiers>{}</SignedIdentifiers>", identifier("kept", ""));
+    assert_eq!(rest.send(Ask::xml("PUT", "/orders?comp=acl", kept)).await.status, 204);
+    for inside in ["junk", "&lt;SignedIdentifier&gt;", "<![CDATA[junk]]>"] {
+        let body = format!("<SignedIdentifiers>{inside}</SignedIdentifiers>");
+        let told = rest.send(Ask::xml("PUT", "/orders?comp=acl", body)).await;
+        assert_eq!(told.failure(), (400, "InvalidXmlDocument"), "{inside}");
+    }
+    assert_eq!(rest.ask("GET", "/orders?comp=acl").await.only("Id"), "kept");
 
     let five: String = (0..5).map(|n| identifier(&format!("{n}{}", "é".repeat(63)), "")).collect();
     let body = format!("<SignedIdentifiers>{five}</SignedIdentifiers>");

@@ -3,7 +3,8 @@
 use tonic::Code;
 use trestle_proto::queue::v1::{self as proto, SentMessage};
 use trestle_tests::{
-    Refusal, World, queue_scenario, receipt_of, receipt_of_sent, seconds, text, texts, unique,
+    Queue, Refusal, World, queue_scenario, receipt_of, receipt_of_sent, seconds, text, texts,
+    unique,
 };
 
 queue_scenario!(
@@ -11,8 +12,10 @@ queue_scenario!(
     each_message_of_a_delete_has_an_outcome_of_its_own,
     a_repeated_send_with_the_same_request_id_sends_nothing,
     a_repeated_send_answers_what_was_refused_too,
+    a_repeated_send_answers_what_was_a_duplicate_too,
     request_ids_belong_to_a_queue_and_are_forgotten_with_its_messages,
     a_duplicate_within_the_window_stands_for_the_first,
+    deduplication_ids_are_forgotten_when_the_queue_is_cleared,
     deduplication_ids_need_a_window,
 );
 
@@ -20,6 +23,12 @@ type Outcomes = Vec<Result<SentMessage, Refusal>>;
 
 fn ids(outcomes: &Outcomes) -> Vec<String> {
     outcomes.iter().map(|outcome| outcome.as_ref().unwrap().message_id.clone()).collect()
+}
+
+/// A queue that remembers deduplication ids for so many seconds.
+async fn remembering(world: &World, window: i64) -> Queue {
+    let (name, deduplication_window) = ("jobs".to_owned(), Some(seconds(window)));
+    world.queue_with(proto::Queue { name, deduplication_window, ..Default::default() }).await
 }
 
 async fn each_message_of_a_send_has_an_outcome_of_its_own(world: &World) {
@@ -106,6 +115,27 @@ async fn a_repeated_send_answers_what_was_refused_too(world: &World) {
     assert_eq!(texts(&queue.receive(32, seconds(30)).await.unwrap()), ["a", "b"]);
 }
 
+async fn a_repeated_send_answers_what_was_a_duplicate_too(world: &World) {
+    let queue = remembering(world, 60).await;
+    queue.send(unique(text("a"), "early")).await.unwrap();
+    let grouped = |name: &str, id: &str| proto::OutgoingMessage {
+        ordering_group: "group".to_owned(),
+        ..unique(text(name), id)
+    };
+    let messages = || {
+        let waiting = [grouped("b", "first"), grouped("c", "waits"), grouped("d", "waits")];
+        let plain = [unique(text("e"), "early"), unique(text("f"), "new"), text("g")];
+        [&waiting[..], &plain[..]].concat()
+    };
+
+    let first = queue.send_as("r1", messages()).await.unwrap();
+    let again = queue.send_as("r1", messages()).await.unwrap();
+
+    let duplicates: Vec<_> = first.iter().map(|sent| sent.as_ref().unwrap().duplicate).collect();
+    assert_eq!(duplicates, [false, false, true, true, false, false]);
+    assert_eq!(again, first);
+}
+
 async fn request_ids_belong_to_a_queue_and_are_forgotten_with_its_messages(world: &World) {
     let (queue, other) = (world.queue("jobs").await, world.queue("others").await);
     queue.send_as("r1", vec![text("a")]).await.unwrap();
@@ -119,12 +149,7 @@ async fn request_ids_belong_to_a_queue_and_are_forgotten_with_its_messages(world
 }
 
 async fn a_duplicate_within_the_window_stands_for_the_first(world: &World) {
-    let settings = proto::Queue {
-        name: "jobs".to_owned(),
-        deduplication_window: Some(seconds(2)),
-        ..Default::default()
-    };
-    let queue = world.queue_with(settings).await;
+    let queue = remembering(world, 2).await;
 
     let first = queue.send(unique(text("a"), "id")).await.unwrap();
     let again = vec![unique(text("a2"), "id"), unique(text("b"), "id2"), unique(text("c"), "id2")];
@@ -143,6 +168,17 @@ async fn a_duplicate_within_the_window_stands_for_the_first(world: &World) {
     let later = queue.send(unique(text("d"), "id")).await.unwrap();
     assert!(!later.duplicate, "the window is over");
     assert_eq!(texts(&queue.receive(32, seconds(30)).await.unwrap()), ["d"]);
+}
+
+async fn deduplication_ids_are_forgotten_when_the_queue_is_cleared(world: &World) {
+    let queue = remembering(world, 60).await;
+    queue.send(unique(text("a"), "id")).await.unwrap();
+
+    queue.clear().await.unwrap();
+
+    let again = queue.send(unique(text("b"), "id")).await.unwrap();
+    assert!(!again.duplicate);
+    assert_eq!(texts(&queue.receive(32, seconds(30)).await.unwrap()), ["b"]);
 }
 
 async fn deduplication_ids_need_a_window(world: &World) {

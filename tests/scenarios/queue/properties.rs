@@ -11,6 +11,7 @@ queue_scenario!(
     the_settings_of_queues_have_defaults_and_parts_left_out_are_kept,
     the_settings_of_queues_are_not_those_of_tables,
     settings_of_queues_that_break_a_rule_change_nothing,
+    rules_of_queues_that_rest_could_not_show_are_refused,
 );
 
 fn logging(write: bool) -> Logging {
@@ -86,4 +87,36 @@ async fn settings_of_queues_that_break_a_rule_change_nothing(world: &World) {
     assert_eq!(refused.kind(), (Code::InvalidArgument, "PROPERTIES_NEED_VALUE"));
     assert_eq!(refused.fields, ["properties"]);
     assert_eq!(world.queue_properties().await.unwrap(), defaults());
+}
+
+async fn rules_of_queues_that_rest_could_not_show_are_refused(world: &World) {
+    let most = i64::from(u32::MAX);
+    let lasting = |age: i64| CorsRule { max_age: Some(seconds(age)), ..rule() };
+    let set = async |rule: CorsRule| {
+        let cors = Some(Cors { rules: vec![rule] });
+        world.set_queue_properties(ServiceProperties { cors, ..Default::default() }).await
+    };
+    set(lasting(most)).await.unwrap();
+    let before = world.queue_properties().await.unwrap();
+
+    for odd in ["a,b", "", " a", "a ", "a\u{1}"] {
+        let list = vec![odd.to_owned()];
+        let origins = CorsRule { allowed_origins: list.clone(), ..rule() };
+        let allowed = CorsRule { allowed_headers: list.clone(), ..rule() };
+        let exposed = CorsRule { exposed_headers: list, ..rule() };
+        for (rule, name) in [
+            (origins, "allowed_origins"),
+            (allowed, "allowed_headers"),
+            (exposed, "exposed_headers"),
+        ] {
+            let refused = set(rule).await.unwrap_err();
+            assert_eq!(refused.kind(), (Code::InvalidArgument, "INVALID_INPUT"), "{name} {odd:?}");
+            assert_eq!(refused.fields, [format!("properties.cors.rules[0].{name}")]);
+        }
+    }
+    let refused = set(lasting(most + 1)).await.unwrap_err();
+    assert_eq!(refused.kind(), (Code::InvalidArgument, "INVALID_INPUT"));
+    assert_eq!(refused.fields, ["properties.cors.rules[0].max_age"]);
+    assert!(refused.message.contains("4294967296"), "{}", refused.message);
+    assert_eq!(world.queue_properties().await.unwrap(), before);
 }

@@ -7,6 +7,7 @@ use trestle_tests::{Refusal, World, queue_scenario, seconds, text, texts};
 queue_scenario!(
     creating_a_queue_again_with_the_same_settings_changes_nothing,
     creating_a_queue_with_other_settings_is_refused,
+    creating_a_queue_again_compares_the_settings_that_it_names,
     the_settings_of_a_queue_can_be_read_and_changed,
     an_update_changes_only_what_its_mask_names,
     a_deleted_queue_is_gone_with_its_messages_and_its_name_is_free,
@@ -66,6 +67,33 @@ async fn creating_a_queue_with_other_settings_is_refused(world: &World) {
     }
     let (found, _) = world.existing_queue("jobs").get().await.unwrap();
     assert_eq!(found.metadata.len(), 1);
+}
+
+async fn creating_a_queue_again_compares_the_settings_that_it_names(world: &World) {
+    let letters = |max_dequeue_count| {
+        let queue = "failed".to_owned();
+        Some(DeadLetterPolicy { queue, max_dequeue_count })
+    };
+    let (window, plain) = (Some(seconds(60)), || with_metadata("jobs", &[("owner", "me")]));
+    let full = || proto::Queue { dead_letter: letters(5), deduplication_window: window, ..plain() };
+    create(world, full()).await.unwrap();
+
+    let letters_alone = proto::Queue { dead_letter: letters(5), ..plain() };
+    let window_alone = proto::Queue { deduplication_window: window, ..plain() };
+    for same in [plain(), letters_alone, window_alone, full()] {
+        let request = proto::CreateQueueRequest { queue: Some(same) };
+        let answer = world.queues().create_queue(request).await.unwrap().into_inner();
+        assert!(!answer.created);
+        let told = proto::Queue { create_time: None, ..answer.queue.unwrap() };
+        assert_eq!(told, full(), "the queue as it is");
+    }
+    let other_window = proto::Queue { deduplication_window: Some(seconds(61)), ..plain() };
+    let other_letters = proto::Queue { dead_letter: letters(6), ..plain() };
+    let other_metadata = proto::Queue { metadata: [].into(), ..full() };
+    for other in [other_window, other_letters, other_metadata] {
+        let refusal = create(world, other).await.unwrap_err();
+        assert_eq!(refusal.kind(), (Code::AlreadyExists, "QUEUE_ALREADY_EXISTS"));
+    }
 }
 
 async fn the_settings_of_a_queue_can_be_read_and_changed(world: &World) {
@@ -245,6 +273,11 @@ async fn access_policies_are_kept_as_they_are_set(world: &World) {
     for policies in broken {
         let refusal = set(policies).await.unwrap_err();
         assert_eq!(refusal.kind(), (Code::InvalidArgument, "INVALID_XML_DOCUMENT"));
+    }
+    for odd in ["a\u{1}b", "\0", "\u{ffff}"] {
+        let refusal = set(vec![policy(odd, None)]).await.unwrap_err();
+        assert_eq!(refusal.kind(), (Code::InvalidArgument, "INVALID_INPUT"));
+        assert_eq!(refusal.fields, ["policies[0].id"]);
     }
     assert_eq!(get().await, policies, "nothing has changed");
     let longest = |n: usize| policy(&format!("{n}{}", "\u{e9}".repeat(63)), None);

@@ -213,8 +213,16 @@ async fn texts_that_are_no_receipts_are_refused_as_such(world: &World) {
         assert_eq!(refusal.kind(), MALFORMED);
     }
     let missing = ReceiptRef { pop_receipt: String::new(), ..sent };
-    let refusal = queue.delete(missing).await.unwrap_err();
-    assert_eq!(refusal.kind(), (Code::InvalidArgument, "MISSING_REQUIRED_QUERY_PARAMETER"));
+    let expected = (Code::InvalidArgument, "MISSING_REQUIRED_QUERY_PARAMETER");
+    assert_eq!(queue.delete(missing.clone()).await.unwrap_err().kind(), expected);
+    assert_eq!(queue.update(missing.clone(), seconds(0), None).await.unwrap_err().kind(), expected);
+    let refusal = queue.update(missing.clone(), seconds(-1), None).await.unwrap_err();
+    assert_eq!(refusal.fields, ["receipt.pop_receipt", "visibility_timeout"], "every rule");
+
+    let nowhere = world.existing_queue("nowhere");
+    let not_found = (Code::NotFound, "QUEUE_NOT_FOUND");
+    assert_eq!(nowhere.delete(missing.clone()).await.unwrap_err().kind(), not_found);
+    assert_eq!(nowhere.update(missing, seconds(0), None).await.unwrap_err().kind(), not_found);
 }
 
 async fn a_receipt_that_nobody_gave_out_changes_nothing(world: &World) {

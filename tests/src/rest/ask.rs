@@ -59,7 +59,8 @@ impl Ask {
 
     /// The same whose body is a message with a text.
     pub fn message(method: &str, target: &str, text: &str) -> Self {
-        let text = text.replace('&', "&amp;").replace('<', "&lt;").replace('\r', "&#xD;");
+        let marks = [('&', "&amp;"), ('<', "&lt;"), ('>', "&gt;"), ('\r', "&#xD;")];
+        let text = marks.into_iter().fold(text.to_owned(), |text, (of, to)| text.replace(of, to));
         let body = format!("<QueueMessage><MessageText>{text}</MessageText></QueueMessage>");
         Self::xml(method, target, body)
     }

@@ -21,6 +21,9 @@ const POP_RECEIPT: HeaderName = HeaderName::from_static("x-ms-popreceipt");
 /// When it can be received.
 const TIME_NEXT_VISIBLE: HeaderName = HeaderName::from_static("x-ms-time-next-visible");
 
+/// Longest duration that protobuf has: 10,000 years, which end where every longer life does, with the year 9999.
+const DURATION_SECONDS_MAX: i64 = 315_576_000_000;
+
 /// Performs an operation on the messages of the queue of this name.
 ///
 /// # Errors
@@ -102,7 +105,7 @@ fn outgoing(
         Fault::violation(Reason::MissingRequiredXmlNode, "QueueMessage", rule)
     })?;
     let life = life.map(|life| match life {
-        Life::Seconds(life) => Lives::TimeToLive(seconds(life)),
+        Life::Seconds(life) => Lives::TimeToLive(seconds(life.min(DURATION_SECONDS_MAX))),
         Life::Ever => Lives::NeverExpires(outgoing_message::NeverExpires {}),
     });
     let (body, visibility_delay) = (Some(Body::Text(text)), hidden.map(seconds));

@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use trestle_service::fault::{Fault, Reason, quoted};
+use trestle_service::fault::{Fault, Reason};
 
 use crate::{failure::Refusal, params::Params};
 
@@ -21,9 +21,8 @@ pub(super) fn number(
     let digits = text.strip_prefix('-').unwrap_or(text);
     if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
         let rule = "must be a whole number";
-        return Err(
-            refused(Reason::InvalidQueryParameterValue, name, text, rule).with("Reason", rule)
-        );
+        return Err(Refusal::of_parameter(Reason::InvalidQueryParameterValue, name, text, rule)
+            .with("Reason", rule));
     }
     // Digits that are no number here are one that is too large.
     match text.parse() {
@@ -31,7 +30,7 @@ pub(super) fn number(
         _ => {
             let (min, max) = (range.start(), range.end());
             let rule = format!("must be {min} to {max}");
-            Err(refused(Reason::OutOfRangeQueryParameterValue, name, text, &rule)
+            Err(Refusal::of_parameter(Reason::OutOfRangeQueryParameterValue, name, text, &rule)
                 .with("MinimumAllowed", min.to_string())
                 .with("MaximumAllowed", max.to_string()))
         }
@@ -47,14 +46,6 @@ pub(super) fn count(
     let max = i64::try_from(max).unwrap_or(i64::MAX);
     let number = number(params, name, 1..=max)?;
     Ok(number.and_then(|number| u32::try_from(number).ok()))
-}
-
-/// The refusal of the value of a parameter.
-pub(super) fn refused(reason: Reason, name: &'static str, value: &str, rule: &str) -> Refusal {
-    let rule = format!("{rule}: value=`{}`", quoted(value));
-    Refusal::from(Fault::violation(reason, name, rule))
-        .with("QueryParameterName", name)
-        .with("QueryParameterValue", quoted(value))
 }
 
 /// The refusal of a request without a parameter.

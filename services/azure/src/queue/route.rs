@@ -8,15 +8,13 @@ use trestle_service::{
 };
 
 use super::{
-    number::{count, missing, number, refused},
+    number::{count, missing, number},
     operation::{Held, Life, OnAccount, OnMessages, OnQueue, Operation, Page},
 };
 use crate::{failure::Refusal, head::Head, params::Params};
 
 /// How long a message lives that lives for ever.
 const EVER: i64 = -1;
-/// Longest life of a message that is said in seconds.
-const LIFE_SECONDS_MAX: i64 = i32::MAX as i64;
 
 /// The operation of a request.
 ///
@@ -74,7 +72,7 @@ fn unknown(params: &Params, name: &'static str) -> Refusal {
         None => missing(name),
         Some(value) => {
             let rule = "must name an operation of the resource";
-            refused(Reason::InvalidQueryParameterValue, name, value, rule)
+            Refusal::of_parameter(Reason::InvalidQueryParameterValue, name, value, rule)
         }
     }
 }
@@ -118,7 +116,7 @@ fn page(params: &Params) -> Result<Page, Refusal> {
     for part in included.split(',').filter(|part| !part.is_empty()) {
         if !part.eq_ignore_ascii_case("metadata") {
             let reason = Reason::InvalidQueryParameterValue;
-            return Err(refused(reason, "include", included, "must be metadata"));
+            return Err(Refusal::of_parameter(reason, "include", included, "must be metadata"));
         }
         page.has_metadata = true;
     }
@@ -182,7 +180,7 @@ fn is_peek(params: &Params) -> Result<bool, Refusal> {
         Some(value) if value.eq_ignore_ascii_case("false") => Ok(false),
         Some(value) => {
             let rule = "must be true or false";
-            Err(refused(Reason::InvalidQueryParameterValue, "peekonly", value, rule))
+            Err(Refusal::of_parameter(Reason::InvalidQueryParameterValue, "peekonly", value, rule))
         }
     }
 }
@@ -195,7 +193,7 @@ fn life(params: &Params) -> Result<Option<Life>, Refusal> {
     if params.is("messagettl", &EVER.to_string()) {
         return Ok(Some(Life::Ever));
     }
-    Ok(number(params, "messagettl", 1..=LIFE_SECONDS_MAX)?.map(Life::Seconds))
+    Ok(number(params, "messagettl", 1..=i64::MAX)?.map(Life::Seconds))
 }
 
 fn seconds(duration: std::time::Duration) -> i64 {

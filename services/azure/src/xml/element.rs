@@ -3,17 +3,20 @@
 use std::borrow::Cow;
 
 use quick_xml::{
-    Reader,
+    Reader, XmlVersion,
     events::{BytesDecl, BytesStart, Event},
 };
-use trestle_service::fault::{Fault, Reason, quoted};
+use trestle_service::{
+    fault::{Fault, Reason, quoted},
+    xml::is_allowed,
+};
 
 /// Deepest nesting: twice what any document of the protocol needs.
 const DEPTH_MAX: usize = 12;
 /// Most elements of a document: several times what any document of the protocol needs.
 const ELEMENTS_MAX: usize = 1000;
-/// What a document may begin with.
-const BYTE_ORDER_MARK: &str = "\u{feff}";
+/// What a document may say that it is: what is US-ASCII is UTF-8 too.
+const ENCODINGS: [&str; 2] = ["utf-8", "us-ascii"];
 
 /// An element. Attributes are not kept: the protocol has none.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -60,10 +63,15 @@ impl<'a> Element<'a> {
     /// Ends the reading of an element whose children have all been taken out.
     ///
     /// # Errors
-    /// One is left: the protocol does not know it, or it was there twice.
+    /// One is left: the protocol does not know it, or it was there twice. Or there is text: who
+    /// wrote it meant something, and an element that says nothing may clear what is stored.
     pub(super) fn finish(self) -> Result<(), Fault> {
         let Some(left) = self.children.first() else {
-            return Ok(());
+            if is_white_space(&self.text) {
+                return Ok(());
+            }
+            let rule = "must have elements inside, and no text";
+            return Err(Fault::violation(Reason::InvalidXmlDocument, self.name, rule));
         };
         let rule = format!("must not be in {}, or not more than once", self.name);
         Err(Fault::violation(Reason::InvalidXmlDocument, quoted(&left.name), rule))
@@ -118,7 +126,8 @@ struct Reading<'a> {
 
 fn parse(document: &[u8]) -> Result<Element<'_>, Fault> {
     let text = std::str::from_utf8(document).map_err(|_| unreadable("must be UTF-8"))?;
-    let text = text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text);
+    check_characters(text)?;
+    // Passes over one byte order mark; another one is text.
     let mut reader = Reader::from_str(text);
     reader.config_mut().check_comments = true;
     let mut reading = Reading::default();
@@ -135,13 +144,13 @@ fn parse(document: &[u8]) -> Result<Element<'_>, Fault> {
             }
             Event::End(_) => reading.close()?,
             Event::Text(text) => reading.text(text.into_inner())?,
-            Event::CData(text) => reading.text(text.into_inner())?,
+            Event::CData(text) => reading.inside(text.into_inner())?,
             Event::GeneralRef(reference) => {
                 let reference = reference.into_inner();
                 let character = character(&reference).ok_or_else(|| {
                     ill_formed(format!("unknown reference &{};", quoted(&reference)))
                 })?;
-                reading.text(Cow::Owned(character.into()))?;
+                reading.inside(Cow::Owned(character.into()))?;
             }
             Event::Decl(declaration) if is_first => check_declaration(&declaration)?,
             Event::Decl(_) => return Err(ill_formed("must begin with its declaration".into())),
@@ -151,6 +160,16 @@ fn parse(document: &[u8]) -> Result<Element<'_>, Fault> {
         }
         is_first = false;
     }
+}
+
+/// Looks at every character, in text, attributes and comments alike.
+fn check_characters(document: &str) -> Result<(), Fault> {
+    // Most documents are ASCII, of which this needs no look at each character.
+    let is_plain = document.bytes().fold(true, |so_far, byte| so_far & matches!(byte, b' '..=b'~'));
+    if is_plain || document.chars().all(is_allowed) {
+        return Ok(());
+    }
+    Err(unreadable("must have no control characters"))
 }
 
 /// The character that a reference stands for: by number, or one of the five names of XML.
@@ -182,15 +201,6 @@ fn decimal(digits: &str) -> Option<u32> {
     if is_plain { digits.parse().ok() } else { None }
 }
 
-/// Whether XML 1.0 can have the character at all.
-pub(super) fn is_allowed(character: char) -> bool {
-    match character {
-        '\t' | '\n' | '\r' => true,
-        '\u{fffe}' | '\u{ffff}' => false,
-        _ => character >= ' ',
-    }
-}
-
 fn check_declaration(declaration: &BytesDecl<'_>) -> Result<(), Fault> {
     let is_first = declaration.version().is_ok_and(|version| version == "1.0");
     if !is_first {
@@ -198,9 +208,29 @@ fn check_declaration(declaration: &BytesDecl<'_>) -> Result<(), Fault> {
     }
     match declaration.encoding() {
         None => Ok(()),
-        Some(Ok(encoding)) if encoding.eq_ignore_ascii_case("utf-8") => Ok(()),
+        Some(Ok(name)) if ENCODINGS.iter().any(|known| name.eq_ignore_ascii_case(known)) => Ok(()),
         Some(_) => Err(unreadable("must be UTF-8, and say so if it says anything")),
     }
+}
+
+/// Attributes say nothing here, but a document with ill-formed ones is none.
+fn check_attributes(start: &BytesStart<'_>) -> Result<(), Fault> {
+    let ill_formed = |what: String| Err(unreadable(format!("must be well-formed: {what}")));
+    for attribute in start.attributes() {
+        let attribute = match attribute {
+            Ok(attribute) => attribute,
+            Err(error) => return ill_formed(error.to_string()),
+        };
+        if attribute.value.contains('<') {
+            return ill_formed("< is not in an attribute".to_owned());
+        }
+        match attribute.normalized_value(XmlVersion::Explicit1_0) {
+            Ok(value) if value.chars().all(is_allowed) => {}
+            Ok(_) => return ill_formed("an attribute refers to a control character".to_owned()),
+            Err(_) => return ill_formed("unknown reference in an attribute".to_owned()),
+        }
+    }
+    Ok(())
 }
 
 impl<'a> Reading<'a> {
@@ -215,9 +245,7 @@ impl<'a> Reading<'a> {
         if self.elements > ELEMENTS_MAX {
             return Err(unreadable(format!("must have at most {ELEMENTS_MAX} elements")));
         }
-        if let Some(Err(error)) = start.attributes().find(Result::is_err) {
-            return Err(unreadable(format!("must be well-formed: {error}")));
-        }
+        check_attributes(start)?;
         let name = start.name().as_ref().to_owned();
         self.open.push(Element { name, ..Element::default() });
         Ok(())
@@ -238,16 +266,19 @@ impl<'a> Reading<'a> {
         Ok(())
     }
 
+    /// Text as it was written, without references and sections.
     fn text(&mut self, text: Cow<'a, str>) -> Result<(), Fault> {
-        // Most text is ASCII, of which this needs no look at each character.
-        let is_plain = text.bytes().fold(true, |so_far, byte| so_far & matches!(byte, b' '..=b'~'));
-        if !is_plain && !text.chars().all(is_allowed) {
-            return Err(unreadable("must have no control characters"));
+        if text.contains("]]>") {
+            return Err(unreadable("must be well-formed: ]]> is not text"));
         }
+        if self.open.is_empty() && is_white_space(&text) { Ok(()) } else { self.inside(text) }
+    }
+
+    /// Text in an element, however it was written.
+    fn inside(&mut self, text: Cow<'a, str>) -> Result<(), Fault> {
         match self.open.last_mut() {
             Some(element) if element.text.is_empty() => element.text = text,
             Some(element) => element.text.to_mut().push_str(&text),
-            None if is_white_space(&text) => {}
             None => return Err(unreadable("must have no text outside its outermost element")),
         }
         Ok(())

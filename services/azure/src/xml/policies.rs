@@ -170,12 +170,19 @@ mod tests {
             "<Id>a</Id><Id>b</Id>",
             "<Id>a</Id><Policy/>",
             "<Id>a</Id><AccessPolicy><Begin/></AccessPolicy>",
+            "<Id>a</Id><AccessPolicy>raup</AccessPolicy>",
             "<Id><b/></Id>",
         ] {
             assert_eq!(inside(other).0, Reason::InvalidXmlDocument, "{other}");
         }
-        let fault = read_policies(b"<Policies/>").expect_err("another element");
-        assert_eq!(fault.reason, Reason::InvalidXmlDocument);
+        for body in [
+            "<Policies/>",
+            "<SignedIdentifiers>text</SignedIdentifiers>",
+            "<SignedIdentifiers>&lt;SignedIdentifier&gt;</SignedIdentifiers>",
+        ] {
+            let fault = read_policies(body.as_bytes()).expect_err(body);
+            assert_eq!(fault.reason, Reason::InvalidXmlDocument, "{body}");
+        }
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Writing documents.
 
-use super::element::is_allowed;
+use trestle_service::xml::is_allowed;
 
 /// How every document begins.
 const DECLARATION: &str = "<?xml version=\"1.0\" encoding=\"utf-8\"?>";

@@ -228,6 +228,13 @@ impl QueueService for Api {
     ) -> Result<Response<proto::UpdateMessageResponse>, Status> {
         let (access, message) = self.enter(request, Need::Update).await?;
         let (queue, update) = parse::update(message).map_err(refused)?;
+        let update = match update {
+            Ok(update) => update,
+            Err(fault) => {
+                self.messages.queues.open(&access, &queue).await.map_err(refused)?;
+                return Err(refused(fault));
+            }
+        };
         let receipt = self.messages.update(&access, &queue, update).await.map_err(refused)?;
         answer(Ok(proto::UpdateMessageResponse {
             pop_receipt: receipt.to_text(),

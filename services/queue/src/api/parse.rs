@@ -70,8 +70,18 @@ fn redrive_count(number: Option<u32>, violations: &mut Violations) -> usize {
 /// A duration in a range, in steps of 100 ns; none if it is absent or refused.
 fn duration(
     value: Option<prost_types::Duration>,
-    Between(min, max): Between,
+    between: Between,
     field: &str,
+    violations: &mut Violations,
+) -> Option<Duration> {
+    ranged(value, between, (Reason::OutOfRangeQueryParameterValue, field), violations)
+}
+
+/// The same, refused for a reason of its own.
+fn ranged(
+    value: Option<prost_types::Duration>,
+    Between(min, max): Between,
+    (reason, field): (Reason, &str),
     violations: &mut Violations,
 ) -> Option<Duration> {
     let value = value?;
@@ -86,7 +96,7 @@ fn duration(
             Duration::MAX => format!("must be {} seconds or more: {given}", min.as_secs()),
             max => format!("must be {} to {} seconds: {given}", min.as_secs(), max.as_secs()),
         };
-        violations.push(Reason::OutOfRangeQueryParameterValue, field, rule);
+        violations.push(reason, field, rule);
     }
     fitting
 }

@@ -9,10 +9,10 @@ use trestle_service::{clock::Ticks, fault::Fault};
 
 use super::item_error;
 use crate::{
+    memory::Sent,
     messages::Delivered,
     receipt::Receipt,
     record::QueueRecord,
-    send::Sent,
     stats::Stats,
     stored::{Body, MessageState, Payload},
 };

@@ -4,11 +4,7 @@
 //! Clients do not agree on every detail, so a request has a few texts that may have been signed;
 //! see [`Form`].
 
-use std::{
-    borrow::Cow,
-    collections::{BTreeMap, BTreeSet},
-    fmt::Write as _,
-};
+use std::{borrow::Cow, collections::BTreeMap, fmt::Write as _};
 
 use http::{HeaderMap, HeaderName, header};
 use percent_encoding::percent_decode_str;
@@ -243,7 +239,6 @@ impl Signed<'_> {
         match self.scheme {
             Scheme::Full => {
                 for (name, values) in parameters {
-                    let values: Vec<_> = values.into_iter().collect();
                     let _ = write!(text, "\n{name}:{}", values.join(","));
                 }
             }
@@ -263,13 +258,15 @@ impl Signed<'_> {
     }
 }
 
-/// The parameters of a query, decoded: names in lower case and sorted, and the values of each.
-fn parameters(query: &str) -> BTreeMap<String, BTreeSet<String>> {
-    let mut parameters = BTreeMap::<_, BTreeSet<_>>::new();
+/// The parameters of a query, decoded: names in lower case and sorted, and the values of each, sorted too. Equal ones
+/// are signed as often as they are there.
+fn parameters(query: &str) -> BTreeMap<String, Vec<String>> {
+    let mut parameters = BTreeMap::<_, Vec<_>>::new();
     for pair in query.split('&').filter(|pair| !pair.is_empty()) {
         let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-        parameters.entry(decoded(name).to_lowercase()).or_default().insert(decoded(value));
+        parameters.entry(decoded(name).to_lowercase()).or_default().push(decoded(value));
     }
+    parameters.values_mut().for_each(|values| values.sort());
     parameters
 }
 

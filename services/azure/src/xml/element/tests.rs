@@ -24,6 +24,7 @@ fn text_comes_as_it_was_written_line_breaks_and_all() {
         ("<![CDATA[<b>&amp;]]> c", "<b>&amp; c"),
         ("a<!-- not this -->b<?nor this?>c", "abc"),
         ("\u{feff}é\u{10ffff}", "\u{feff}é\u{10ffff}"),
+        ("]]&gt; ]>", "]]> ]>"),
     ] {
         assert_eq!(text_of(written).as_deref(), Ok(text), "{written}");
     }
@@ -38,8 +39,10 @@ fn documents_begin_in_every_way_that_clients_begin_them() {
         "<?xml version='1.0' encoding='UTF-8'?>\n",
         "\u{feff}<?xml version='1.0'?>\r\n  ",
         "<?xml version=\"1.0\" encoding=\"utf-8\" standalone=\"yes\"?><!-- made by hand -->",
+        "<?xml version='1.0' encoding='US-ASCII'?>",
     ] {
-        let document = format!("{prolog}<A x='1'>\n <B>b</B>\n <C /></A>\n<!-- end -->\n");
+        let document =
+            format!("{prolog}<A x='1' y='&lt;&#9;\"'>\n <B>b</B>\n <C /></A>\n<!-- end -->\n");
         let root = Element::root(document.as_bytes(), "A").expect(prolog);
         let names: Vec<_> = root.children.iter().map(|child| child.name.as_str()).collect();
         assert_eq!(names, ["B", "C"], "{prolog}");
@@ -58,6 +61,10 @@ fn what_is_not_well_formed_is_refused() {
         "<A/><B/>",
         "<A/>text",
         "text<A/>",
+        "<![CDATA[ ]]><A/>",
+        "<A/><![CDATA[]]>",
+        "&#32;<A/>",
+        "\u{feff}\u{feff}<A/>",
         "<A",
         "<A>&unknown;</A>",
         "<A>&</A>",
@@ -78,6 +85,12 @@ fn what_is_not_well_formed_is_refused() {
         "<A b></A>",
         "<A b=1></A>",
         "<A b='1' b='2'></A>",
+        "<A b='<'></A>",
+        "<A b='&unknown;'/>",
+        "<A b='&#1;'/>",
+        "<A b='\u{1}'/>",
+        "<A><!-- \u{1} --></A>",
+        "<A>a ]]> b</A>",
         "<A>text<B/></A>",
         "<B/><?xml version='1.0'?>",
         " <?xml version='1.0'?><A/>",

@@ -50,6 +50,7 @@ fn another_document_is_no_message() {
         "<QueueMessage><MessageText>a</MessageText><MessageText>b</MessageText></QueueMessage>",
         "<QueueMessage><MessageText><b>a</b></MessageText></QueueMessage>",
         "<QueueMessage><Text>a</Text></QueueMessage>",
+        "<QueueMessage>new text</QueueMessage>",
         "<QueueMessage><MessageText>a & b</MessageText></QueueMessage>",
     ] {
         let fault = read_message(body.as_bytes()).expect_err(body);

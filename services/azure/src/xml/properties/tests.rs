@@ -135,7 +135,9 @@ fn an_element_that_does_not_belong_is_refused() {
         let fault = read_properties(text.as_bytes()).expect_err(instead);
         assert_eq!(fault.reason, Reason::InvalidXmlDocument, "{instead}");
     }
-    for body in [&b""[..], b"<Properties/>", b"{}"] {
+    let junk = b"<StorageServiceProperties>junk</StorageServiceProperties>";
+    let rules = b"<StorageServiceProperties><Cors>junk</Cors></StorageServiceProperties>";
+    for body in [&b""[..], b"<Properties/>", b"{}", junk, rules] {
         let fault = read_properties(body).expect_err("no settings");
         assert_eq!(fault.reason, Reason::InvalidXmlDocument);
     }

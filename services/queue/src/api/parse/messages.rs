@@ -149,12 +149,17 @@ fn received(max: Option<u32>, violations: &mut Violations) -> usize {
     count(max, RECEIVE_MESSAGES_MAX, 1, "max_messages", violations)
 }
 
-/// An update of a message.
+/// An update of a message: of which queue, and what it is or why it is none, which is to be told once the queue was
+/// found.
 pub(in crate::api) fn update(
-    request: proto::UpdateMessageRequest,
-) -> Result<(QueueName, Update), Fault> {
+    mut request: proto::UpdateMessageRequest,
+) -> Result<(QueueName, Result<Update, Fault>), Fault> {
+    let queue = super::queue(std::mem::take(&mut request.queue))?;
+    Ok((queue, changes(request)))
+}
+
+fn changes(request: proto::UpdateMessageRequest) -> Result<Update, Fault> {
     let mut violations = Violations::default();
-    let queue = QueueName::parse(request.queue, "queue", &mut violations);
     let receipt = request.receipt.unwrap_or_default();
     let (message_id, text) = (receipt.message_id, receipt.pop_receipt);
     let receipt = match Receipt::parse(&text) {
@@ -179,9 +184,8 @@ pub(in crate::api) fn update(
     if let Some(payload) = &payload {
         check_payload(payload, "body", &mut violations);
     }
-    let parsed = queue.zip(receipt).zip(hidden_for);
-    let parsed = parsed
-        .map(|((queue, claimed), hidden_for)| (queue, Update { claimed, hidden_for, payload }));
+    let parsed = receipt.zip(hidden_for);
+    let parsed = parsed.map(|(claimed, hidden_for)| Update { claimed, hidden_for, payload });
     finish(violations, parsed)
 }
 

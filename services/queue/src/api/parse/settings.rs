@@ -12,7 +12,7 @@ use trestle_service::{
     name::QueueName,
 };
 
-use super::{Between, duration, finish};
+use super::{Between, finish, ranged};
 use crate::record::{DeadLetter, QueueSettings};
 
 /// What an update changes: what is absent stays.
@@ -61,8 +61,8 @@ fn settings(
     let metadata = metadata(queue.metadata, violations);
     let dead_letter = queue.dead_letter.map(|policy| dead_letter(policy, violations));
     let between = Between(DEDUPLICATION_WINDOW_MIN, DEDUPLICATION_WINDOW_MAX);
-    let (window, field) = (queue.deduplication_window, "queue.deduplication_window");
-    let deduplication_window = duration(window, between, field, violations);
+    let refused = (Reason::OutOfRangeInput, "queue.deduplication_window");
+    let deduplication_window = ranged(queue.deduplication_window, between, refused, violations);
     let dead_letter = match dead_letter {
         None => None,
         Some(parsed) => Some(parsed?),
