@@ -4,9 +4,12 @@
 //! the server. Standard output holds the answer only; progress, costs and errors go to standard
 //! error.
 
+#![warn(clippy::print_stderr)]
+
 mod args;
 mod bench;
 mod client;
+mod confirm;
 mod credentials;
 mod datetime;
 mod edm;
@@ -99,7 +102,7 @@ fn finish(result: Result<(), CliError>, json: bool) -> ExitCode {
         // Said already, on standard output.
         Err(CliError::Refused) => ExitCode::FAILURE,
         Err(error) => {
-            eprintln!("{}", error.render(json));
+            output::say(&error.render(json));
             error.exit_code()
         }
     }

@@ -27,7 +27,12 @@ use azurite::Azurite;
 use notes::{Job, Ledger};
 use plan::Plan;
 
-use crate::{args::ClientArgs, client::Session, errors::CliError, output::Output};
+use crate::{
+    args::ClientArgs,
+    client::Session,
+    errors::CliError,
+    output::{Output, say},
+};
 
 /// Where tables and queues come from.
 trait Source {
@@ -87,7 +92,8 @@ async fn import(
     ledger.save()?;
     if let Err(error) = copied {
         if !client.json {
-            eprintln!("interrupted; go on with --resume: notes=`{}`", path.display());
+            let notes = path.display();
+            say(&format!("interrupted; go on with --resume: notes=`{notes}`"));
         }
         return Err(error);
     }

@@ -12,7 +12,11 @@ use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
 use super::digest::{Digest, Hash};
-use crate::{errors::CliError, files, output::thousands};
+use crate::{
+    errors::CliError,
+    files,
+    output::{say, thousands},
+};
 
 /// How often the notes are brought up to date.
 const NOTES_EVERY: Duration = Duration::from_millis(500);
@@ -255,7 +259,7 @@ impl Ledger {
         self.progress.set_message(format!("{entities} entities, {messages} messages"));
         if inner.saved.elapsed() >= NOTES_EVERY {
             if let Err(error) = files::save(&self.path, &inner.notes) {
-                self.progress.suspend(|| eprintln!("warning: cannot be resumed: {error}"));
+                self.progress.suspend(|| say(&format!("warning: cannot be resumed: {error}")));
             }
             inner.saved = Instant::now();
         }

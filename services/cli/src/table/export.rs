@@ -22,7 +22,7 @@ use crate::{
     entity_json::Meta,
     errors::CliError,
     files,
-    output::{bytes, thousands},
+    output::{bytes, counted, say, thousands},
     rows::{Format, RowWriter, csv},
     scan::Scan,
 };
@@ -113,7 +113,7 @@ pub(super) async fn run(
         let object = serde_json::json!({ "exported": entities, "file": args.file });
         context.output.line(&object.to_string())
     } else {
-        eprintln!("exported {} entities", thousands(entities));
+        say(&format!("exported {}", counted(entities, "entity")));
         Ok(())
     }
 }

@@ -19,7 +19,7 @@ use crate::{
     datetime,
     errors::CliError,
     files,
-    output::thousands,
+    output::{counted, say, thousands},
     rows::{Format, Position, RowReader, csv, jsonl},
     upload::Upload,
 };
@@ -220,7 +220,7 @@ fn report(
             .to_string(),
         );
     }
-    let mut text = format!("imported {} entities in {seconds:.1} s", thousands(notes.written));
+    let mut text = format!("imported {} in {seconds:.1} s", counted(notes.written, "entity"));
     if notes.present > 0 {
         text.push_str(&format!(", {} were there already", thousands(notes.present)));
     }
@@ -230,6 +230,6 @@ fn report(
     if notes.failed > 0 {
         text.push_str(&format!(", {} failed", thousands(notes.failed)));
     }
-    eprintln!("{text}");
+    say(&text);
     Ok(())
 }

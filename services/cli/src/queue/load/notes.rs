@@ -7,7 +7,7 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-use crate::{client::Random, errors::CliError, files};
+use crate::{client::Random, errors::CliError, files, output::say};
 
 /// A request that is sent again is recognised for ten minutes; less what its send may have taken.
 const RECOGNISED: Duration = Duration::from_secs(500);
@@ -68,7 +68,9 @@ impl Notes {
             Some(notes) => {
                 if let Some(path) = path.as_deref().filter(|path| !is_recent(path)) {
                     let notes = path.display();
-                    eprintln!("warning: up to 100 messages may be sent twice: `{notes}` is old");
+                    say(&format!(
+                        "warning: up to 100 messages may be sent twice: `{notes}` is old"
+                    ));
                 }
                 Self { path, ..notes }
             }

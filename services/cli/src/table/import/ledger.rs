@@ -10,7 +10,7 @@ use super::chunk::{Chunk, Mark};
 use crate::{
     errors::CliError,
     files,
-    output::thousands,
+    output::{say, thousands},
     rows::{Format, Position},
     upload::{Book, Outcome},
 };
@@ -110,7 +110,7 @@ impl Ledger {
             notes.failed = notes.failed.saturating_sub(self.failed_now);
         }
         if let Err(error) = files::save(path, &notes) {
-            self.progress.suspend(|| eprintln!("warning: cannot be resumed: {error}"));
+            self.progress.suspend(|| say(&format!("warning: cannot be resumed: {error}")));
             self.notes_path = None;
         }
         self.saved = Instant::now();
@@ -125,15 +125,15 @@ impl Ledger {
         for (line, why) in &self.failures {
             if json {
                 let object = serde_json::json!({ "file": self.file, "line": line, "error": why });
-                eprintln!("{object}");
+                say(&object.to_string());
             } else {
-                eprintln!("{}:{line}: {why}", self.file);
+                say(&format!("{}:{line}: {why}", self.file));
             }
         }
         let shown = u64::try_from(self.failures.len()).unwrap_or_default();
         if self.failed_now > shown && !json {
             let more = self.failed_now.saturating_sub(shown);
-            eprintln!("… and {} more failed rows", thousands(more));
+            say(&format!("… and {} more failed rows", thousands(more)));
         }
     }
 
