@@ -3,5 +3,6 @@
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
 
+mod addresses;
 mod client;
 mod ends;

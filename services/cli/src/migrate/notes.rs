@@ -189,7 +189,8 @@ impl Notes {
         }
     }
 
-    fn done(&self) -> (u64, u64) {
+    /// How many entities and messages are copied.
+    pub(super) fn done(&self) -> (u64, u64) {
         let entities = self.tables.values().map(|table| table.written.count).sum();
         let messages = self.queues.values().map(|queue| queue.sent.count).sum();
         (entities, messages)
