@@ -5,4 +5,6 @@
 
 mod addresses;
 mod client;
+mod drained;
 mod ends;
+mod targets;

@@ -163,6 +163,11 @@ impl CliError {
         }
     }
 
+    /// Whether it may go better the next time, and may have been done this time.
+    pub(crate) fn is_unavailable(&self) -> bool {
+        self.code() == UNAVAILABLE
+    }
+
     /// Whether a connection broke without saying why.
     pub(crate) fn is_puzzling(&self) -> bool {
         match self {

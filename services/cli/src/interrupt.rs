@@ -34,4 +34,12 @@ impl Interrupts {
             done = work => done,
         }
     }
+
+    /// That Ctrl-C was not pressed up to now.
+    ///
+    /// # Errors
+    /// It was.
+    pub(crate) async fn none_yet(&mut self) -> Result<(), CliError> {
+        self.unless_pressed(std::future::ready(Ok(()))).await
+    }
 }
