@@ -7,4 +7,5 @@ mod addresses;
 mod client;
 mod drained;
 mod ends;
+mod resumed;
 mod targets;

@@ -274,13 +274,15 @@ type column are text, or what --types says; there an empty cell that is not text
 row has no such property.
 
 Timestamp and odata.* are not imported. Each entity is written on its own: an import is not atomic.
-Progress is kept in FILE.trestle-import until the import succeeds; --resume goes on from there.
-Rows that were sent but not yet answered are sent again, and count as written when the stored
+Progress is kept in FILE.trestle-import until the import succeeds; --resume goes on from there, if
+the file is the same up to there. While it is there, an import without --resume is refused: remove it
+to begin anew. Rows that were sent but not yet answered are sent again, and count as written when the stored
 entity is the same.";
 
 const EXPORT_HELP: &str = "\
 The file is written as FILE.trestle-part and takes its name when it is complete and on stable
-storage. The same content gives the same bytes, so that export, import and export again ends in an
+storage; a link stays, and the file that it leads to is replaced. A pipe or a device is written to as
+it is. The same content gives the same bytes, so that export, import and export again ends in an
 equal file.
 
 CSV needs to know every property first: the table is read twice, unless --columns names them. A

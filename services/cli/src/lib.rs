@@ -21,6 +21,7 @@ mod files;
 mod interrupt;
 mod migrate;
 mod output;
+mod prefix;
 mod queue;
 mod raw;
 mod rows;
