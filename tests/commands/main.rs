@@ -8,4 +8,5 @@ mod client;
 mod drained;
 mod ends;
 mod resumed;
+mod signed;
 mod targets;
