@@ -3,8 +3,11 @@
 use std::{fmt::Write as _, fs, io, process::Command};
 
 use tempfile::tempdir;
+use trestle_tests::Server;
 
-use crate::client::{Ended, becomes, ended, interrupt, server, spawned, succeeds, trestle, wait};
+use crate::client::{
+    Ended, bare, becomes, ended, interrupt, run, server, spawned, succeeds, trestle, wait,
+};
 
 /// A command whose standard error nobody reads.
 fn unheard(mut command: Command) -> Ended {
@@ -63,4 +66,41 @@ fn an_import_that_is_interrupted_says_how_far_it_came_and_how_to_go_on() {
     }
     let resumed = succeeds(&server, &[&import[..], &["--resume"]].concat());
     assert!(resumed.errors.contains("resumed after row"), "{resumed:?}");
+}
+
+fn code(server: &Server, args: &[&str]) -> (Option<i32>, String) {
+    let ended = run(server, args);
+    (ended.code, ended.errors)
+}
+
+#[test]
+fn files_that_are_missing_or_malformed_are_usage_errors() {
+    let (server, directory) = (server(), tempdir().unwrap());
+    let file = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
+    let (gone, bad) = (file("gone.jsonl"), file("bad.jsonl"));
+    fs::write(&bad, "oops\n").unwrap();
+    succeeds(&server, &["table", "create", "rows"]);
+    succeeds(&server, &["queue", "create", "jobs"]);
+
+    for args in [
+        &["table", "import", "rows", &gone][..],
+        &["queue", "load", "jobs", &gone],
+        &["queue", "load", "jobs", &bad],
+        &["queue", "properties", "set", &gone],
+        &["import", "azurite", &gone],
+        &["table", "list", "--account", "acme", "--account-key-file", &gone],
+        &["table", "list", "--account", "acme", "--sas-file", &gone],
+        &["queue", "create", "more", "--metadata", "a=b", "--metadata", "a=c"],
+    ] {
+        let (code, errors) = code(&server, args);
+        assert_eq!(code, Some(2), "{args:?}: {errors}");
+    }
+    let https = ["--endpoint", "https://127.0.0.1:1", "--ca-file"];
+    for authorities in [&gone, &bad] {
+        let args = [&["table", "list"][..], &https, &[authorities]].concat();
+        let ended = ended(bare(&args));
+        assert_eq!(ended.code, Some(2), "{ended:?}");
+        let said = ended.errors.contains("holds no certificate");
+        assert_eq!(said, authorities == &bad, "{ended:?}");
+    }
 }

@@ -8,5 +8,6 @@ mod client;
 mod drained;
 mod ends;
 mod resumed;
+mod shown;
 mod signed;
 mod targets;

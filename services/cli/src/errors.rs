@@ -26,6 +26,17 @@ Exit codes:
     5  unavailable: the server cannot be reached, is busy, or did not answer in time; try again
   130  interrupted by Ctrl-C";
 
+/// The same for queues.
+pub(crate) const QUEUE_EXIT_CODES: &str = "\
+Exit codes:
+    0  done
+    1  failed
+    2  usage: a malformed flag, value or file, or a request the server refuses as malformed
+    3  not found: no such queue or message, or the receipt is not its last one
+    4  already exists, with other settings
+    5  unavailable: the server cannot be reached, is busy, or did not answer in time; try again
+  130  interrupted by Ctrl-C";
+
 /// The exit code of what may go better the next time.
 const UNAVAILABLE: u8 = 5;
 

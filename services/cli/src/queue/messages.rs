@@ -236,8 +236,17 @@ pub(super) async fn peek(context: &mut Context, queue: String, max: u32) -> Resu
     if messages.is_empty() {
         return context.output.line("no messages");
     }
-    let rows: Vec<_> = messages.iter().map(row).collect();
-    context.output.table(&["Message", "Inserted", "Received", "Body"], &rows)
+    let mut header = vec!["Message", "Inserted", "Received", "Body"];
+    let mut rows: Vec<_> = messages.iter().map(row).collect();
+    if messages.iter().any(|message| message.dead_letter_origin.is_some()) {
+        header.extend(["From", "Tried"]);
+        for (row, message) in rows.iter_mut().zip(&messages) {
+            let origin = message.dead_letter_origin.as_ref();
+            row.push(origin.map(|origin| origin.queue.clone()).unwrap_or_default());
+            row.push(origin.map(|o| o.dequeue_count.to_string()).unwrap_or_default());
+        }
+    }
+    context.output.table(&header, &rows)
 }
 
 /// Moves messages back, or elsewhere.
