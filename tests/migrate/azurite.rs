@@ -162,7 +162,7 @@ fn what_is_no_workspace_is_a_usage_error() {
     let server = start(&data);
     let empty = empty.path().to_str().unwrap();
     for (directory, code, told) in [
-        ("/nowhere/at/all", 1, "cannot read the workspace"),
+        ("/nowhere/at/all", 2, "cannot read the workspace"),
         (empty, 2, "is no workspace of Azurite"),
         ("mysql://root:hunter2@127.0.0.1:3306/azurite", 2, "only blobs in an SQL database"),
     ] {

@@ -115,6 +115,31 @@ fn an_import_killed_on_the_way_goes_on_and_doubles_nothing() {
 }
 
 #[test]
+fn an_import_that_is_interrupted_says_how_far_it_came_and_goes_on() {
+    let prepared = Move::of(&large());
+    let (server, notes, import) = (&prepared.server, &prepared.notes, prepared.import());
+    let mut command = trestle(server, &import);
+    let child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let started = Instant::now();
+    while !has_progress(notes) && started.elapsed() < PROGRESS_WITHIN {
+        std::thread::yield_now();
+    }
+
+    let pid = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    let ended = child.wait_with_output().unwrap();
+
+    let errors = String::from_utf8(ended.stderr).unwrap();
+    assert_eq!(ended.status.code(), Some(130), "{errors}");
+    let go_on = format!("go on with --resume: notes=`{}`", notes.display());
+    for said in ["error: interrupted", &server.endpoint(), " are copied", &go_on] {
+        assert!(errors.contains(said), "{said}: {errors}");
+    }
+    let told = succeeds(server, &[&import[..], &["--resume", "--json"]].concat());
+    assert!(told.ends_with("\"not_copied\":0,\"equal\":true}\n"), "{told}");
+}
+
+#[test]
 fn an_import_that_changed_meanwhile_does_not_go_on() {
     let prepared = Move::of(&large());
     let (server, notes, import) = (&prepared.server, &prepared.notes, prepared.import());

@@ -274,13 +274,15 @@ type column are text, or what --types says; there an empty cell that is not text
 row has no such property.
 
 Timestamp and odata.* are not imported. Each entity is written on its own: an import is not atomic.
-Progress is kept in FILE.trestle-import until the import succeeds; --resume goes on from there.
-Rows that were sent but not yet answered are sent again, and count as written when the stored
+Progress is kept in FILE.trestle-import until the import succeeds; --resume goes on from there, if
+the file is the same up to there. While it is there, an import without --resume is refused: remove it
+to begin anew. Rows that were sent but not yet answered are sent again, and count as written when the stored
 entity is the same.";
 
 const EXPORT_HELP: &str = "\
 The file is written as FILE.trestle-part and takes its name when it is complete and on stable
-storage. The same content gives the same bytes, so that export, import and export again ends in an
+storage; a link stays, and the file that it leads to is replaced. A pipe or a device is written to as
+it is. The same content gives the same bytes, so that export, import and export again ends in an
 equal file.
 
 CSV needs to know every property first: the table is read twice, unless --columns names them. A
@@ -289,7 +291,10 @@ property that appears between the two passes is an error, never left out.
 Progress is kept in FILE.trestle-export; --resume goes on from there. An export is no snapshot:
 writes that happen meanwhile may or may not be in it.";
 
-/// Reads a time such as `500ms`, `10s`, `2m`, `1h`; a bare number is in seconds.
+const DURATION_RULE: &str =
+    "must be a number above 0 and ms, s, m, h or d; a number alone is in seconds";
+
+/// Reads a time such as `500ms`, `10s`, `2m`, `1h`, `7d`; a bare number is in seconds.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     let split = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let (digits, unit) = text.split_at(split);
@@ -298,7 +303,8 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
         "s" | "" => 1000,
         "m" => 60_000,
         "h" => 3_600_000,
-        _ => return Err("must be a number and ms, s, m or h".to_owned()),
+        "d" => 86_400_000,
+        _ => return Err(DURATION_RULE.to_owned()),
     };
     digits
         .parse::<u64>()
@@ -306,7 +312,7 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
         .and_then(|number| number.checked_mul(millis))
         .filter(|millis| *millis > 0)
         .map(Duration::from_millis)
-        .ok_or_else(|| "must be a number above 0 and ms, s, m or h".to_owned())
+        .ok_or_else(|| DURATION_RULE.to_owned())
 }
 
 fn column_type(text: &str) -> Result<(String, EdmType), String> {
@@ -358,7 +364,9 @@ mod tests {
     fn times_have_a_unit_and_are_above_zero() {
         assert_eq!(duration("2m"), Ok(Duration::from_secs(120)));
         assert_eq!(duration("7"), Ok(Duration::from_secs(7)));
-        for text in ["", "0s", "1d", "-1s", "1.5s", "99999999999999999999s"] {
+        assert_eq!(duration("7d"), Ok(Duration::from_secs(604_800)));
+        assert!(duration("1w").is_err_and(|rule| rule.contains("a number alone is in seconds")));
+        for text in ["", "0s", "0d", "-1s", "1.5s", "99999999999999999999s"] {
             assert!(duration(text).is_err(), "{text}");
         }
     }

@@ -13,7 +13,13 @@ use tonic::{
 use tonic_types::StatusExt as _;
 use trestle_proto::table::v1::table_service_client::TableServiceClient;
 
-use crate::{args::ClientArgs, credentials::Credentials, errors, errors::CliError, trust::TlsArgs};
+use crate::{
+    args::ClientArgs,
+    credentials::Credentials,
+    endpoint,
+    errors::{self, CliError},
+    trust::TlsArgs,
+};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 const KEEP_ALIVE: Duration = Duration::from_secs(20);
@@ -74,24 +80,14 @@ pub(crate) async fn link(args: &ClientArgs) -> Result<Link, CliError> {
 
 /// Opens one connection, encrypted where the endpoint says so.
 pub(crate) async fn connect(endpoint: &str, tls: &TlsArgs) -> Result<Channel, CliError> {
-    let usage = |_| {
-        CliError::Usage(format!(
-            "endpoint is not an address such as http://127.0.0.1:50051: endpoint=`{endpoint}`"
-        ))
-    };
+    let is_encrypted = endpoint::is_encrypted(endpoint)?;
+    let usage = |error| CliError::Usage(format!("endpoint=`{endpoint}`: {error}"));
     let mut target = Endpoint::from_shared(endpoint.to_owned()).map_err(usage)?;
-    match target.uri().scheme_str() {
-        Some("http") => {}
-        Some("https") => {
-            let refused = |error: tonic::transport::Error| {
-                CliError::Usage(format!("certificates cannot be used: {}", innermost(&error)))
-            };
-            target = target.tls_config(tls.config()?).map_err(refused)?;
-        }
-        _ => {
-            let rule = "endpoint must begin with http:// or https://";
-            return Err(CliError::Usage(format!("{rule}: `{endpoint}`")));
-        }
+    if is_encrypted {
+        let refused = |error: tonic::transport::Error| {
+            CliError::Usage(format!("certificates cannot be used: {}", innermost(&error)))
+        };
+        target = target.tls_config(tls.config()?).map_err(refused)?;
     }
     target
         .connect_timeout(CONNECT_TIMEOUT)
@@ -174,8 +170,8 @@ pub(crate) async fn repeated<T>(
 /// Whether repeating may help. Only for work that is safe to repeat even when its outcome is
 /// unknown.
 pub(crate) fn is_retryable(status: &Status) -> bool {
-    matches!(status.code(), Code::Unavailable | Code::ResourceExhausted)
-        || errors::is_transport(status)
+    let is_passing = matches!(status.code(), Code::Unavailable | Code::ResourceExhausted);
+    (is_passing && !errors::needs_restart(status)) || errors::is_transport(status)
 }
 
 /// A small generator of random numbers, for jitter and load; not for secrets.
@@ -215,6 +211,8 @@ impl Random {
 mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
 
+    use tonic_types::ErrorDetails;
+
     use super::*;
 
     #[test]
@@ -238,6 +236,9 @@ mod tests {
 
         assert_eq!(retries.next(&Status::invalid_argument("no")), None);
         assert_eq!(retries.next(&Status::not_found("no")), None);
+        let (code, domain) = (Code::Unavailable, "trestle");
+        let stopped = ErrorDetails::with_error_info("STORAGE_STOPPED", domain, []);
+        assert_eq!(retries.next(&Status::with_error_details(code, "no", stopped)), None);
     }
 
     #[tokio::test]

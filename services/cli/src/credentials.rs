@@ -195,7 +195,7 @@ fn from_either(
         (Some(text), None) => Ok(Some(text)),
         (None, Some(file)) => {
             let what = format!("cannot read the {what}: file=`{}`", file.display());
-            let text = fs::read_to_string(file).map_err(CliError::file(what))?;
+            let text = fs::read_to_string(file).map_err(CliError::input(what))?;
             Ok(Some(Secret(text.trim().to_owned())))
         }
         (None, None) => Ok(None),

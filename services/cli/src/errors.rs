@@ -3,22 +3,42 @@
 //! Errors of the server are shown with everything it said: reason, message, each violation, retry
 //! advice.
 
-use std::{collections::BTreeMap, fmt::Write as _, io, process::ExitCode, time::Duration};
+use std::{collections::BTreeMap, fmt::Write as _, io, process::ExitCode};
 
-use serde_json::json;
+use serde_json::{Value, json};
 use tonic::{Code, Status};
-use tonic_types::{ErrorDetails, StatusExt as _};
+use tonic_types::StatusExt as _;
 use trestle_service::fault::code_name;
+
+mod advice;
+
+use advice::{advice, connect_hint, hint, message, was_refused};
+pub(crate) use advice::{is_transport, needs_restart, retry_after};
 
 /// Text for `--help`.
 pub(crate) const EXIT_CODES: &str = "\
 Exit codes:
-  0  done
-  1  failed; for import: some rows were not written
-  2  usage: a malformed flag, value or file, or a request the server refuses as malformed
-  3  not found: no such table or entity
-  4  already exists, or a condition (--if-match) does not hold
-  5  unavailable: the server cannot be reached, is busy, or did not answer in time; try again";
+    0  done
+    1  failed; for import: some rows were not written
+    2  usage: a malformed flag, value or file, or a request the server refuses as malformed
+    3  not found: no such table or entity
+    4  already exists, or a condition (--if-match) does not hold
+    5  unavailable: the server cannot be reached, is busy, or did not answer in time; try again
+  130  interrupted by Ctrl-C";
+
+/// The same for queues.
+pub(crate) const QUEUE_EXIT_CODES: &str = "\
+Exit codes:
+    0  done
+    1  failed
+    2  usage: a malformed flag, value or file, or a request the server refuses as malformed
+    3  not found: no such queue or message, or the receipt is not its last one
+    4  already exists, with other settings
+    5  unavailable: the server cannot be reached, is busy, or did not answer in time; try again
+  130  interrupted by Ctrl-C";
+
+/// The exit code of what may go better the next time.
+const UNAVAILABLE: u8 = 5;
 
 /// A command that failed.
 #[derive(Debug, thiserror::Error)]
@@ -59,9 +79,31 @@ pub(crate) enum CliError {
     /// A signature that was explained is refused.
     #[error("the signature is refused")]
     Refused,
+    /// Somebody pressed Ctrl-C.
+    #[error("interrupted")]
+    Interrupted,
+    /// A command of many calls ended on the way.
+    #[error("{cause}")]
+    Halted {
+        /// Why.
+        cause: Box<CliError>,
+        /// How far it came.
+        at: Halt,
+    },
     /// The server broke the contract.
     #[error("unexpected answer from the server: {0}")]
     Protocol(String),
+}
+
+/// How far a command of many calls came.
+#[derive(Debug)]
+pub(crate) struct Halt {
+    /// Where its calls went.
+    pub(crate) endpoint: String,
+    /// What is done, such as `94,800 rows are done`.
+    pub(crate) done: String,
+    /// What to do next, such as `go on with --resume`.
+    pub(crate) next: String,
 }
 
 impl From<Status> for CliError {
@@ -75,6 +117,28 @@ impl CliError {
     pub(crate) fn file(what: impl Into<String>) -> impl FnOnce(io::Error) -> Self {
         let what = what.into();
         move |source| Self::File { what, source }
+    }
+
+    /// Names a file of the command line that cannot be read.
+    pub(crate) fn input(what: impl Into<String>) -> impl FnOnce(io::Error) -> Self {
+        let what = what.into();
+        move |error| Self::Usage(format!("{what}: {error}"))
+    }
+
+    /// The failure of a command of many calls, with how far it came; as it is where it says that
+    /// itself, or where the server refused a command that has not `begun`.
+    pub(crate) fn halted(self, begun: bool, at: impl FnOnce() -> Halt) -> Self {
+        match self {
+            error if error.is_broken_pipe() => error,
+            error @ Self::Call(_) if !begun && error.code() != UNAVAILABLE => error,
+            cause @ (Self::Call(_)
+            | Self::Connect { .. }
+            | Self::File { .. }
+            | Self::Interrupted
+            | Self::Protocol(_)
+            | Self::Source { .. }) => Self::Halted { cause: Box::new(cause), at: at() },
+            error => error,
+        }
     }
 
     /// Whether the reader of our output went away, which is no failure.
@@ -93,12 +157,15 @@ impl CliError {
                 Code::InvalidArgument | Code::OutOfRange => 2,
                 Code::NotFound => 3,
                 Code::AlreadyExists | Code::Aborted | Code::FailedPrecondition => 4,
-                Code::Unavailable | Code::ResourceExhausted | Code::DeadlineExceeded => 5,
-                _ if is_transport(status) => 5,
+                Code::Unavailable | Code::ResourceExhausted | Code::DeadlineExceeded => UNAVAILABLE,
+                _ if is_transport(status) => UNAVAILABLE,
                 _ => 1,
             },
-            Self::Connect { .. } | Self::Source { busy: true, .. } => 5,
+            Self::Connect { .. } | Self::Source { busy: true, .. } => UNAVAILABLE,
             Self::Usage(_) => 2,
+            // What a shell gives for SIGINT.
+            Self::Interrupted => 130,
+            Self::Halted { cause, .. } => cause.code(),
             Self::File { .. }
             | Self::Rows(_)
             | Self::Source { .. }
@@ -107,51 +174,88 @@ impl CliError {
         }
     }
 
-    /// The error for a person, or with `json` as one object for a program.
-    pub(crate) fn render(&self, json: bool) -> String {
+    /// Whether it may go better the next time, and may have been done this time.
+    pub(crate) fn is_unavailable(&self) -> bool {
+        self.code() == UNAVAILABLE
+    }
+
+    /// Whether a connection broke without saying why.
+    pub(crate) fn is_puzzling(&self) -> bool {
         match self {
-            Self::Call(status) if json => call_json(status).to_string(),
+            Self::Call(status) => is_transport(status) && !was_refused(status),
+            Self::Halted { cause, .. } => cause.is_puzzling(),
+            _ => false,
+        }
+    }
+
+    /// The error for a person, or with `json` as one object for a program. A `diagnosis` is what was
+    /// found out about it since.
+    pub(crate) fn render(&self, json: bool, diagnosis: Option<&str>) -> String {
+        let (cause, at) = match self {
+            Self::Halted { cause, at } => (&**cause, Some(at)),
+            other => (other, None),
+        };
+        let advice = cause.advice(at, diagnosis);
+        match json {
+            true => cause.object(at, advice.as_deref()).to_string(),
+            false => cause.text(at, advice.as_deref()),
+        }
+    }
+
+    fn text(&self, at: Option<&Halt>, advice: Option<&str>) -> String {
+        let mut text = match self {
             Self::Call(status) => call_text(status),
-            other if json => {
-                json!({ "error": { "message": other.to_string(), "exit_code": other.code() } })
-                    .to_string()
-            }
             other => format!("error: {other}"),
+        };
+        if let Some(at) = at {
+            let _ = write!(text, "\n  endpoint: {}\n  done: {}", at.endpoint, at.done);
+        }
+        if let Some(advice) = advice {
+            let _ = write!(text, "\n  retry: {advice}");
+        }
+        text
+    }
+
+    fn object(&self, at: Option<&Halt>, advice: Option<&str>) -> Value {
+        let mut error = match self {
+            Self::Call(status) => call_json(status),
+            other => json!({ "message": other.to_string(), "exit_code": other.code() }),
+        };
+        if let Some(fields) = error.as_object_mut() {
+            if let Some(at) = at {
+                fields.insert("endpoint".to_owned(), json!(at.endpoint));
+                fields.insert("done".to_owned(), json!(at.done));
+            }
+            if advice.is_some() || fields.contains_key("retry") {
+                fields.insert("retry".to_owned(), json!(advice));
+            }
+        }
+        json!({ "error": error })
+    }
+
+    /// What to do about it. That nothing was written, which is said of a call alone, is not true of
+    /// a command that came further.
+    fn advice(&self, at: Option<&Halt>, diagnosis: Option<&str>) -> Option<String> {
+        let hint = match self {
+            Self::Call(status) => diagnosis.or_else(|| hint(status)),
+            Self::Connect { cause, .. } => connect_hint(cause),
+            _ => None,
+        };
+        match (self, hint, at) {
+            (_, Some(hint), Some(at)) => Some(format!("{hint}; {}", at.next)),
+            (_, Some(hint), None) => Some(hint.to_owned()),
+            (_, None, Some(at)) => Some(at.next.clone()),
+            (Self::Call(status), None, None) => {
+                advice(status, retry_after(&status.get_error_details()))
+            }
+            (_, None, None) => None,
         }
     }
-}
-
-/// Whether the status was made on this side, because the connection failed under the call.
-///
-/// Statuses that a server sent have no source; a deadline of our own has one, but says so itself.
-pub(crate) fn is_transport(status: &Status) -> bool {
-    let own_deadline = matches!(status.code(), Code::DeadlineExceeded)
-        || (status.code() == Code::Cancelled && status.message().contains("Timeout expired"));
-    let cut = status.code() == Code::Internal && status.message().starts_with("h2 protocol error");
-    (std::error::Error::source(status).is_some() || cut) && !own_deadline
-}
-
-/// Whether there was no connection to send the call over.
-fn was_refused(status: &Status) -> bool {
-    let mut cause = std::error::Error::source(status);
-    while let Some(error) = cause {
-        let refused = error.downcast_ref::<io::Error>().map(io::Error::kind);
-        if refused == Some(io::ErrorKind::ConnectionRefused) {
-            return true;
-        }
-        cause = error.source();
-    }
-    false
-}
-
-/// How long the server asks to wait before a retry.
-pub(crate) fn retry_after(details: &ErrorDetails) -> Option<Duration> {
-    details.retry_info().and_then(|info| info.retry_delay)
 }
 
 fn call_text(status: &Status) -> String {
     let details = status.get_error_details();
-    let mut text = format!("error: {}", status.message());
+    let mut text = format!("error: {}", message(status));
     let code = code_name(status.code());
     match details.error_info() {
         Some(info) => {
@@ -171,13 +275,10 @@ fn call_text(status: &Status) -> String {
             let _ = write!(text, "\n  violation: {rule}");
         }
     }
-    if let Some(advice) = advice(status, retry_after(&details)) {
-        let _ = write!(text, "\n  retry: {advice}");
-    }
     text
 }
 
-fn call_json(status: &Status) -> serde_json::Value {
+fn call_json(status: &Status) -> Value {
     let details = status.get_error_details();
     let violations: Vec<_> = details
         .bad_request()
@@ -187,46 +288,23 @@ fn call_json(status: &Status) -> serde_json::Value {
         .collect();
     let info = details.error_info();
     let metadata = info.map(|info| info.metadata.iter().collect::<BTreeMap<_, _>>());
-    json!({ "error": {
-        "message": status.message(),
+    json!({
+        "message": message(status),
         "code": code_name(status.code()),
         "reason": info.map(|info| &info.reason),
         "metadata": metadata,
         "violations": violations,
-        "retry": advice(status, retry_after(&details)),
+        "retry": null,
         "retry_after_ms": retry_after(&details).map(|delay| delay.as_millis()),
-    } })
-}
-
-/// Whether and how to repeat the call.
-fn advice(status: &Status, delay: Option<Duration>) -> Option<String> {
-    if was_refused(status) {
-        return Some("the server cannot be reached; nothing was sent".to_owned());
-    }
-    if is_transport(status) {
-        return Some(
-            "the connection failed; whether a write took place is not known, read back first"
-                .to_owned(),
-        );
-    }
-    let text = match status.code() {
-        Code::Unavailable => "repeat as it is; nothing was written",
-        Code::ResourceExhausted => "repeat later; nothing was written",
-        Code::Aborted => "read the entity again and redo the change",
-        Code::DeadlineExceeded | Code::Cancelled | Code::Unknown => {
-            "whether a write took place is not known, read back first"
-        }
-        _ if delay.is_some() => "repeat as it is",
-        _ => return None,
-    };
-    Some(match delay {
-        Some(delay) => format!("wait {} ms, then {text}", delay.as_millis()),
-        None => text.to_owned(),
     })
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use tonic_types::ErrorDetails;
+
     use super::*;
 
     fn refused() -> Status {
@@ -246,7 +324,7 @@ mod tests {
         let error = CliError::from(refused());
 
         assert_eq!(
-            error.render(false),
+            error.render(false, None),
             "error: entity is malformed\n  \
              reason: PROPERTY_NAME_INVALID (INVALID_ARGUMENT)\n  \
              violation: entity.properties[0].name: name=`a-b`: rule one\n  \
@@ -257,7 +335,7 @@ mod tests {
 
     #[test]
     fn a_refused_request_is_one_object_for_programs() {
-        let text = CliError::from(refused()).render(true);
+        let text = CliError::from(refused()).render(true, None);
 
         assert_eq!(
             text,
@@ -276,7 +354,7 @@ mod tests {
         let code = Code::InvalidArgument;
         let status = Status::with_error_details(code, "table: too short", details);
 
-        let text = CliError::from(status).render(false);
+        let text = CliError::from(status).render(false, None);
 
         assert_eq!(text, "error: table: too short\n  code: INVALID_ARGUMENT");
     }
@@ -284,7 +362,7 @@ mod tests {
     #[test]
     fn a_refused_connection_says_that_nothing_was_sent() {
         let refused = io::Error::from(io::ErrorKind::ConnectionRefused);
-        let text = CliError::from(Status::from_error(Box::new(refused))).render(false);
+        let text = CliError::from(Status::from_error(Box::new(refused))).render(false, None);
 
         assert!(text.contains("nothing was sent"), "{text}");
     }
@@ -296,7 +374,7 @@ mod tests {
         let error = CliError::from(status);
 
         assert_eq!(
-            error.render(false),
+            error.render(false, None),
             "error: busy\n  code: RESOURCE_EXHAUSTED\n  \
              retry: wait 1500 ms, then repeat later; nothing was written"
         );
@@ -319,10 +397,50 @@ mod tests {
     }
 
     #[test]
+    fn a_stopped_store_asks_for_a_restart() {
+        let mut details = ErrorDetails::with_retry_info(Some(Duration::from_secs(1)));
+        details.set_error_info("STORAGE_STOPPED", "trestle", [("a".to_owned(), "b".to_owned())]);
+        let status = Status::with_error_details(Code::Unavailable, "stopped", details);
+
+        let text = CliError::from(status).render(false, None);
+
+        assert!(text.ends_with("retry: the server needs a restart; nothing was written"), "{text}");
+    }
+
+    #[test]
+    fn a_command_that_came_far_says_how_far_and_never_that_nothing_was_sent() {
+        let refused = io::Error::from(io::ErrorKind::ConnectionRefused);
+        let failed = CliError::from(Status::from_error(Box::new(refused)));
+        let at = || Halt {
+            endpoint: "http://here".to_owned(),
+            done: "94,800 rows are done".to_owned(),
+            next: "go on with --resume".to_owned(),
+        };
+
+        let halted = failed.halted(true, at);
+
+        let text = halted.render(false, None);
+        let told = "\n  endpoint: http://here\n  done: 94,800 rows are done\n  \
+                    retry: go on with --resume";
+        assert!(text.ends_with(told) && !text.contains("nothing was sent"), "{text}");
+        assert_eq!(halted.code(), 5);
+        let object: Value = serde_json::from_str(&halted.render(true, None)).expect("an object");
+        let error = &object["error"];
+        assert_eq!(error["done"], "94,800 rows are done");
+        assert_eq!(error["retry"], "go on with --resume");
+        let text = CliError::Interrupted.halted(false, at).render(false, None);
+        assert_eq!(text, format!("error: interrupted{told}"));
+        let said_already = CliError::Rows("row 5".to_owned()).halted(true, at);
+        assert!(matches!(said_already, CliError::Rows(_)));
+        let refused = CliError::from(Status::not_found("no such table")).halted(false, at);
+        assert!(matches!(refused, CliError::Call(_)), "it never began");
+    }
+
+    #[test]
     fn a_cut_connection_never_claims_that_nothing_was_written() {
         let error = Status::from_error(Box::new(io::Error::other("reset")));
 
         assert!(is_transport(&error));
-        assert!(CliError::from(error).render(false).contains("is not known"));
+        assert!(CliError::from(error).render(false, None).contains("is not known"));
     }
 }

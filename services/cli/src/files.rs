@@ -11,6 +11,51 @@ use serde::{Serialize, de::DeserializeOwned};
 
 use crate::errors::CliError;
 
+/// Most links that are followed to a file. As many as the system follows.
+const LINKS_MAX: usize = 40;
+
+/// Where lines go that a command writes.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Target {
+    /// Standard output.
+    Standard,
+    /// A pipe or a device: written to as it is, for a file in its place would be another thing.
+    Stream,
+    /// A file, or where one can be made; no link.
+    File(PathBuf),
+}
+
+/// What there is at a path.
+///
+/// # Errors
+/// A folder, links that lead nowhere, or a path that cannot be looked at.
+pub(crate) fn target(path: &Path) -> Result<Target, CliError> {
+    if path == Path::new("-") {
+        return Ok(Target::Standard);
+    }
+    match fs::metadata(path) {
+        Ok(found) if found.is_dir() => {
+            Err(CliError::Usage(format!("is a folder, not a file: `{}`", path.display())))
+        }
+        Ok(found) if !found.is_file() => Ok(Target::Stream),
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(CliError::input(format!("cannot write `{}`", path.display()))(error))
+        }
+        // A link may lead to a file that is not there yet.
+        _ => Ok(Target::File(without_links(path))),
+    }
+}
+
+/// The file that a link leads to, over others where need be.
+fn without_links(path: &Path) -> PathBuf {
+    let mut path = path.to_owned();
+    for _ in 0..LINKS_MAX {
+        let Ok(to) = fs::read_link(&path) else { break };
+        path = path.parent().map(|folder| folder.join(&to)).unwrap_or(to);
+    }
+    path
+}
+
 /// The path with a suffix after its whole name.
 pub(crate) fn beside(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
@@ -32,7 +77,7 @@ pub(crate) fn load<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, CliErr
     };
     serde_json::from_slice(&text).map(Some).map_err(|error| {
         CliError::Usage(format!(
-            "progress notes are damaged, start again without --resume: `{}`: {error}",
+            "progress notes are damaged, remove them to start again: `{}`: {error}",
             path.display()
         ))
     })

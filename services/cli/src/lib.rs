@@ -4,17 +4,24 @@
 //! the server. Standard output holds the answer only; progress, costs and errors go to standard
 //! error.
 
+#![warn(clippy::print_stderr)]
+
 mod args;
 mod bench;
 mod client;
+mod confirm;
 mod credentials;
 mod datetime;
+mod diagnosis;
 mod edm;
+mod endpoint;
 mod entity_json;
 mod errors;
 mod files;
+mod interrupt;
 mod migrate;
 mod output;
+mod prefix;
 mod queue;
 mod raw;
 mod rows;
@@ -48,16 +55,14 @@ use crate::errors::CliError;
 ///
 /// Must be called on a Tokio runtime. The exit codes are those in the command's help.
 pub async fn run_table(command: TableCommand, client: ClientArgs) -> ExitCode {
-    let json = client.json;
-    finish(Box::pin(table::run(command, &client)).await, json)
+    finish_call(Box::pin(table::run(command, &client)).await, &client).await
 }
 
 /// Runs a command on queues and prints its answer; errors go to standard error.
 ///
 /// Must be called on a Tokio runtime. The exit codes are those in the command's help.
 pub async fn run_queue(command: QueueCommand, client: ClientArgs) -> ExitCode {
-    let json = client.json;
-    finish(Box::pin(queue::run(command, &client)).await, json)
+    finish_call(Box::pin(queue::run(command, &client)).await, &client).await
 }
 
 /// Copies tables and queues from elsewhere and prints how the two sides compare; errors go to
@@ -65,23 +70,21 @@ pub async fn run_queue(command: QueueCommand, client: ClientArgs) -> ExitCode {
 ///
 /// Must be called on a Tokio runtime. The exit codes are those in the command's help.
 pub async fn run_import(command: ImportCommand, client: ClientArgs) -> ExitCode {
-    let json = client.json;
-    finish(Box::pin(migrate::run(command, &client)).await, json)
+    finish_call(Box::pin(migrate::run(command, &client)).await, &client).await
 }
 
 /// Makes or explains a shared access signature; errors go to standard error. Nothing is sent.
 #[must_use]
 pub fn run_sas(args: SasArgs) -> ExitCode {
     let json = args.json;
-    finish(sas::run(args), json)
+    finish(sas::run(args), json, None)
 }
 
 /// Puts load on a server and prints what it bore; errors go to standard error.
 ///
 /// Must be called on a Tokio runtime. The exit codes are those in the command's help.
 pub async fn run_bench(command: BenchCommand, client: ClientArgs) -> ExitCode {
-    let json = client.json;
-    finish(Box::pin(bench::run(command, &client)).await, json)
+    finish_call(Box::pin(bench::run(command, &client)).await, &client).await
 }
 
 /// Opens a connection to `endpoint`, encrypted where it begins with `https://`.
@@ -92,14 +95,22 @@ pub async fn connect(endpoint: &str, tls: &TlsArgs) -> Result<Channel, String> {
     client::connect(endpoint, tls).await.map_err(|error| error.to_string())
 }
 
-fn finish(result: Result<(), CliError>, json: bool) -> ExitCode {
+async fn finish_call(result: Result<(), CliError>, client: &ClientArgs) -> ExitCode {
+    let diagnosis = match &result {
+        Err(error) if error.is_puzzling() => diagnosis::look(client).await,
+        _ => None,
+    };
+    finish(result, client.json, diagnosis)
+}
+
+fn finish(result: Result<(), CliError>, json: bool, diagnosis: Option<&str>) -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) if error.is_broken_pipe() => ExitCode::SUCCESS,
         // Said already, on standard output.
         Err(CliError::Refused) => ExitCode::FAILURE,
         Err(error) => {
-            eprintln!("{}", error.render(json));
+            output::say(&error.render(json, diagnosis));
             error.exit_code()
         }
     }

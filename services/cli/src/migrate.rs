@@ -24,10 +24,16 @@ use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use azure::Azure;
 use azurite::Azurite;
-use notes::{Job, Ledger};
+use notes::{Job, Ledger, Notes};
 use plan::Plan;
 
-use crate::{args::ClientArgs, client::Session, errors::CliError, output::Output};
+use crate::{
+    args::ClientArgs,
+    client::Session,
+    errors::{CliError, Halt},
+    interrupt::Interrupts,
+    output::{Output, counted},
+};
 
 /// Where tables and queues come from.
 trait Source {
@@ -82,14 +88,21 @@ async fn import(
     let progress = output.progress(source.bytes());
     let ledger = Arc::new(Ledger::open(&path, job, args.resume, progress)?);
     prepare::prepare(&session, &ledger, &plan, args).await?;
-    let copied = source.copy(&session, &ledger, &plan).await;
+    let copy = Box::pin(source.copy(&session, &ledger, &plan));
+    let copied = Interrupts::listen()?.unless_pressed(copy).await;
     ledger.progress().finish_and_clear();
     ledger.save()?;
     if let Err(error) = copied {
-        if !client.json {
-            eprintln!("interrupted; go on with --resume: notes=`{}`", path.display());
-        }
-        return Err(error);
+        let (entities, messages) = ledger.read(Notes::done);
+        return Err(error.halted(true, || Halt {
+            endpoint: client.endpoint.clone(),
+            done: format!(
+                "{} and {} are copied",
+                counted(entities, "entity"),
+                counted(messages, "message")
+            ),
+            next: format!("go on with --resume: notes=`{}`", path.display()),
+        }));
     }
     let report = compare::compare(&session, &ledger, &plan, args.parallel.into()).await?;
     prepare::settle(&session, &ledger).await?;

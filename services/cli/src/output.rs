@@ -78,9 +78,9 @@ impl Output {
                 "returned": cost.returned,
                 "bytes": cost.bytes,
             } });
-            eprintln!("{cost}");
+            say(&cost.to_string());
         } else {
-            eprintln!("{}", cost_text(cost));
+            say(&cost_text(cost));
         }
     }
 
@@ -107,6 +107,14 @@ impl Output {
             Err(_) => bar,
         }
     }
+}
+
+/// Says a line on standard error.
+///
+/// That nobody hears it is no failure: a closed or full standard error must not end a command that
+/// does its work. The macros of the standard library panic there.
+pub(crate) fn say(text: &str) {
+    let _ = io::stderr().write_all(format!("{text}\n").as_bytes());
 }
 
 fn broken(error: io::Error) -> CliError {
@@ -141,6 +149,16 @@ pub(crate) fn thousands(number: u64) -> String {
         text.push(digit);
     }
     text
+}
+
+/// How many of a thing, such as `1 entity` or `2,000 entities`.
+pub(crate) fn counted(number: u64, thing: &str) -> String {
+    let things = match (number, thing.strip_suffix('y')) {
+        (1, _) => thing.to_owned(),
+        (_, Some(stem)) => format!("{stem}ies"),
+        (_, None) => format!("{thing}s"),
+    };
+    format!("{} {things}", thousands(number))
 }
 
 /// A size in the unit that suits it.
@@ -201,6 +219,13 @@ mod tests {
         assert_eq!(thousands(999), "999");
         assert_eq!(thousands(1000), "1,000");
         assert_eq!(thousands(1_234_567), "1,234,567");
+    }
+
+    #[test]
+    fn one_thing_is_not_counted_as_many() {
+        assert_eq!(counted(1, "message"), "1 message");
+        assert_eq!(counted(0, "row"), "0 rows");
+        assert_eq!(counted(1_000, "entity"), "1,000 entities");
     }
 
     #[test]

@@ -69,7 +69,7 @@ async fn dispatch(
         QueueCommand::Properties(PropertiesCommand::Set { file }) => {
             properties::set(context, &file).await
         }
-        QueueCommand::Drain(args) => drain::run(context, args).await,
+        QueueCommand::Drain(args) => drain::run(context, args, client).await,
         QueueCommand::Load(args) => load::run(context, args, client).await,
     }
 }

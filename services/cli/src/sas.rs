@@ -12,7 +12,12 @@ use trestle_service::{
     sas::{AddressRange, BlobScope, Malformed, Protocol, Scope, Terms, Time, Version, mint},
 };
 
-use crate::{args::duration, credentials::CredentialArgs, errors::CliError, output::Output};
+use crate::{
+    args::duration,
+    credentials::CredentialArgs,
+    errors::CliError,
+    output::{Output, say},
+};
 
 mod explain;
 
@@ -98,7 +103,7 @@ pub struct GrantArgs {
     /// Letters: r read, a add, u update, d delete, l list, c create, w write, p process
     #[arg(long, default_value = "", hide_default_value = true, value_name = "LETTERS")]
     permissions: String,
-    /// When it ends to grant: a time such as 2026-01-31T08:00Z, or from now on 30m, 8h
+    /// When it ends to grant: a time such as 2026-01-31T08:00Z, or from now on 30m, 8h, 7d
     #[arg(long, value_name = "TIME")]
     expiry: Option<String>,
     /// When it begins to grant; at once when left out
@@ -170,9 +175,12 @@ pub(crate) fn run(args: SasArgs) -> Result<(), CliError> {
         }
     };
     let now = SystemClock.now();
-    let terms = grant.terms(scope, policy, now).map_err(|error| usage(&error))?;
+    let terms = grant.terms(scope, policy, now).map_err(|error| usage_of_flag(&error))?;
+    if terms.expiry.as_ref().is_some_and(|expiry| expiry.ticks() <= now) {
+        say("warning: --expiry is past: the signature grants nothing");
+    }
     let (account, key) = signer(&args.credentials)?;
-    let token = mint(terms, account.as_str(), &key).map_err(|error| usage(&error))?;
+    let token = mint(terms, account.as_str(), &key).map_err(|error| usage_of_flag(&error))?;
     let text = token.to_query();
     output.either(&text, &json!({ "account": account.as_str(), "sas": text }))?;
     output.flush()
@@ -180,6 +188,26 @@ pub(crate) fn run(args: SasArgs) -> Result<(), CliError> {
 
 fn usage(error: &Malformed) -> CliError {
     CliError::Usage(error.to_string())
+}
+
+/// What is wrong, under the name that it has on the command line and not in the signature.
+fn usage_of_flag(error: &Malformed) -> CliError {
+    let flag = match error.field {
+        "se" => "--expiry",
+        "st" => "--start",
+        "sp" => "--permissions",
+        "sip" => "--ip",
+        "sv" => "--sas-version",
+        "si" => "--policy",
+        "ss" => "--services",
+        "srt" => "--resource-types",
+        "spk" => "--start-partition-key",
+        "srk" => "--start-row-key",
+        "epk" => "--end-partition-key",
+        "erk" => "--end-row-key",
+        _ => return usage(error),
+    };
+    CliError::Usage(format!("{flag}: {}", error.rule))
 }
 
 fn signer(credentials: &CredentialArgs) -> Result<(AccountName, AccountKey), CliError> {
@@ -230,7 +258,7 @@ fn token_of(text: &str, file: Option<&PathBuf>) -> Result<String, CliError> {
     let text = match (file, text) {
         (Some(file), _) => {
             let what = format!("cannot read the signature: file=`{}`", file.display());
-            read = std::fs::read_to_string(file).map_err(CliError::file(what))?;
+            read = std::fs::read_to_string(file).map_err(CliError::input(what))?;
             &read
         }
         (None, "-") => {

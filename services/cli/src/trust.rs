@@ -3,9 +3,14 @@
 use std::{
     fs,
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use clap::Args;
+use tokio_rustls::rustls::{
+    ClientConfig, RootCertStore, crypto,
+    pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject as _},
+};
 use tonic::transport::{Certificate, ClientTlsConfig, Identity};
 
 use crate::errors::CliError;
@@ -28,11 +33,33 @@ pub struct TlsArgs {
 }
 
 impl TlsArgs {
+    /// The same for a connection that is only to show how it fails; none where that cannot be made.
+    pub(crate) fn probe(&self) -> Option<ClientConfig> {
+        let parsed = |file: &Path| -> Option<Vec<_>> {
+            CertificateDer::pem_slice_iter(&fs::read(file).ok()?).collect::<Result<_, _>>().ok()
+        };
+        let mut roots = RootCertStore::empty();
+        roots.add_parsable_certificates(parsed(self.ca_file.as_deref()?)?);
+        let provider = Arc::new(crypto::ring::default_provider());
+        let config = ClientConfig::builder_with_provider(provider);
+        let config = config.with_safe_default_protocol_versions().ok()?;
+        let config = config.with_root_certificates(roots);
+        let mut config = match (&self.cert_file, &self.key_file) {
+            (Some(certificate), Some(key)) => {
+                let key = PrivateKeyDer::from_pem_slice(&fs::read(key).ok()?).ok()?;
+                config.with_client_auth_cert(parsed(certificate)?, key).ok()?
+            }
+            _ => config.with_no_client_auth(),
+        };
+        config.alpn_protocols.push(b"h2".to_vec());
+        Some(config)
+    }
+
     /// What the arguments say.
     pub(crate) fn config(&self) -> Result<ClientTlsConfig, CliError> {
         let needed = "https needs --ca-file, the authorities that vouch for the server";
         let authorities = self.ca_file.as_deref().ok_or_else(|| CliError::Usage(needed.into()))?;
-        let authorities = Certificate::from_pem(read(authorities)?);
+        let authorities = Certificate::from_pem(certificates(authorities)?);
         let mut config = ClientTlsConfig::new().ca_certificate(authorities);
         if let Some(name) = &self.server_name {
             config = config.domain_name(name);
@@ -47,6 +74,18 @@ impl TlsArgs {
     }
 }
 
+/// A file with one certificate at least: with none every server is refused, for a reason that is none.
+fn certificates(file: &Path) -> Result<Vec<u8>, CliError> {
+    let pem = read(file)?;
+    match CertificateDer::pem_slice_iter(&pem).next() {
+        Some(Ok(_)) => Ok(pem),
+        _ => {
+            let file = file.display();
+            Err(CliError::Usage(format!("--ca-file: holds no certificate in PEM: `{file}`")))
+        }
+    }
+}
+
 fn read(file: &Path) -> Result<Vec<u8>, CliError> {
-    fs::read(file).map_err(CliError::file(format!("cannot read `{}`", file.display())))
+    fs::read(file).map_err(CliError::input(format!("cannot read `{}`", file.display())))
 }

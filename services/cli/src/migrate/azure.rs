@@ -42,7 +42,7 @@ impl Azure {
             (Some(text), None) => text.reveal().to_owned(),
             (None, Some(file)) => {
                 let what = format!("cannot read `{}`", file.display());
-                fs::read_to_string(file).map_err(CliError::file(what))?
+                fs::read_to_string(file).map_err(CliError::input(what))?
             }
             _ => {
                 let rule = "give it as an argument, in AZURE_STORAGE_CONNECTION_STRING, or in a \

@@ -12,7 +12,11 @@ use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
 use super::digest::{Digest, Hash};
-use crate::{errors::CliError, files, output::thousands};
+use crate::{
+    errors::CliError,
+    files,
+    output::{say, thousands},
+};
 
 /// How often the notes are brought up to date.
 const NOTES_EVERY: Duration = Duration::from_millis(500);
@@ -185,7 +189,8 @@ impl Notes {
         }
     }
 
-    fn done(&self) -> (u64, u64) {
+    /// How many entities and messages are copied.
+    pub(super) fn done(&self) -> (u64, u64) {
         let entities = self.tables.values().map(|table| table.written.count).sum();
         let messages = self.queues.values().map(|queue| queue.sent.count).sum();
         (entities, messages)
@@ -255,7 +260,7 @@ impl Ledger {
         self.progress.set_message(format!("{entities} entities, {messages} messages"));
         if inner.saved.elapsed() >= NOTES_EVERY {
             if let Err(error) = files::save(&self.path, &inner.notes) {
-                self.progress.suspend(|| eprintln!("warning: cannot be resumed: {error}"));
+                self.progress.suspend(|| say(&format!("warning: cannot be resumed: {error}")));
             }
             inner.saved = Instant::now();
         }

@@ -4,7 +4,13 @@ use std::{path::PathBuf, time::Duration};
 
 use clap::{Args, Subcommand};
 
-use crate::{args::duration, errors::EXIT_CODES};
+use crate::{args::duration, errors::QUEUE_EXIT_CODES as EXIT_CODES};
+
+const PROPERTIES_HELP: &str = "\
+Such as {\"logging\":{\"read\":true,\"write\":true,\"delete\":true,\"retention_days\":7},
+  \"hour_metrics\":{\"enabled\":true,\"include_apis\":true},
+  \"cors\":[{\"allowed_origins\":[\"https://app.example\"],\"allowed_methods\":[\"GET\",\"POST\"],
+            \"allowed_headers\":[\"content-type\"],\"exposed_headers\":[],\"max_age_seconds\":600}]}";
 
 /// Commands on queues and messages.
 #[derive(Debug, Subcommand)]
@@ -67,7 +73,8 @@ pub enum QueueCommand {
     },
     /// Delete a message by its receipt, or a whole queue
     ///
-    /// Deleting a queue takes `--yes`.
+    /// Deleting a queue takes `--yes`, or its name typed at the prompt on a terminal. Without a terminal and without
+    /// `--yes` nothing is deleted and the exit code is 2.
     #[command(after_help = EXIT_CODES)]
     Delete {
         /// Name of the queue
@@ -77,16 +84,16 @@ pub enum QueueCommand {
         message_id: Option<String>,
         /// Its last receipt
         receipt: Option<String>,
-        /// Delete a queue
+        /// Delete a queue without asking
         #[arg(long, short = 'y')]
         yes: bool,
     },
-    /// Delete every message of a queue; takes `--yes`
+    /// Delete every message of a queue; takes `--yes`, or its name typed at the prompt on a terminal
     #[command(after_help = EXIT_CODES)]
     Clear {
         /// Name of the queue
         queue: String,
-        /// Delete them
+        /// Delete them without asking
         #[arg(long, short = 'y')]
         yes: bool,
     },
@@ -111,14 +118,16 @@ pub enum QueueCommand {
     /// Move every visible message into a file, one JSON object a line
     ///
     /// A message is deleted once its line is on stable storage, so one may be in the file twice
-    /// after a failure, but none is lost. Lines are appended.
+    /// after a failure, but none is lost. Lines are appended. Hidden messages stay in the queue, and the end says how
+    /// many they are; Ctrl-C makes visible again what was received and not written.
     #[command(after_help = EXIT_CODES)]
     Drain(DrainArgs),
     /// Send every line of a file as a message
     ///
     /// Lines as `drain` writes them are sent as they were; with --text every line is the text of a message. A load that
     /// was interrupted goes on with --resume, and sends nothing twice if that is within eight minutes; later, up to a
-    /// hundred messages.
+    /// hundred messages. How far it is stands in FILE.trestle-load until it is complete: while that is there, a load
+    /// without --resume is refused, and with it one of a file that changed before the place where it stopped.
     #[command(after_help = EXIT_CODES)]
     Load(LoadArgs),
 }
@@ -150,7 +159,7 @@ pub enum PropertiesCommand {
     #[command(after_help = EXIT_CODES)]
     Get,
     /// Change them to what a JSON object says, as `get` prints one; parts that it does not have stay
-    #[command(after_help = EXIT_CODES)]
+    #[command(after_help = format!("{PROPERTIES_HELP}\n\n{EXIT_CODES}"))]
     Set {
         /// The file; `-` reads standard input
         file: PathBuf,
@@ -187,7 +196,7 @@ pub struct MessageArgs {
 pub struct DrainArgs {
     /// Name of the queue
     pub(crate) queue: String,
-    /// The file
+    /// The file; `-` writes to standard output
     #[arg(long, value_name = "FILE")]
     pub(crate) to: PathBuf,
 }

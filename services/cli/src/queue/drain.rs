@@ -1,18 +1,29 @@
 //! `drain`: every visible message into a file, none lost on the way.
 
 use std::{
-    fs::OpenOptions,
-    io::{BufWriter, Write as _},
+    fmt::Write as _,
+    fs::{File, OpenOptions},
+    io::{self, Write as _},
+    path::{Path, PathBuf},
+    sync::Arc,
     time::Duration,
 };
 
+use indicatif::ProgressBar;
 use serde_json::json;
+use trestle_proto::queue::v1::{Delivery, GetQueueRequest};
 
 use super::{
     Context, DrainArgs,
-    messages::{Asked, delete_all, take, to_json},
+    messages::{Asked, delete_all, give_back, take, to_json},
 };
-use crate::{errors::CliError, output::thousands};
+use crate::{
+    args::ClientArgs,
+    errors::{CliError, Halt},
+    files::{self, Target},
+    interrupt::Interrupts,
+    output::{counted, say},
+};
 
 /// Most messages of one receive. The server's limit.
 const RECEIVE_MAX: u32 = 32;
@@ -20,29 +31,175 @@ const RECEIVE_MAX: u32 = 32;
 const HIDDEN: Duration = Duration::from_secs(300);
 
 /// Drains a queue.
-pub(super) async fn run(context: &mut Context, args: DrainArgs) -> Result<(), CliError> {
-    let path = args.to.display().to_string();
-    let failed = |source| CliError::file(format!("cannot write `{path}`"))(source);
-    let file = OpenOptions::new().create(true).append(true).open(&args.to).map_err(failed)?;
-    let mut out = BufWriter::new(file);
+pub(super) async fn run(
+    context: &mut Context,
+    args: DrainArgs,
+    client: &ClientArgs,
+) -> Result<(), CliError> {
+    let sink = Sink::open(&args.to)?;
+    let asked = Asked { queue: args.queue, max: RECEIVE_MAX, hidden: HIDDEN, wait: None };
     let progress = context.output.progress(None);
-    let (mut drained, queue) = (0_u64, args.queue);
-    let asked = Asked { queue: queue.clone(), max: RECEIVE_MAX, hidden: HIDDEN, wait: None };
-    loop {
-        let deliveries = take(context, &asked).await?;
-        if deliveries.is_empty() {
-            break;
-        }
-        for message in deliveries.iter().filter_map(|delivery| delivery.message.as_ref()) {
-            writeln!(out, "{}", to_json(message)).map_err(failed)?;
-        }
-        // On stable storage before it is deleted: a crash doubles lines, and loses none.
-        out.flush().and_then(|()| out.get_ref().sync_data()).map_err(failed)?;
-        delete_all(context, &queue, &deliveries).await?;
-        drained = drained.saturating_add(deliveries.len().try_into().unwrap_or(0));
-        progress.set_message(format!("{} drained", thousands(drained)));
+    let mut drain = Drain { asked, sink, progress, drained: 0, hidden: false };
+    let outcome = drain.all(context).await;
+    drain.progress.finish_and_clear();
+    let drained = counted(drain.drained, "message");
+    if let Err(error) = outcome {
+        let next = match drain.hidden {
+            true => "repeat it later: some may be hidden for 5 minutes, and come again then",
+            false => "repeat it: what was not written can be received again",
+        };
+        return Err(error.halted(drain.drained > 0 || drain.hidden, || Halt {
+            endpoint: client.endpoint.clone(),
+            done: format!("{drained} are drained"),
+            next: next.to_owned(),
+        }));
     }
-    progress.finish_and_clear();
-    let text = format!("drained {} messages to {path}", thousands(drained));
-    context.output.either(&text, &json!({ "queue": queue, "drained": drained, "file": path }))
+    let left = left(context, &drain.asked.queue).await;
+    let name = &drain.sink.name;
+    let mut text = format!("drained {drained} to {name}");
+    if let Some(left) = left.filter(|left| *left > 0) {
+        let (left, stay) = (counted(left, "message"), if left == 1 { "is" } else { "are" });
+        // So that nobody deletes the queue, since all of it seems to be in the file.
+        let _ = write!(text, "; {left} {stay} hidden or new and stay in the queue");
+    }
+    let (queue, drained) = (&drain.asked.queue, drain.drained);
+    let object = json!({ "queue": queue, "drained": drained, "file": name, "left": left });
+    match (&drain.sink.to, context.output.is_json()) {
+        (Place::Standard, true) => say(&object.to_string()),
+        (Place::Standard, false) => say(&text),
+        _ => context.output.either(&text, &object)?,
+    }
+    Ok(())
+}
+
+/// How many messages are in the queue; none where the caller may not know.
+async fn left(context: &mut Context, queue: &str) -> Option<u64> {
+    let request = context.session.request(GetQueueRequest { queue: queue.to_owned() });
+    let answer = context.queues.get_queue(request).await.ok()?;
+    Some(answer.into_inner().stats?.approximate_message_count)
+}
+
+/// A drain under way.
+struct Drain {
+    asked: Asked,
+    sink: Sink,
+    progress: ProgressBar,
+    drained: u64,
+    /// Whether messages were received that are neither deleted nor given back.
+    hidden: bool,
+}
+
+impl Drain {
+    async fn all(&mut self, context: &mut Context) -> Result<(), CliError> {
+        let mut interrupts = Interrupts::listen()?;
+        loop {
+            interrupts.none_yet().await?;
+            // Not cut short: nobody would have the receipts of what it took.
+            let deliveries = match take(context, &self.asked).await {
+                Ok(deliveries) => deliveries,
+                Err(error) => {
+                    self.sink.withdraw(self.drained)?;
+                    // It may have been answered all the same.
+                    self.hidden = error.is_unavailable();
+                    return Err(error);
+                }
+            };
+            if deliveries.is_empty() {
+                return Ok(());
+            }
+            self.hidden = true;
+            if let Err(error) = interrupts.unless_pressed(self.sink.write(&deliveries)).await {
+                let queue = &self.asked.queue;
+                self.hidden = give_back(context, queue, &deliveries).await.is_err();
+                return Err(error);
+            }
+            delete_all(context, &self.asked.queue, &deliveries).await?;
+            self.hidden = false;
+            self.drained = self.drained.saturating_add(deliveries.len().try_into().unwrap_or(0));
+            self.progress.set_message(format!("{} drained", counted(self.drained, "message")));
+        }
+    }
+}
+
+/// Where messages are written.
+struct Sink {
+    to: Place,
+    name: String,
+}
+
+enum Place {
+    Standard,
+    /// A pipe or a device, which knows no stable storage.
+    Stream(Arc<File>),
+    File {
+        file: Arc<File>,
+        /// Its path, where there was none before.
+        made: Option<PathBuf>,
+    },
+}
+
+impl Sink {
+    fn open(path: &Path) -> Result<Self, CliError> {
+        let name = path.display().to_string();
+        let open = |path: &Path, made: bool| {
+            let file = OpenOptions::new().create(made).append(true).open(path);
+            file.map(Arc::new).map_err(CliError::input(format!("cannot write `{name}`")))
+        };
+        let to = match files::target(path)? {
+            Target::Standard => {
+                return Ok(Self { to: Place::Standard, name: "standard output".to_owned() });
+            }
+            Target::Stream => Place::Stream(open(path, false)?),
+            Target::File(path) => {
+                let was_there = path.exists();
+                let file = open(&path, true)?;
+                Place::File { file, made: (!was_there).then_some(path) }
+            }
+        };
+        Ok(Self { to, name })
+    }
+
+    /// Writes messages down, on stable storage where there is one: they are deleted then, and a crash doubles lines
+    /// and loses none.
+    async fn write(&self, deliveries: &[Delivery]) -> Result<(), CliError> {
+        let mut lines = String::new();
+        for message in deliveries.iter().filter_map(|delivery| delivery.message.as_ref()) {
+            let _ = writeln!(lines, "{}", to_json(message));
+        }
+        let what = format!("cannot write `{}`", self.name);
+        let write: Box<dyn FnOnce() -> io::Result<()> + Send> = match &self.to {
+            Place::Standard => Box::new(move || {
+                let mut out = io::stdout().lock();
+                out.write_all(lines.as_bytes()).and_then(|()| out.flush())
+            }),
+            Place::Stream(file) => {
+                let file = Arc::clone(file);
+                Box::new(move || (&*file).write_all(lines.as_bytes()))
+            }
+            Place::File { file, .. } => {
+                let file = Arc::clone(file);
+                Box::new(move || {
+                    (&*file).write_all(lines.as_bytes()).and_then(|()| file.sync_data())
+                })
+            }
+        };
+        // On another thread: a pipe that nobody reads blocks, and Ctrl-C is to be heard meanwhile.
+        let written = tokio::task::spawn_blocking(write).await;
+        written
+            .map_err(|error| CliError::Protocol(format!("writer failed: {error}")))?
+            .map_err(|error| match error.kind() {
+                // No quiet end, as where output is only shown: messages have been deleted.
+                io::ErrorKind::BrokenPipe => io::Error::other("nobody reads it any more"),
+                _ => error,
+            })
+            .map_err(CliError::file(what))
+    }
+
+    /// Removes the file of a drain that received nothing, unless it was there before.
+    fn withdraw(&self, drained: u64) -> Result<(), CliError> {
+        match &self.to {
+            Place::File { made: Some(path), .. } if drained == 0 => files::remove(path),
+            _ => Ok(()),
+        }
+    }
 }

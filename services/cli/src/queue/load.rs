@@ -7,8 +7,6 @@
 mod lines;
 mod notes;
 
-use std::path::Path;
-
 use indicatif::ProgressBar;
 use serde_json::json;
 use tonic::Code;
@@ -27,7 +25,8 @@ use crate::{
     client::{Random, Retries},
     datetime,
     errors::CliError,
-    output::thousands,
+    interrupt::Interrupts,
+    output::{counted, thousands},
 };
 
 /// Most bytes of the messages of one call, under the server's limit.
@@ -39,17 +38,22 @@ pub(super) async fn run(
     args: LoadArgs,
     client: &ClientArgs,
 ) -> Result<(), CliError> {
-    let is_pipe = args.file == Path::new("-");
+    let is_pipe = lines::is_pipe(&args.file);
     if is_pipe && args.resume {
         return Err(CliError::Usage("--resume needs a file, not a pipe".to_owned()));
     }
     let job = job(context, &args, client).await?;
-    let notes = Notes::begin(job, (!is_pipe).then_some(&args.file), args.resume)?;
+    let notes = Notes::begin(job, (!is_pipe).then_some(args.file.as_path()), args.resume)?;
     let started_at = notes.done;
     let (mut lines, bytes) = Lines::open(&args.file, args.text, started_at)?;
     let progress = context.output.progress(bytes);
     let mut load = Load { context, notes, progress };
-    let outcome = load.send_all(&mut lines).await;
+    let outcome = if is_pipe {
+        // Ctrl-C ends the process as ever: a pipe that says nothing blocks.
+        load.send_all(&mut lines).await
+    } else {
+        Interrupts::listen()?.unless_pressed(load.send_all(&mut lines)).await
+    };
     load.progress.finish_and_clear();
     let Load { context, notes, .. } = load;
     let loaded = notes.done.messages - started_at.messages;
@@ -57,7 +61,7 @@ pub(super) async fn run(
         return Err(notes.stopped(error));
     }
     notes.close()?;
-    let mut text = format!("loaded {} messages into {}", thousands(loaded), args.queue);
+    let mut text = format!("loaded {} into {}", counted(loaded, "message"), args.queue);
     if started_at.line > 0 {
         text.push_str(&format!(", resumed after line {}", thousands(started_at.line)));
     }
@@ -120,6 +124,7 @@ impl Load<'_> {
         if batch.is_empty() {
             return Ok(());
         }
+        self.notes.begin_sending()?;
         let request_id = self.notes.request_id();
         let mut retries = Retries::new(Random::from_system());
         let queue = self.notes.job.queue.clone();
@@ -136,7 +141,7 @@ impl Load<'_> {
         batch.clear();
         self.notes.sent(end)?;
         self.progress.set_position(end.byte);
-        self.progress.set_message(format!("{} messages", thousands(end.messages)));
+        self.progress.set_message(counted(end.messages, "message"));
         Ok(())
     }
 }

@@ -8,13 +8,18 @@ use tonic::{Code, Status};
 use trestle_proto::queue::v1::{
     DeleteMessagesRequest, Delivery, Message, OutgoingMessage, PeekMessagesRequest, ReceiptRef,
     ReceiveMessagesRequest, RedriveMessagesRequest, SendMessagesRequest, SentMessage,
+    UpdateMessageRequest,
     message::Body,
     outgoing_message::{Body as OutgoingBody, Life, NeverExpires},
     send_result::Outcome,
 };
 
 use super::{Context, MessageArgs, duration};
-use crate::{datetime, errors::CliError, output::thousands};
+use crate::{
+    datetime,
+    errors::CliError,
+    output::{counted, thousands},
+};
 
 /// Most messages of one call. The server's limit.
 pub(super) const BATCH_MAX: usize = 100;
@@ -162,15 +167,18 @@ pub(super) async fn delete_all(
     queue: &str,
     deliveries: &[Delivery],
 ) -> Result<(), CliError> {
-    let receipt = |delivery: &Delivery| ReceiptRef {
-        message_id: delivery.message.as_ref().map(|m| m.message_id.clone()).unwrap_or_default(),
-        pop_receipt: delivery.pop_receipt.clone(),
-    };
     if deliveries.is_empty() {
         return Ok(());
     }
     let receipts = deliveries.iter().map(receipt).collect();
     delete_receipts(context, queue.to_owned(), receipts).await
+}
+
+fn receipt(delivery: &Delivery) -> ReceiptRef {
+    ReceiptRef {
+        message_id: delivery.message.as_ref().map(|m| m.message_id.clone()).unwrap_or_default(),
+        pop_receipt: delivery.pop_receipt.clone(),
+    }
 }
 
 async fn delete_receipts(
@@ -184,6 +192,26 @@ async fn delete_receipts(
         Some(error) => Err(status(&error).into()),
         None => Ok(()),
     }
+}
+
+/// Makes deliveries visible again, all that can be; the first that cannot fails the command.
+pub(super) async fn give_back(
+    context: &mut Context,
+    queue: &str,
+    deliveries: &[Delivery],
+) -> Result<(), CliError> {
+    let given = deliveries.iter().map(|delivery| {
+        let request = context.session.request(UpdateMessageRequest {
+            queue: queue.to_owned(),
+            receipt: Some(receipt(delivery)),
+            visibility_timeout: Some(duration(Duration::ZERO)),
+            body: None,
+        });
+        let mut queues = context.queues.clone();
+        async move { queues.update_message(request).await }
+    });
+    let given = futures::future::join_all(given).await;
+    given.into_iter().try_for_each(|answer| answer.map(drop)).map_err(CliError::from)
 }
 
 /// Deletes one message.
@@ -208,8 +236,17 @@ pub(super) async fn peek(context: &mut Context, queue: String, max: u32) -> Resu
     if messages.is_empty() {
         return context.output.line("no messages");
     }
-    let rows: Vec<_> = messages.iter().map(row).collect();
-    context.output.table(&["Message", "Inserted", "Received", "Body"], &rows)
+    let mut header = vec!["Message", "Inserted", "Received", "Body"];
+    let mut rows: Vec<_> = messages.iter().map(row).collect();
+    if messages.iter().any(|message| message.dead_letter_origin.is_some()) {
+        header.extend(["From", "Tried"]);
+        for (row, message) in rows.iter_mut().zip(&messages) {
+            let origin = message.dead_letter_origin.as_ref();
+            row.push(origin.map(|origin| origin.queue.clone()).unwrap_or_default());
+            row.push(origin.map(|o| o.dequeue_count.to_string()).unwrap_or_default());
+        }
+    }
+    context.output.table(&header, &rows)
 }
 
 /// Moves messages back, or elsewhere.
@@ -234,7 +271,7 @@ pub(super) async fn redrive(
         }
     }
     progress.finish_and_clear();
-    let text = format!("moved {} messages", thousands(moved));
+    let text = format!("moved {}", counted(moved, "message"));
     context.output.either(&text, &json!({ "queue": queue, "moved": moved }))
 }
 

@@ -100,7 +100,7 @@ fn read(file: &Path) -> Result<Properties, CliError> {
         input.take(FILE_BYTES_MAX + 1).read_to_end(&mut text)?;
         Ok(text)
     };
-    let text = read().map_err(CliError::file(format!("cannot read `{name}`")))?;
+    let text = read().map_err(CliError::input(format!("cannot read `{name}`")))?;
     if u64::try_from(text.len()).is_ok_and(|bytes| bytes > FILE_BYTES_MAX) {
         let rule = format!("must have at most {FILE_BYTES_MAX} bytes");
         return Err(CliError::Usage(format!("properties {rule}: `{name}`")));

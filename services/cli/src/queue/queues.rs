@@ -1,8 +1,11 @@
 //! `create`, `list`, `delete`, `clear` and `stats`.
 
-use std::time::Duration;
+use std::{
+    collections::{BTreeMap, HashMap},
+    time::Duration,
+};
 
-use serde_json::json;
+use serde_json::{Map, Value, json};
 use trestle_proto::queue::v1::{
     self as proto, ClearMessagesRequest, CreateQueueRequest, DeadLetterPolicy, DeleteQueueRequest,
     GetQueueRequest, GetServiceStatsRequest, ListQueuesRequest, Queue,
@@ -10,9 +13,10 @@ use trestle_proto::queue::v1::{
 
 use super::{Context, duration};
 use crate::{
+    confirm::{Deletion, confirm},
     datetime,
     errors::CliError,
-    output::{bytes, thousands},
+    output::{bytes, counted, thousands},
 };
 
 /// The settings that the arguments say.
@@ -26,7 +30,15 @@ pub(super) fn settings(
         let pair = text.split_once('=').map(|(name, value)| (name.to_owned(), value.to_owned()));
         pair.ok_or_else(|| CliError::Usage(format!("metadata must be NAME=VALUE: `{text}`")))
     };
-    let metadata = metadata.into_iter().map(pair).collect::<Result<_, _>>()?;
+    let mut named = HashMap::new();
+    for text in metadata {
+        let (name, value) = pair(text)?;
+        // The server cannot tell: in what is sent a name stands once.
+        if named.insert(name.clone(), value).is_some() {
+            return Err(CliError::Usage(format!("metadata must have each name once: `{name}`")));
+        }
+    }
+    let metadata = named;
     let dead_letter =
         dead_letter.map(|(queue, max_dequeue_count)| DeadLetterPolicy { queue, max_dequeue_count });
     let deduplication_window = window.map(duration);
@@ -54,16 +66,11 @@ pub(super) async fn list(context: &mut Context, prefix: String) -> Result<(), Cl
         let request = context.session.request(request);
         let page = context.queues.list_queues(request).await?.into_inner();
         for queue in page.queues {
-            let created = queue.create_time.as_ref().and_then(datetime::format);
-            let dead_letter = queue.dead_letter.map(|policy| policy.queue);
             if context.output.is_json() {
-                let metadata: std::collections::BTreeMap<_, _> = queue.metadata.iter().collect();
-                let object = json!({
-                    "queue": queue.name, "create_time": created, "metadata": metadata,
-                    "dead_letter": dead_letter,
-                });
-                context.output.line(&object.to_string())?;
+                context.output.line(&Value::from(object(&queue)).to_string())?;
             } else {
+                let created = queue.create_time.as_ref().and_then(datetime::format);
+                let dead_letter = queue.dead_letter.map(|policy| policy.queue);
                 let cells = [Some(queue.name), created, dead_letter];
                 rows.push(cells.map(Option::unwrap_or_default).to_vec());
             }
@@ -80,11 +87,44 @@ pub(super) async fn list(context: &mut Context, prefix: String) -> Result<(), Cl
     }
 }
 
-fn must_confirm(what: &str, yes: bool) -> Result<(), CliError> {
-    if yes {
-        return Ok(());
-    }
-    Err(CliError::Usage(format!("{what} takes --yes; nothing was deleted")))
+/// The settings of a queue for programs.
+fn object(queue: &Queue) -> Map<String, Value> {
+    let metadata: BTreeMap<_, _> = queue.metadata.iter().collect();
+    let dead_letter = queue.dead_letter.as_ref();
+    let fields = [
+        ("queue", json!(queue.name)),
+        ("create_time", json!(queue.create_time.as_ref().and_then(datetime::format))),
+        ("metadata", json!(metadata)),
+        ("dead_letter", json!(dead_letter.map(|policy| &policy.queue))),
+        ("max_dequeue_count", json!(dead_letter.map(|policy| policy.max_dequeue_count))),
+        (
+            "deduplication_window_seconds",
+            json!(queue.deduplication_window.as_ref().map(|window| window.seconds)),
+        ),
+    ];
+    fields.map(|(name, value)| (name.to_owned(), value)).into_iter().collect()
+}
+
+/// The settings of a queue for a person; only those that it has.
+fn settings_rows(queue: &Queue) -> Vec<Vec<String>> {
+    let metadata: BTreeMap<_, _> = queue.metadata.iter().collect();
+    let metadata = metadata.iter().map(|(name, value)| format!("{name}={value}"));
+    let dead_letter = queue.dead_letter.as_ref().map(|policy| {
+        let deliveries = counted(policy.max_dequeue_count.into(), "delivery");
+        format!("to {} after {deliveries}", policy.queue)
+    });
+    let window = queue.deduplication_window.as_ref();
+    let rows = [
+        ("Created", queue.create_time.as_ref().and_then(datetime::format)),
+        ("Dead letters", dead_letter),
+        ("Deduplication window", window.map(|window| format!("{} s", window.seconds))),
+        ("Metadata", Some(metadata.collect::<Vec<_>>().join(", "))),
+    ];
+    let filled = rows.into_iter().filter_map(|(name, value)| {
+        let value = value.filter(|value| !value.is_empty())?;
+        Some(vec![name.to_owned(), value])
+    });
+    filled.collect()
 }
 
 /// Deletes a queue.
@@ -93,7 +133,11 @@ pub(super) async fn delete(
     queue: String,
     yes: bool,
 ) -> Result<(), CliError> {
-    must_confirm("deleting a queue", yes)?;
+    if !yes {
+        let question = format!("Delete queue {queue} and its messages");
+        let (doing, kind, name) = ("deleting a queue", "queue", &queue);
+        confirm(&Deletion { doing, question: &question, kind, name })?;
+    }
     let request = context.session.request(DeleteQueueRequest { queue: queue.clone() });
     context.queues.delete_queue(request).await?;
     let text = format!("deleted queue {queue}");
@@ -102,7 +146,11 @@ pub(super) async fn delete(
 
 /// Deletes the messages of a queue.
 pub(super) async fn clear(context: &mut Context, queue: String, yes: bool) -> Result<(), CliError> {
-    must_confirm("clearing a queue", yes)?;
+    if !yes {
+        let question = format!("Delete every message of queue {queue}");
+        let (doing, kind, name) = ("clearing a queue", "queue", &queue);
+        confirm(&Deletion { doing, question: &question, kind, name })?;
+    }
     let request = context.session.request(ClearMessagesRequest { queue: queue.clone() });
     context.queues.clear_messages(request).await?;
     let text = format!("cleared queue {queue}");
@@ -113,20 +161,21 @@ pub(super) async fn clear(context: &mut Context, queue: String, yes: bool) -> Re
 pub(super) async fn stats(context: &mut Context, queue: Option<String>) -> Result<(), CliError> {
     let Some(queue) = queue else { return service(context).await };
     let request = context.session.request(GetQueueRequest { queue: queue.clone() });
-    let stats = context.queues.get_queue(request).await?.into_inner().stats.unwrap_or_default();
+    let answer = context.queues.get_queue(request).await?.into_inner();
+    let (settings, stats) = (answer.queue.unwrap_or_default(), answer.stats.unwrap_or_default());
     let age = stats.oldest_message_age.map(|age| age.seconds);
     if context.output.is_json() {
-        let object = json!({
-            "queue": queue, "messages": stats.approximate_message_count,
-            "oldest_message_age_seconds": age,
-        });
-        return context.output.line(&object.to_string());
+        let mut object = object(&settings);
+        object.insert("messages".to_owned(), json!(stats.approximate_message_count));
+        object.insert("oldest_message_age_seconds".to_owned(), json!(age));
+        return context.output.line(&Value::from(object).to_string());
     }
     let age = age.map_or_else(|| "none".to_owned(), |seconds| format!("{seconds} s ago"));
-    let rows = [
+    let mut rows = vec![
         vec!["Messages".to_owned(), thousands(stats.approximate_message_count)],
         vec!["Oldest sent".to_owned(), age],
     ];
+    rows.extend(settings_rows(&settings));
     context.output.table(&["Queue", &queue], &rows)
 }
 

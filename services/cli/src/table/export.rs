@@ -1,7 +1,7 @@
 //! `export`: the entities of a table as a file, in memory that does not grow with the table.
 //!
 //! A file is written under another name, with notes beside it of how far it is, and takes its name
-//! when complete.
+//! when complete. A pipe or a device is written to as it is.
 
 use std::{
     collections::BTreeSet,
@@ -20,9 +20,10 @@ use super::{Context, entities::mask};
 use crate::{
     args::{ClientArgs, ExportArgs},
     entity_json::Meta,
-    errors::CliError,
-    files,
-    output::{bytes, thousands},
+    errors::{CliError, Halt},
+    files::{self, Target},
+    interrupt::Interrupts,
+    output::{bytes, counted, say, thousands},
     rows::{Format, RowWriter, csv},
     scan::Scan,
 };
@@ -81,7 +82,8 @@ pub(super) async fn run(
     args: ExportArgs,
     client: &ClientArgs,
 ) -> Result<(), CliError> {
-    let standard = args.file == Path::new("-");
+    let target = files::target(&args.file)?;
+    let standard = target == Target::Standard;
     let format = match args.format.or_else(|| Format::of(&args.file)) {
         Some(format) => format,
         None if standard => Format::Jsonl,
@@ -90,8 +92,8 @@ pub(super) async fn run(
             return Err(CliError::Usage(format!("{rule}: `{}`", args.file.display())));
         }
     };
-    if standard && args.resume {
-        return Err(CliError::Usage("--resume needs a file".to_owned()));
+    if args.resume && !matches!(target, Target::File(_)) {
+        return Err(CliError::Usage("--resume needs a file, not a pipe".to_owned()));
     }
     let job = Job {
         endpoint: client.endpoint.clone(),
@@ -103,17 +105,21 @@ pub(super) async fn run(
     };
     let progress = context.output.progress(None);
     let mut export = Export { progress, part: None };
-    let entities = if standard {
-        export.write_standard_output(context, job).await?
-    } else {
-        export.write_file(context, job, &args.file, args.resume).await?
+    let entities = match &target {
+        Target::Standard => export.write_through(context, job, io::stdout()).await?,
+        Target::Stream => {
+            let what = format!("cannot write `{}`", args.file.display());
+            let opened = OpenOptions::new().write(true).open(&args.file);
+            export.write_through(context, job, opened.map_err(CliError::input(what))?).await?
+        }
+        Target::File(path) => export.write_file(context, job, path, args.resume).await?,
     };
     export.progress.finish_and_clear();
     if context.output.is_json() && !standard {
         let object = serde_json::json!({ "exported": entities, "file": args.file });
         context.output.line(&object.to_string())
     } else {
-        eprintln!("exported {} entities", thousands(entities));
+        say(&format!("exported {}", counted(entities, "entity")));
         Ok(())
     }
 }
@@ -123,23 +129,29 @@ struct Part {
     file: File,
     notes_path: PathBuf,
     noted: Instant,
+    /// How many entities the notes speak of.
+    entities: u64,
 }
 
 struct Export {
     progress: ProgressBar,
-    /// None on standard output.
+    /// None where nothing can be gone on with.
     part: Option<Part>,
 }
 
 impl Export {
-    async fn write_standard_output(
+    /// Ctrl-C ends the process here as ever: a write that blocks could not be listened over.
+    async fn write_through(
         &mut self,
         context: &Context,
         job: Job,
+        out: impl Write,
     ) -> Result<u64, CliError> {
         let mut notes = self.begin(context, job).await?;
-        let out = BufWriter::with_capacity(BUFFER_BYTES, io::stdout());
-        self.copy(context, &mut notes, out).await?;
+        let out = BufWriter::with_capacity(BUFFER_BYTES, out);
+        let copied = self.copy(context, &mut notes, out).await;
+        let begun = notes.entities > 0;
+        copied.map_err(|error| error.halted(begun, || halt(&notes, None)))?;
         Ok(notes.entities)
     }
 
@@ -167,15 +179,18 @@ impl Export {
                 .map_err(CliError::file(format!("cannot open `{}`", part_path.display())))
         };
         let out = BufWriter::with_capacity(BUFFER_BYTES, clone(&file)?);
-        let part = Part { file, notes_path: notes_path.clone(), noted: Instant::now() };
-        self.part = Some(part);
-        let copied = self.copy(context, &mut notes, out).await;
+        let (notes_path, noted) = (notes_path.clone(), Instant::now());
+        let entities = notes.entities;
+        self.part = Some(Part { file, notes_path: notes_path.clone(), noted, entities });
+        let mut interrupts = Interrupts::listen()?;
+        let copied = interrupts.unless_pressed(self.copy(context, &mut notes, out)).await;
         if copied.is_err() && notes.resume_token.is_empty() {
             // Nothing worth going on from, such as a table that does not exist.
             files::remove(&part_path)?;
             files::remove(&notes_path)?;
         }
-        copied?;
+        let begun = notes.entities > 0;
+        copied.map_err(|error| error.halted(begun, || halt(&notes, self.part.as_ref())))?;
         if let Some(part) = &self.part {
             files::publish(&part_path, &part.file, path)?;
         }
@@ -255,8 +270,24 @@ impl Export {
         part.file.sync_data().map_err(write_failed)?;
         files::save(&part.notes_path, notes)?;
         part.noted = Instant::now();
+        part.entities = notes.entities;
         self.progress.set_prefix(bytes(notes.byte));
         Ok(())
+    }
+}
+
+/// How far an export came; only what the notes speak of is kept.
+fn halt(notes: &Notes, part: Option<&Part>) -> Halt {
+    let kept = part.filter(|_| !notes.resume_token.is_empty());
+    let (entities, next) = match kept {
+        Some(part) => (part.entities, "go on with --resume"),
+        None if part.is_some() => (0, "repeat it: nothing of it is kept"),
+        None => (notes.entities, "repeat it: this cannot be gone on with"),
+    };
+    Halt {
+        endpoint: notes.job.endpoint.clone(),
+        done: format!("{} are written", counted(entities, "entity")),
+        next: next.to_owned(),
     }
 }
 

@@ -19,7 +19,9 @@ use crate::{
     datetime,
     errors::CliError,
     files,
-    output::thousands,
+    interrupt::Interrupts,
+    output::{counted, say, thousands},
+    prefix::Prefix,
     rows::{Format, Position, RowReader, csv, jsonl},
     upload::Upload,
 };
@@ -39,12 +41,14 @@ pub(super) async fn run(
     let input = Input::find(&args)?;
     let job = job(context, &args, &input, client).await?;
     let notes_path = input.size.map(|_| files::beside(&args.file, ".trestle-import"));
-    let notes = begin(&args, job, notes_path.as_deref())?;
+    let mut prefix = input.size.map(|_| Prefix::open(&args.file)).transpose()?;
+    let notes = begin(&args, job, notes_path.as_deref(), prefix.as_mut())?;
     let (start, resumed) = (notes.done, notes.done != Position::default());
     let reader = input.open(&args, start)?;
 
     let progress = context.output.progress(input.size);
     let mut ledger = Ledger::new(notes, notes_path, progress, args.keep_going);
+    ledger.prefix = prefix;
     ledger.file = args.file.display().to_string();
     let (sender, chunks) = mpsc::channel(chunk::AHEAD_MAX);
     let keep_going = args.keep_going;
@@ -54,16 +58,19 @@ pub(super) async fn run(
     let verify = (args.mode == ImportMode::Insert).then_some(resumed);
     let mut upload = Upload::new(&context.session, args.table, write_mode(args.mode), chunks);
     upload.verify = verify;
-    let result = upload.run(&mut ledger).await;
+    let result = Interrupts::listen()?.unless_pressed(upload.run(&mut ledger)).await;
     drop(upload);
-    producer.await.map_err(|error| CliError::Protocol(format!("reader failed: {error}")))?;
+    if result.is_ok() {
+        // Otherwise nobody waits for it: it may hang at a pipe that says nothing.
+        producer.await.map_err(|error| CliError::Protocol(format!("reader failed: {error}")))?;
+    }
     let result = result.and_then(|stop| stop.map_or(Ok(()), |stop| stopped(stop, &mut ledger)));
     ledger.finish_progress();
     ledger.show_failures(context.output.is_json());
-    if result.is_err() {
+    if let Err(error) = result {
         ledger.save();
+        return Err(error.halted(ledger.rows_seen() > 0, || ledger.halt()));
     }
-    result?;
     let seconds = started.elapsed().as_secs_f64();
     report(context, &ledger, start, seconds)?;
     ledger.close()
@@ -90,7 +97,8 @@ impl Input {
         let size = if standard {
             None
         } else {
-            let metadata = args.file.metadata().map_err(cannot_read(&args.file))?;
+            let what = format!("cannot read `{}`", args.file.display());
+            let metadata = args.file.metadata().map_err(CliError::input(what))?;
             metadata.is_file().then_some(metadata.len())
         };
         if size.is_none() && args.resume {
@@ -162,19 +170,35 @@ async fn job(
     })
 }
 
-fn begin(args: &ImportArgs, job: Job, notes_path: Option<&Path>) -> Result<Notes, CliError> {
-    let found = match notes_path {
-        Some(path) if args.resume => files::load::<Notes>(path)?,
-        _ => None,
-    };
-    match found {
-        Some(notes) if notes.job != job => Err(CliError::Usage(format!(
-            "the interrupted import was another one (file size, table, endpoint, mode, \
-             format or types differ), start again without --resume: `{}`",
-            args.file.display()
+/// The notes of the import that goes on, or new ones.
+fn begin(
+    args: &ImportArgs,
+    job: Job,
+    notes_path: Option<&Path>,
+    prefix: Option<&mut Prefix>,
+) -> Result<Notes, CliError> {
+    let (Some(path), Some(prefix)) = (notes_path, prefix) else { return Ok(Notes::new(job)) };
+    let shown = path.display();
+    match files::load::<Notes>(path)? {
+        None => {
+            if args.resume {
+                say("no interrupted import was found; begins at line 1");
+            }
+            Ok(Notes::new(job))
+        }
+        Some(_) if !args.resume => Err(CliError::Usage(format!(
+            "an interrupted import was found: `{shown}`: go on with --resume, or remove it"
         ))),
-        Some(notes) => Ok(notes),
-        None => Ok(Notes::new(job)),
+        Some(notes) if !notes.are_of(&job) => Err(CliError::Usage(format!(
+            "the interrupted import was another one (table, endpoint, mode, format, types or file \
+             size differ): to begin anew, remove `{shown}`"
+        ))),
+        Some(notes) => {
+            if let Some(hash) = &notes.hash {
+                prefix.verify(notes.done.byte, hash, path)?;
+            }
+            Ok(Notes { job, ..notes })
+        }
     }
 }
 
@@ -220,7 +244,7 @@ fn report(
             .to_string(),
         );
     }
-    let mut text = format!("imported {} entities in {seconds:.1} s", thousands(notes.written));
+    let mut text = format!("imported {} in {seconds:.1} s", counted(notes.written, "entity"));
     if notes.present > 0 {
         text.push_str(&format!(", {} were there already", thousands(notes.present)));
     }
@@ -230,6 +254,6 @@ fn report(
     if notes.failed > 0 {
         text.push_str(&format!(", {} failed", thousands(notes.failed)));
     }
-    eprintln!("{text}");
+    say(&text);
     Ok(())
 }

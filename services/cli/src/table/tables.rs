@@ -1,13 +1,15 @@
 //! `create`, `list` and `delete` of tables.
 
-use std::io::{self, IsTerminal as _, Write as _};
-
 use serde_json::json;
 use tonic::Code;
 use trestle_proto::table::v1::{CreateTableRequest, DeleteTableRequest, ListTablesRequest, Table};
 
 use super::Context;
-use crate::{datetime, errors::CliError};
+use crate::{
+    confirm::{Deletion, confirm},
+    datetime,
+    errors::CliError,
+};
 
 /// Creates a table.
 pub(super) async fn create(
@@ -95,31 +97,15 @@ pub(super) async fn delete(
     yes: bool,
 ) -> Result<(), CliError> {
     if !yes {
-        confirm(&table)?;
+        let question = format!("Delete table {table} and everything in it");
+        let (doing, kind, name) = ("deleting a table", "table", &table);
+        confirm(&Deletion { doing, question: &question, kind, name })?;
     }
     let request = context.session.request(DeleteTableRequest { table: table.clone() });
     context.session.table().delete_table(request).await?;
     context
         .output
         .either(&format!("deleted table {table}"), &json!({ "table": table, "deleted": true }))
-}
-
-fn confirm(table: &str) -> Result<(), CliError> {
-    if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
-        return Err(CliError::Usage(format!(
-            "deleting a table deletes everything in it: repeat with --yes: table=`{table}`"
-        )));
-    }
-    eprint!("Delete table {table} and everything in it? Type its name to go on: ");
-    let read = |error| CliError::file("cannot read the answer")(error);
-    io::stderr().flush().map_err(read)?;
-    let mut answer = String::new();
-    io::stdin().read_line(&mut answer).map_err(read)?;
-    if answer.trim() == table {
-        Ok(())
-    } else {
-        Err(CliError::Usage("nothing was deleted: the name was not typed".to_owned()))
-    }
 }
 
 #[cfg(test)]

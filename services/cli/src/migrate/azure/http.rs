@@ -312,7 +312,7 @@ fn roots(authorities: Option<&Path>) -> Result<RootCertStore, CliError> {
         Some(file) => {
             let shown = file.display();
             let what = format!("cannot read `{shown}`");
-            let pem = fs::read(file).map_err(CliError::file(what))?;
+            let pem = fs::read(file).map_err(CliError::input(what))?;
             for certificate in CertificateDer::pem_slice_iter(&pem) {
                 let added = certificate.ok().map(|certificate| roots.add(certificate));
                 if !matches!(added, Some(Ok(()))) {

@@ -63,7 +63,7 @@ pub(super) trait Reader {
 /// A file that cannot be read, one that is no LokiJS database, and what the reader ends with.
 pub(super) fn read(path: &Path, reader: &mut dyn Reader) -> Result<(), CliError> {
     let shown = path.display();
-    let file = File::open(path).map_err(CliError::file(format!("cannot read `{shown}`")))?;
+    let file = File::open(path).map_err(CliError::input(format!("cannot read `{shown}`")))?;
     read_from(file, &shown.to_string(), reader)
 }
 

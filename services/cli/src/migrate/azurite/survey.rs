@@ -53,7 +53,7 @@ impl Workspace {
         }
         let directory = directory
             .canonicalize()
-            .map_err(CliError::file(format!("cannot read the workspace `{shown}`")))?;
+            .map_err(CliError::input(format!("cannot read the workspace `{shown}`")))?;
         let file = |name: &str| Some(directory.join(name)).filter(|path| path.is_file());
         let found = Self {
             tables: file(TABLES_FILE),

@@ -40,7 +40,7 @@ pub(super) struct Lines {
 }
 
 impl Lines {
-    /// The lines of a file from `at` on, and how many bytes it has; `-` is standard input.
+    /// The lines of a file from `at` on, and how many bytes it has; none are known of a pipe. `-` is standard input.
     ///
     /// # Errors
     /// A file that cannot be read, or ends before `at`.
@@ -54,19 +54,21 @@ impl Lines {
             let input = Box::new(BufReader::new(io::stdin()));
             return Ok((Self { input, name, is_text, at }, None));
         }
-        let open = || -> io::Result<(File, u64)> {
+        let open = || -> io::Result<(File, Option<u64>)> {
             let mut file = File::open(path)?;
-            let bytes = file.metadata()?.len();
-            file.seek(SeekFrom::Start(at.byte))?;
+            let metadata = file.metadata()?;
+            let bytes = metadata.is_file().then_some(metadata.len());
+            if bytes.is_some() {
+                file.seek(SeekFrom::Start(at.byte))?;
+            }
             Ok((file, bytes))
         };
-        let (file, bytes) = open().map_err(CliError::file(format!("cannot read `{name}`")))?;
-        if bytes < at.byte {
-            let problem =
-                "the file is shorter than what is sent of it, start again without --resume";
+        let (file, bytes) = open().map_err(CliError::input(format!("cannot read `{name}`")))?;
+        if bytes.is_some_and(|bytes| bytes < at.byte) {
+            let problem = "the file is shorter than what is sent of it";
             return Err(CliError::Usage(format!("{problem}: `{name}`")));
         }
-        Ok((Self { input: Box::new(BufReader::new(file)), name, is_text, at }, Some(bytes)))
+        Ok((Self { input: Box::new(BufReader::new(file)), name, is_text, at }, bytes))
     }
 
     /// Where the next line begins.
@@ -79,11 +81,14 @@ impl Lines {
     /// # Errors
     /// A line that is no message, or cannot be read.
     pub(super) fn next(&mut self) -> Result<Option<Message>, CliError> {
-        let read = read_line(&mut self.input);
-        let what = format!("cannot read `{}` after line {}", self.name, self.at.line);
-        let Some((line, bytes)) = read.map_err(CliError::file(what))? else { return Ok(None) };
         let number = self.at.line + 1;
-        let wrong = |problem| CliError::Rows(format!("{}:{number}: {problem}", self.name));
+        let wrong = |problem| CliError::Usage(format!("{}:{number}: {problem}", self.name));
+        let what = format!("cannot read `{}` after line {}", self.name, self.at.line);
+        let read = read_line(&mut self.input).map_err(|error| match error.kind() {
+            io::ErrorKind::InvalidData => wrong(error.to_string()),
+            _ => CliError::file(what)(error),
+        });
+        let Some((line, bytes)) = read? else { return Ok(None) };
         let body = body_of(line, self.is_text).map_err(wrong)?;
         let body_bytes = match &body {
             Body::Text(text) => text.len(),
@@ -95,6 +100,11 @@ impl Lines {
     }
 }
 
+/// Whether what is there can be read once only.
+pub(super) fn is_pipe(path: &Path) -> bool {
+    path == Path::new("-") || path.metadata().is_ok_and(|metadata| !metadata.is_file())
+}
+
 /// A line without its end, and how many bytes it has with it.
 fn read_line(input: &mut dyn BufRead) -> io::Result<Option<(String, u64)>> {
     let mut line = String::new();
@@ -104,7 +114,7 @@ fn read_line(input: &mut dyn BufRead) -> io::Result<Option<(String, u64)>> {
         return Ok(None);
     }
     if !line.ends_with('\n') && bytes >= LINE_BYTES_MAX {
-        return Err(io::Error::other("a line is longer than 1 MiB"));
+        return Err(io::Error::new(io::ErrorKind::InvalidData, "a line is longer than 1 MiB"));
     }
     let trimmed = line.strip_suffix('\n').unwrap_or(&line);
     Ok(Some((trimmed.strip_suffix('\r').unwrap_or(trimmed).to_owned(), bytes)))

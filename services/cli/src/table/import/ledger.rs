@@ -8,9 +8,10 @@ use tokio::time::Instant;
 
 use super::chunk::{Chunk, Mark};
 use crate::{
-    errors::CliError,
+    errors::{CliError, Halt},
     files,
-    output::thousands,
+    output::{counted, say, thousands},
+    prefix::Prefix,
     rows::{Format, Position},
     upload::{Book, Outcome},
 };
@@ -43,11 +44,21 @@ pub(super) struct Notes {
     /// Rows sent again that turned out to be written before.
     pub(super) present: u64,
     pub(super) failed: u64,
+    /// Of the bytes before this place; not in notes of older versions.
+    #[serde(default)]
+    pub(super) hash: Option<String>,
 }
 
 impl Notes {
     pub(super) fn new(job: Job) -> Self {
-        Self { job, done: Position::default(), written: 0, present: 0, failed: 0 }
+        Self { job, done: Position::default(), written: 0, present: 0, failed: 0, hash: None }
+    }
+
+    /// Whether an import can go on with them. What follows the place where it stopped may have been
+    /// mended; without a hash the size has to tell that the file is the same.
+    pub(super) fn are_of(&self, job: &Job) -> bool {
+        let size = if self.hash.is_some() { self.job.size } else { job.size };
+        self.job == Job { size, ..job.clone() }
     }
 }
 
@@ -56,6 +67,8 @@ pub(super) struct Ledger {
     pub(super) notes: Notes,
     /// Name of the file, for messages.
     pub(super) file: String,
+    /// What is read of the file; none of a pipe.
+    pub(super) prefix: Option<Prefix>,
     notes_path: Option<PathBuf>,
     saved: Instant,
     progress: ProgressBar,
@@ -76,6 +89,7 @@ impl Ledger {
         Self {
             notes,
             file: String::new(),
+            prefix: None,
             notes_path,
             saved: Instant::now(),
             progress,
@@ -103,17 +117,36 @@ impl Ledger {
 
     /// Writes the notes. An import whose notes cannot be written goes on, but cannot be resumed.
     pub(super) fn save(&mut self) {
-        let Some(path) = &self.notes_path else { return };
+        if self.notes.done == Position::default() {
+            // There is nothing to go on from, and notes would only stand in the way of a repetition.
+            return;
+        }
         // Counts of rows that will be sent again are not carried over.
         let mut notes = self.notes.clone();
         if self.is_halted() {
             notes.failed = notes.failed.saturating_sub(self.failed_now);
         }
-        if let Err(error) = files::save(path, &notes) {
-            self.progress.suspend(|| eprintln!("warning: cannot be resumed: {error}"));
+        let (Some(path), Some(prefix)) = (&self.notes_path, &mut self.prefix) else { return };
+        let hashed = prefix.hash(notes.done.byte).map(|hash| notes.hash = Some(hash));
+        if let Err(error) = hashed.and_then(|()| files::save(path, &notes)) {
+            self.progress.suspend(|| say(&format!("warning: cannot be resumed: {error}")));
             self.notes_path = None;
         }
         self.saved = Instant::now();
+    }
+
+    /// How far the import came.
+    pub(super) fn halt(&self) -> Halt {
+        let done = self.notes.done;
+        let next = match (&self.notes_path, done == Position::default()) {
+            (Some(_), false) => "go on with --resume",
+            _ => "repeat it with --mode replace; rows behind that may be written too",
+        };
+        Halt {
+            endpoint: self.notes.job.endpoint.clone(),
+            done: format!("{} are done", counted(done.row, "row")),
+            next: next.to_owned(),
+        }
     }
 
     pub(super) fn finish_progress(&self) {
@@ -125,15 +158,15 @@ impl Ledger {
         for (line, why) in &self.failures {
             if json {
                 let object = serde_json::json!({ "file": self.file, "line": line, "error": why });
-                eprintln!("{object}");
+                say(&object.to_string());
             } else {
-                eprintln!("{}:{line}: {why}", self.file);
+                say(&format!("{}:{line}: {why}", self.file));
             }
         }
         let shown = u64::try_from(self.failures.len()).unwrap_or_default();
         if self.failed_now > shown && !json {
             let more = self.failed_now.saturating_sub(shown);
-            eprintln!("… and {} more failed rows", thousands(more));
+            say(&format!("… and {} more failed rows", thousands(more)));
         }
     }
 
@@ -141,11 +174,12 @@ impl Ledger {
     pub(super) fn close(mut self) -> Result<(), CliError> {
         if self.is_halted() {
             self.save();
-            let again = if self.notes_path.is_some() {
-                "; mend the table and go on with --resume, mend the file and start again, or \
-                 skip such rows with --keep-going"
-            } else {
-                "; rows before it are written; skip such rows with --keep-going"
+            let again = match (&self.notes_path, self.notes.done == Position::default()) {
+                (Some(_), false) => {
+                    "; mend the row or the table and go on with --resume, or skip such rows with \
+                     --resume --keep-going"
+                }
+                _ => "; rows before it are written; skip such rows with --keep-going",
             };
             return Err(CliError::Rows(format!(
                 "import stopped at the first failed row: table=`{}`{again}",

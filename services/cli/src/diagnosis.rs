@@ -1,0 +1,61 @@
+//! What is wrong with an address whose connection broke without a reason.
+//!
+//! A client that speaks plainly to an encrypted server, or has no certificate for one that wants one, is told so
+//! before the connection ends, but what comes out of the layers above depends on which of them sees the end first.
+//! So the address is looked at once more, without sending a call.
+
+use std::{sync::Arc, time::Duration};
+
+use http::Uri;
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::TcpStream,
+};
+use tokio_rustls::{
+    TlsConnector,
+    rustls::{AlertDescription, Error, pki_types::ServerName},
+};
+
+use crate::{args::ClientArgs, endpoint};
+
+/// How long to look.
+const WITHIN: Duration = Duration::from_secs(2);
+/// How HTTP/2 begins: its preface, and a frame of settings without any.
+const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
+/// The first byte of an alert of TLS.
+const ALERT: u8 = 0x15;
+
+/// What is wrong with the address, if that can be seen.
+pub(crate) async fn look(client: &ClientArgs) -> Option<&'static str> {
+    tokio::time::timeout(WITHIN, look_closely(client)).await.ok().flatten()
+}
+
+async fn look_closely(client: &ClientArgs) -> Option<&'static str> {
+    let is_encrypted = endpoint::is_encrypted(&client.endpoint).ok()?;
+    let uri: Uri = client.endpoint.parse().ok()?;
+    let host = uri.host()?.trim_matches(['[', ']']).to_owned();
+    let port = uri.port_u16().unwrap_or(if is_encrypted { 443 } else { 80 });
+    let mut stream = TcpStream::connect((host.as_str(), port)).await.ok()?;
+    if !is_encrypted {
+        stream.write_all(PREFACE).await.ok()?;
+        let is_alert = stream.read_u8().await.ok()? == ALERT;
+        return is_alert.then_some("is this address encrypted? use https://");
+    }
+    let name = client.tls.server_name.clone().unwrap_or(host);
+    let connector = TlsConnector::from(Arc::new(client.tls.probe()?));
+    // Who checks certificates after the handshake speaks next; nothing is sent, so the alert arrives.
+    let failed = match connector.connect(ServerName::try_from(name).ok()?, stream).await {
+        Ok(mut stream) => stream.read_u8().await.err()?,
+        Err(failed) => failed,
+    };
+    match failed.get_ref()?.downcast_ref()? {
+        Error::AlertReceived(AlertDescription::CertificateRequired) => Some(
+            "the TLS handshake failed, nothing was written: the server wants a certificate, give \
+             --cert-file and --key-file",
+        ),
+        Error::AlertReceived(_) => Some(
+            "the TLS handshake failed, nothing was written: the server refuses the certificate",
+        ),
+        _ => None,
+    }
+}

@@ -1,0 +1,68 @@
+//! The address of a server, checked before anything is sent: what tonic does not understand of one it
+//! leaves out, and connects to another place.
+
+use http::Uri;
+
+use crate::errors::CliError;
+
+/// Where an address is from.
+const FROM: &str = "--endpoint (TRESTLE_ENDPOINT)";
+
+/// Whether calls to an address are encrypted.
+///
+/// # Errors
+/// What is no address of a server, with the rule that it breaks.
+pub(crate) fn is_encrypted(endpoint: &str) -> Result<bool, CliError> {
+    check(endpoint).map_err(|rule| {
+        // A password must not be shown.
+        let shown = match endpoint.rsplit_once('@') {
+            Some((_, place)) => format!("…@{place}"),
+            None => endpoint.to_owned(),
+        };
+        CliError::Usage(format!("{FROM}: {rule}: value=`{shown}`"))
+    })
+}
+
+fn check(endpoint: &str) -> Result<bool, &'static str> {
+    const ADDRESS: &str = "must be an address such as http://127.0.0.1:50051";
+    const SCHEME: &str = "must begin with http:// or https://";
+    let uri: Uri = endpoint.parse().map_err(|_| ADDRESS)?;
+    let is_encrypted = match uri.scheme_str() {
+        Some("http") => false,
+        Some("https") => true,
+        _ => return Err(SCHEME),
+    };
+    let authority = uri.authority().ok_or(ADDRESS)?;
+    if authority.as_str().contains('@') {
+        return Err("must have no user name or password: give --account and a key or a signature");
+    }
+    let port = authority.as_str().strip_prefix(authority.host()).ok_or(ADDRESS)?;
+    if !port.is_empty() && authority.port_u16().is_none_or(|port| port == 0) {
+        return Err("port must be 1 to 65535");
+    }
+    if !matches!(uri.path(), "" | "/") || uri.query().is_some() {
+        return Err("must have no path behind the host and the port");
+    }
+    Ok(is_encrypted)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_a_scheme_a_host_and_perhaps_a_port() {
+        for (endpoint, encrypted) in [
+            ("http://127.0.0.1:50051", false),
+            ("HTTP://localhost", false),
+            ("https://tables.example:65535/", true),
+            ("http://[::1]:1", false),
+        ] {
+            assert_eq!(check(endpoint), Ok(encrypted), "{endpoint}");
+        }
+        for endpoint in ["", "http://", "localhost:1", "/path", "http://[::1]:65536", "https://a:b"]
+        {
+            assert!(check(endpoint).is_err(), "{endpoint}");
+        }
+    }
+}

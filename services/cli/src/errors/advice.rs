@@ -1,0 +1,106 @@
+//! What to do about a failed call: whether something was written, and whether to repeat it.
+
+use std::{error::Error, io, time::Duration};
+
+use tonic::{Code, Status};
+use tonic_types::{ErrorDetails, StatusExt as _};
+
+/// The store takes no writes any more; only a new process does.
+const STOPPED: &str = "STORAGE_STOPPED";
+/// Whether the status was made on this side, because the connection failed under the call.
+///
+/// Statuses that a server sent have no source; a deadline of our own has one, but says so itself.
+pub(crate) fn is_transport(status: &Status) -> bool {
+    let own_deadline = matches!(status.code(), Code::DeadlineExceeded)
+        || (status.code() == Code::Cancelled && status.message().contains("Timeout expired"));
+    let cut = status.code() == Code::Internal && status.message().starts_with("h2 protocol error");
+    (status.source().is_some() || cut) && !own_deadline
+}
+
+/// Whether no repetition helps before somebody has restarted the server.
+pub(crate) fn needs_restart(status: &Status) -> bool {
+    status.get_details_error_info().is_some_and(|info| info.reason == STOPPED)
+}
+
+/// How long the server asks to wait before a retry.
+pub(crate) fn retry_after(details: &ErrorDetails) -> Option<Duration> {
+    details.retry_info().and_then(|info| info.retry_delay)
+}
+
+/// What a status says, with the cause where the connection failed.
+pub(super) fn message(status: &Status) -> String {
+    let said = status.message();
+    match innermost(status).filter(|cause| is_transport(status) && !said.contains(cause.as_str())) {
+        Some(cause) => format!("{said}: {cause}"),
+        None => said.to_owned(),
+    }
+}
+
+/// Whether and how to repeat the call, where nothing else is known.
+pub(super) fn advice(status: &Status, delay: Option<Duration>) -> Option<String> {
+    if was_refused(status) {
+        return Some("the server cannot be reached; nothing was sent".to_owned());
+    }
+    if is_transport(status) {
+        return Some(
+            "the connection failed; whether a write took place is not known, read back first"
+                .to_owned(),
+        );
+    }
+    let text = match status.code() {
+        Code::Unavailable => "repeat as it is; nothing was written",
+        Code::ResourceExhausted => "repeat later; nothing was written",
+        Code::Aborted => "read the entity again and redo the change",
+        Code::DeadlineExceeded | Code::Cancelled | Code::Unknown => {
+            "whether a write took place is not known, read back first"
+        }
+        _ if delay.is_some() => "repeat as it is",
+        _ => return None,
+    };
+    Some(match delay {
+        Some(delay) => format!("wait {} ms, then {text}", delay.as_millis()),
+        None => text.to_owned(),
+    })
+}
+
+/// What has to change before any repetition helps, where that can be told.
+pub(super) fn hint(status: &Status) -> Option<&'static str> {
+    if needs_restart(status) {
+        return Some("the server needs a restart; nothing was written");
+    }
+    let said = status.message();
+    // What tonic makes of answers that are none of gRPC: a page, or a refusal in JSON or XML.
+    if said.starts_with("grpc-status header missing") || said.contains("invalid compression flag") {
+        return Some("is this the gRPC address of the server?");
+    }
+    None
+}
+
+/// What may be wrong with an address that no connection could be made to.
+pub(super) fn connect_hint(cause: &str) -> Option<&'static str> {
+    // What TLS makes of an answer that is no TLS.
+    let is_plain = cause.contains("corrupt message");
+    is_plain.then_some("is this address not encrypted? use http://")
+}
+
+/// Whether there was no connection to send the call over.
+pub(super) fn was_refused(status: &Status) -> bool {
+    let mut cause = status.source();
+    while let Some(error) = cause {
+        let refused = error.downcast_ref::<io::Error>().map(io::Error::kind);
+        if refused == Some(io::ErrorKind::ConnectionRefused) {
+            return true;
+        }
+        cause = error.source();
+    }
+    false
+}
+
+/// What the failure goes back to, where that is known.
+fn innermost(status: &Status) -> Option<String> {
+    let mut cause = status.source()?;
+    while let Some(source) = cause.source() {
+        cause = source;
+    }
+    Some(cause.to_string())
+}

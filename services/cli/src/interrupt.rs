@@ -1,0 +1,45 @@
+//! Ctrl-C, where a command has something to say or to put right before it ends.
+//!
+//! From the first listener on the signal ends nothing by itself. So only work that never blocks its thread may be
+//! listened over: what reads standard input or writes to a pipe does so on another one.
+
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use crate::errors::CliError;
+
+/// Hears Ctrl-C, also when it was pressed while nobody waited for it.
+pub(crate) struct Interrupts(Signal);
+
+impl Interrupts {
+    /// Begins to listen.
+    ///
+    /// # Errors
+    /// When the system does not allow it.
+    pub(crate) fn listen() -> Result<Self, CliError> {
+        let listening = signal(SignalKind::interrupt());
+        listening.map(Self).map_err(CliError::file("cannot listen for Ctrl-C"))
+    }
+
+    /// Does the work, unless Ctrl-C is pressed before it is done.
+    ///
+    /// # Errors
+    /// The failure of the work, or that it was interrupted.
+    pub(crate) async fn unless_pressed<T>(
+        &mut self,
+        work: impl Future<Output = Result<T, CliError>>,
+    ) -> Result<T, CliError> {
+        tokio::select! {
+            biased;
+            _ = self.0.recv() => Err(CliError::Interrupted),
+            done = work => done,
+        }
+    }
+
+    /// That Ctrl-C was not pressed up to now.
+    ///
+    /// # Errors
+    /// It was.
+    pub(crate) async fn none_yet(&mut self) -> Result<(), CliError> {
+        self.unless_pressed(std::future::ready(Ok(()))).await
+    }
+}

@@ -1,0 +1,106 @@
+//! The part of a file that is done with. Its hash, kept in notes, tells whether it is still the same when
+//! somebody goes on: places in another file would lose lines or double them.
+
+use std::{
+    fs::File,
+    io::{self, Read as _},
+    path::Path,
+};
+
+use xxhash_rust::xxh3::Xxh3;
+
+use crate::errors::CliError;
+
+const BUFFER_BYTES: usize = 256 * 1024;
+
+/// See the module. Each byte is read once, however often the hash is asked for.
+pub(crate) struct Prefix {
+    file: File,
+    name: String,
+    hasher: Xxh3,
+    bytes: u64,
+}
+
+impl Prefix {
+    /// Of a file that can be read again.
+    ///
+    /// # Errors
+    /// A file that cannot be read.
+    pub(crate) fn open(path: &Path) -> Result<Self, CliError> {
+        let name = path.display().to_string();
+        let file = File::open(path).map_err(CliError::input(format!("cannot read `{name}`")))?;
+        Ok(Self { file, name, hasher: Xxh3::new(), bytes: 0 })
+    }
+
+    /// The hash of the first `end` bytes, which are no fewer than those asked for before.
+    ///
+    /// # Errors
+    /// A file that cannot be read, or is shorter.
+    pub(crate) fn hash(&mut self, end: u64) -> Result<String, CliError> {
+        let hash = self.read(end);
+        hash.map_err(CliError::file(format!("cannot read `{}` again", self.name)))
+    }
+
+    fn read(&mut self, end: u64) -> io::Result<String> {
+        let mut buffer = vec![0; BUFFER_BYTES];
+        while self.bytes < end {
+            let wanted = usize::try_from(end - self.bytes).unwrap_or(usize::MAX);
+            let room = buffer.get_mut(..wanted.min(BUFFER_BYTES)).unwrap_or_default();
+            let read = self.file.read(room)?;
+            if read == 0 {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+            self.hasher.update(room.get(..read).unwrap_or_default());
+            self.bytes = self.bytes.saturating_add(u64::try_from(read).unwrap_or_default());
+        }
+        Ok(format!("{:032x}", self.hasher.digest128()))
+    }
+
+    /// Makes sure that the first `end` bytes are those that `notes` speak of.
+    ///
+    /// # Errors
+    /// Others, fewer, or a file that cannot be read.
+    pub(crate) fn verify(&mut self, end: u64, hash: &str, notes: &Path) -> Result<(), CliError> {
+        match self.read(end) {
+            Ok(found) if found == hash => Ok(()),
+            Err(error) if error.kind() != io::ErrorKind::UnexpectedEof => {
+                Err(CliError::file(format!("cannot read `{}`", self.name))(error))
+            }
+            _ => Err(CliError::Usage(format!(
+                "`{}` has changed before the place where it was interrupted: to begin anew, \
+                 remove `{}`",
+                self.name,
+                notes.display()
+            ))),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use super::*;
+
+    #[test]
+    fn a_hash_is_of_the_bytes_before_its_place_whatever_was_asked_before() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("lines");
+        let text = "a line\n".repeat(100_000);
+        std::fs::write(&path, &text).unwrap();
+        let mut in_steps = Prefix::open(&path).unwrap();
+        let mut at_once = Prefix::open(&path).unwrap();
+
+        in_steps.hash(7).unwrap();
+        in_steps.hash(300_000).unwrap();
+        let hash = in_steps.hash(600_000).unwrap();
+
+        assert_eq!(at_once.hash(600_000).unwrap(), hash);
+        std::fs::write(&path, text.replacen("a line", "A line", 1)).unwrap();
+        let verified = |end| Prefix::open(&path).unwrap().verify(end, &hash, &path);
+        assert!(verified(600_000).is_err(), "another beginning");
+        assert!(verified(900_000).is_err(), "shorter");
+        std::fs::write(&path, text + "more").unwrap();
+        verified(600_000).unwrap();
+    }
+}

@@ -1,0 +1,112 @@
+//! Commands, run as a person would.
+
+use std::{
+    fs,
+    path::Path,
+    process::{Child, Command, Stdio},
+    time::{Duration, Instant},
+};
+
+use trestle_tests::{Server, server_binary};
+
+/// How long anything here may take.
+const SOON: Duration = Duration::from_secs(30);
+
+/// A server that keeps nothing.
+pub(crate) fn server() -> Server {
+    Server::start(&["--ephemeral"], &[])
+}
+
+/// A command without a server.
+pub(crate) fn bare(args: &[&str]) -> Command {
+    let mut command = Command::new(server_binary());
+    command.args(args).stdin(Stdio::null());
+    command
+}
+
+/// A command against a server.
+pub(crate) fn trestle(server: &Server, args: &[&str]) -> Command {
+    let mut command = bare(args);
+    command.args(["--endpoint", &server.endpoint()]);
+    command
+}
+
+/// What a command left.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    pub(crate) code: Option<i32>,
+    pub(crate) output: String,
+    pub(crate) errors: String,
+}
+
+/// Runs a command to its end.
+pub(crate) fn ended(mut command: Command) -> Ended {
+    let output = command.output().expect("the client runs");
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("text");
+    Ended { code: output.status.code(), output: text(output.stdout), errors: text(output.stderr) }
+}
+
+/// Runs a command against a server to its end.
+pub(crate) fn run(server: &Server, args: &[&str]) -> Ended {
+    ended(trestle(server, args))
+}
+
+/// Runs a command that must succeed; what it left.
+pub(crate) fn succeeds(server: &Server, args: &[&str]) -> Ended {
+    let ended = run(server, args);
+    assert_eq!(ended.code, Some(0), "{args:?}: {ended:?}");
+    ended
+}
+
+/// Starts a command whose errors are read later.
+pub(crate) fn spawned(server: &Server, args: &[&str]) -> Child {
+    let mut command = trestle(server, args);
+    command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("the client runs")
+}
+
+/// What a command that was started left; it is killed when it does not end.
+pub(crate) fn wait(mut child: Child) -> Ended {
+    if !becomes(|| child.try_wait().expect("the client is ours").is_some()) {
+        child.kill().expect("the client is killed");
+    }
+    let output = child.wait_with_output().expect("the client is ours");
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("text");
+    Ended { code: output.status.code(), output: text(output.stdout), errors: text(output.stderr) }
+}
+
+/// Presses Ctrl-C.
+pub(crate) fn interrupt(child: &Child) {
+    let pid = rustix::process::Pid::from_child(child);
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).expect("signal is sent");
+}
+
+/// Whether something is so before long.
+pub(crate) fn becomes(mut is_so: impl FnMut() -> bool) -> bool {
+    let until = Instant::now() + SOON;
+    while Instant::now() < until {
+        if is_so() {
+            return true;
+        }
+        std::thread::yield_now();
+    }
+    false
+}
+
+/// Makes a named pipe.
+pub(crate) fn pipe(path: &Path) {
+    let made = Command::new("mkfifo").arg(path).status().expect("mkfifo is there");
+    assert!(made.success(), "{made}");
+}
+
+/// Whether there is a named pipe.
+pub(crate) fn is_pipe(path: &Path) -> bool {
+    use std::os::unix::fs::FileTypeExt as _;
+    fs::symlink_metadata(path).is_ok_and(|metadata| metadata.file_type().is_fifo())
+}
+
+/// How many messages a queue has, hidden ones included.
+pub(crate) fn messages(server: &Server, queue: &str) -> u64 {
+    let stats = succeeds(server, &["queue", "stats", queue, "--json"]).output;
+    let stats: serde_json::Value = serde_json::from_str(&stats).unwrap();
+    stats["messages"].as_u64().unwrap()
+}

@@ -1,0 +1,152 @@
+//! Drains that do not get everything: of what is not there, of what others hide, and ended on the way.
+
+use std::{
+    fs::{self, File},
+    io::{Read as _, Write as _},
+    path::Path,
+    process::{Child, Stdio},
+};
+
+use tempfile::tempdir;
+use trestle_tests::Server;
+
+use crate::client::{
+    becomes, interrupt, messages, pipe, run, server, spawned, succeeds, trestle, wait,
+};
+
+/// More than the buffer of a pipe takes of one receive.
+const LARGE: usize = 40;
+const RECEIVED: u64 = 32;
+
+#[test]
+fn a_drain_to_standard_output_holds_the_lines_only() {
+    let server = server();
+    succeeds(&server, &["queue", "create", "jobs"]);
+    succeeds(&server, &["queue", "send", "jobs", "a", "b"]);
+    let directory = tempdir().unwrap();
+
+    let mut command = trestle(&server, &["queue", "drain", "jobs", "--to", "-"]);
+    let drained = crate::client::ended({
+        command.current_dir(directory.path());
+        command
+    });
+
+    assert_eq!(drained.code, Some(0), "{drained:?}");
+    assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0, "no file of that name");
+    let texts: Vec<_> = drained.output.lines().map(text_of).collect();
+    assert_eq!(texts, ["a", "b"]);
+    assert_eq!(drained.errors, "drained 2 messages to standard output\n");
+    assert_eq!(messages(&server, "jobs"), 0);
+}
+
+fn text_of(line: &str) -> String {
+    let object: serde_json::Value = serde_json::from_str(line).unwrap();
+    object["text"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn a_drain_of_no_queue_leaves_no_file() {
+    let (server, directory) = (server(), tempdir().unwrap());
+    let file = directory.path().join("drained.jsonl");
+    let drain = ["queue", "drain", "nosuch", "--to", file.to_str().unwrap()];
+
+    let refused = run(&server, &drain);
+    let was_there = file.exists();
+    fs::write(&file, "kept\n").unwrap();
+    run(&server, &drain);
+
+    assert_eq!(refused.code, Some(3), "{refused:?}");
+    assert!(!refused.errors.contains("retry:"), "{refused:?}");
+    assert!(!was_there, "an empty file was left");
+    assert_eq!(fs::read_to_string(&file).unwrap(), "kept\n");
+}
+
+#[test]
+fn a_drain_says_how_many_hidden_messages_stay() {
+    let (server, directory) = (server(), tempdir().unwrap());
+    let file = directory.path().join("drained.jsonl");
+    succeeds(&server, &["queue", "create", "jobs"]);
+    succeeds(&server, &["queue", "send", "jobs", "a", "b", "c"]);
+    succeeds(&server, &["queue", "receive", "jobs", "--max", "2", "--hidden", "5m"]);
+    let drain = ["queue", "drain", "jobs", "--to", file.to_str().unwrap()];
+
+    let first = succeeds(&server, &drain);
+    let second = succeeds(&server, &[&drain[..], &["--json"]].concat());
+
+    let said = format!(
+        "drained 1 message to {}; 2 messages are hidden or new and stay in the queue\n",
+        file.display()
+    );
+    assert_eq!(first.output, said);
+    assert!(second.output.contains("\"drained\":0"), "{second:?}");
+    assert!(second.output.contains("\"left\":2"), "{second:?}");
+}
+
+/// A drain that hangs, because nobody reads the pipe that it writes to.
+fn hanging(server: &Server, fifo: &Path) -> (Child, File) {
+    pipe(fifo);
+    succeeds(server, &["queue", "create", "jobs"]);
+    let mut load = trestle(server, &["queue", "load", "jobs", "-", "--text"]);
+    let mut load = load.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+    let lines = format!("{}\n", "x".repeat(48 * 1024)).repeat(LARGE);
+    load.stdin.take().unwrap().write_all(lines.as_bytes()).unwrap();
+    assert!(load.wait().unwrap().success());
+    let child = spawned(server, &["queue", "drain", "jobs", "--to", fifo.to_str().unwrap()]);
+    let reader = File::open(fifo).unwrap();
+    let hidden = || {
+        let peeked = succeeds(server, &["queue", "peek", "jobs", "-n", "32", "--json"]);
+        LARGE - peeked.output.lines().count() == usize::try_from(RECEIVED).unwrap()
+    };
+    assert!(becomes(hidden), "the drain has received");
+    (child, reader)
+}
+
+#[test]
+fn a_drain_that_is_interrupted_gives_back_what_it_did_not_write() {
+    let (server, directory) = (server(), tempdir().unwrap());
+    let (child, reader) = hanging(&server, &directory.path().join("pipe"));
+
+    interrupt(&child);
+    let ended = wait(child);
+
+    assert_eq!(ended.code, Some(130), "{ended:?}");
+    assert!(ended.errors.contains("interrupted"), "{ended:?}");
+    assert!(ended.errors.contains("0 messages are drained"), "{ended:?}");
+    drop(reader);
+    let out = succeeds(&server, &["queue", "drain", "jobs", "--to", "-"]).output;
+    assert_eq!(out.lines().count(), LARGE, "all of them are to be had at once");
+}
+
+#[test]
+fn a_drain_whose_reader_goes_away_fails_and_gives_back_what_it_did_not_read() {
+    let (server, directory) = (server(), tempdir().unwrap());
+    let (child, reader) = hanging(&server, &directory.path().join("pipe"));
+
+    drop(reader);
+    let ended = wait(child);
+
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    for said in ["nobody reads it any more", "0 messages are drained"] {
+        assert!(ended.errors.contains(said), "{said}: {ended:?}");
+    }
+    let out = succeeds(&server, &["queue", "drain", "jobs", "--to", "-"]).output;
+    assert_eq!(out.lines().count(), LARGE, "all of them are to be had at once");
+}
+
+#[test]
+fn a_drain_whose_server_goes_away_says_how_far_it_came() {
+    let (server, directory) = (server(), tempdir().unwrap());
+    let (child, mut reader) = hanging(&server, &directory.path().join("pipe"));
+    let endpoint = server.endpoint();
+
+    server.kill();
+    let read = std::thread::spawn(move || reader.read_to_end(&mut Vec::new()));
+    let ended = wait(child);
+
+    assert_eq!(ended.code, Some(5), "{ended:?}");
+    for said in [&endpoint[..], "0 messages are drained", "some may be hidden for 5 minutes"] {
+        assert!(ended.errors.contains(said), "{said}: {ended:?}");
+    }
+    assert!(!ended.errors.contains("nothing was sent"), "{ended:?}");
+    read.join().unwrap().unwrap();
+}

@@ -1,0 +1,13 @@
+//! The client commands of the real binary against a real server: what they leave behind, what they
+//! refuse, and what they say when they end early.
+
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
+
+mod addresses;
+mod client;
+mod drained;
+mod ends;
+mod resumed;
+mod shown;
+mod signed;
+mod targets;

@@ -1,0 +1,24 @@
+//! Signatures that are made.
+
+use crate::client::{bare, ended};
+
+#[test]
+fn a_signature_ends_days_from_now_and_a_time_that_is_past_is_warned_of() {
+    let sign = |more: &[&str]| {
+        let account = ["--account", "devstoreaccount1"];
+        ended(bare(&[&["sas", "table", "orders"][..], &account, more].concat()))
+    };
+
+    let later = sign(&["--permissions", "r", "--expiry", "7d"]);
+    let past = sign(&["--permissions", "r", "--expiry", "2020-01-31"]);
+    let never = sign(&["--permissions", "r", "--expiry", "soon"]);
+    let odd = sign(&["--permissions", "rx", "--expiry", "1h"]);
+
+    assert_eq!((later.code, later.errors.as_str()), (Some(0), ""), "{later:?}");
+    assert_eq!(past.code, Some(0), "{past:?}");
+    assert!(past.errors.contains("warning: --expiry is past"), "{past:?}");
+    for (refused, named) in [(never, "--expiry: must be"), (odd, "--permissions: ")] {
+        assert_eq!(refused.code, Some(2), "{refused:?}");
+        assert!(refused.errors.contains(named), "{refused:?}");
+    }
+}

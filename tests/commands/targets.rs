@@ -1,0 +1,77 @@
+//! Where exports and drains write to: pipes, links, standard output.
+
+use std::{
+    fs::{self, File},
+    os::unix::fs::symlink,
+    process::{Command, Stdio},
+};
+
+use crate::client::{is_pipe, pipe, run, server, succeeds};
+
+const KEYS: [&str; 4] = ["-p", "p", "-r", "r"];
+const LINE: &str = "{\"PartitionKey\":\"p\",\"RowKey\":\"r\"}\n";
+
+/// A server with a table of one entity.
+fn with_table() -> trestle_tests::Server {
+    let server = server();
+    succeeds(&server, &["table", "create", "rows"]);
+    succeeds(&server, &[&["table", "insert", "rows"][..], &KEYS].concat());
+    server
+}
+
+#[test]
+fn an_export_or_a_drain_into_a_pipe_goes_through_it_and_leaves_it_a_pipe() {
+    let (server, directory) = (with_table(), tempfile::tempdir().unwrap());
+    succeeds(&server, &["queue", "create", "jobs"]);
+    succeeds(&server, &["queue", "send", "jobs", "a job"]);
+    let (fifo, copy) = (directory.path().join("pipe.jsonl"), directory.path().join("copy"));
+    let name = fifo.to_str().unwrap();
+    pipe(&fifo);
+
+    for (args, expected) in [
+        (&["table", "export", "rows", name][..], LINE),
+        (&["queue", "drain", "jobs", "--to", name], "\"text\":\"a job\"}\n"),
+    ] {
+        let out = Stdio::from(File::create(&copy).unwrap());
+        let mut reader = Command::new("cat").arg(&fifo).stdout(out).spawn().unwrap();
+        let ended = run(&server, args);
+        if !is_pipe(&fifo) || ended.code != Some(0) {
+            reader.kill().unwrap();
+        }
+        reader.wait().unwrap();
+        assert!(is_pipe(&fifo), "{ended:?}");
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        let read = fs::read_to_string(&copy).unwrap();
+        assert!(read.ends_with(expected) && read.lines().count() == 1, "{read}");
+    }
+    let resumed = run(&server, &["table", "export", "rows", name, "--resume"]);
+    assert_eq!(resumed.code, Some(2), "{resumed:?}");
+    let beside: Vec<_> = fs::read_dir(directory.path()).unwrap().collect();
+    assert_eq!(beside.len(), 2, "no notes are left beside it: {beside:?}");
+}
+
+#[test]
+fn an_export_through_a_link_writes_the_file_that_it_leads_to() {
+    let (server, directory) = (with_table(), tempfile::tempdir().unwrap());
+    let path = |name: &str| directory.path().join(name);
+    fs::create_dir(path("inner")).unwrap();
+    fs::write(path("inner/real.jsonl"), "before").unwrap();
+    symlink("inner/real.jsonl", path("middle")).unwrap();
+    symlink("middle", path("there.jsonl")).unwrap();
+    symlink("inner/new.jsonl", path("ahead.jsonl")).unwrap();
+    symlink("itself.jsonl", path("itself.jsonl")).unwrap();
+
+    for (link, real) in [("there.jsonl", "inner/real.jsonl"), ("ahead.jsonl", "inner/new.jsonl")] {
+        succeeds(&server, &["table", "export", "rows", path(link).to_str().unwrap()]);
+        assert!(path(link).is_symlink(), "{link}");
+        assert!(!path(real).is_symlink());
+        assert_eq!(fs::read_to_string(path(real)).unwrap(), LINE);
+    }
+    for refused in ["itself.jsonl", "inner"] {
+        let name = path(refused);
+        let args = ["table", "export", "rows", name.to_str().unwrap(), "--format", "jsonl"];
+        let ended = run(&server, &args);
+        assert_eq!(ended.code, Some(2), "{ended:?}");
+        assert!(ended.errors.contains(refused), "{ended:?}");
+    }
+}
