@@ -31,6 +31,15 @@ pub enum Failure {
     /// The runtime or the signals cannot be set up.
     #[error("process cannot be set up: {0}")]
     Process(#[from] io::Error),
+    /// A listener ended although nobody asked it to.
+    #[error("a listener ended unasked: listener=`{listener}`")]
+    Lost {
+        /// The key of its address.
+        listener: &'static str,
+    },
+    /// What was cut off did not end in time.
+    #[error("the process did not end in time, and was cut off")]
+    Hung,
     /// Calls went on for longer than they may after a signal to end.
     #[error("calls were cut off: connections=`{connections}`")]
     Cut {
@@ -48,8 +57,8 @@ impl Failure {
             Self::Storage(OpenError::Locked { .. }) => 3,
             Self::Storage(_) => 4,
             Self::Listen(_) => 5,
-            Self::Cut { .. } => 6,
-            Self::Telemetry(_) | Self::Descriptors(_) | Self::Process(_) => 1,
+            Self::Cut { .. } | Self::Hung => 6,
+            Self::Telemetry(_) | Self::Descriptors(_) | Self::Process(_) | Self::Lost { .. } => 1,
         })
     }
 

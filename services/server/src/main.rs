@@ -3,9 +3,10 @@
 use std::{
     io::{self, Write as _},
     path::Path,
-    pin::Pin,
+    pin::{Pin, pin},
     process::ExitCode,
     sync::Arc,
+    time::Duration,
 };
 
 use clap::Parser as _;
@@ -26,6 +27,9 @@ use trestle_runtime::{
     telemetry::Telemetry,
 };
 use trestle_service::clock::SystemClock;
+
+/// How long the end may take once a second signal asked for it.
+const HURRY_WITHIN: Duration = Duration::from_secs(2);
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -107,15 +111,25 @@ async fn serve_until_signal(
     info!(roles = %settings.server.roles, "serving");
     print(&ready)?;
 
-    signals.end(&reload).await;
+    let (lost, hurry) = (running.lost(), running.hurry());
+    tokio::select! {
+        () = signals.end(&reload) => {}
+        () = lost.happens() => {}
+    }
+    let mut stopping = pin!(running.stop());
     let drained = tokio::select! {
-        drained = running.stop() => drained,
-        () = signals.end(&reload) => Drained::Cut(0),
+        drained = &mut stopping => Ok(drained),
+        () = signals.end(&reload) => {
+            hurry.cancel();
+            tokio::time::timeout(HURRY_WITHIN, stopping).await
+        }
     };
     telemetry.shutdown().await;
-    match drained {
-        Drained::Clean => Ok(()),
-        Drained::Cut(connections) => Err(Failure::Cut { connections }),
+    match (lost.listener(), drained) {
+        (Some(listener), _) => Err(Failure::Lost { listener }),
+        (None, Ok(Drained::Clean)) => Ok(()),
+        (None, Ok(Drained::Cut(connections))) => Err(Failure::Cut { connections }),
+        (None, Err(_)) => Err(Failure::Hung),
     }
 }
 

@@ -141,6 +141,22 @@ async fn a_store_that_stops_takes_the_node_out_of_service() {
 }
 
 #[tokio::test]
+async fn a_listener_that_breaks_is_noticed_and_does_not_look_like_a_clean_end() {
+    // More than a semaphore takes, which the settings would refuse: the listener panics.
+    let mut settings = settings(&[]);
+    settings.limits.connections_max = usize::MAX;
+    let listeners = Listeners::bind(&settings).await.unwrap();
+    let running = Running::start(node(&[]).await, listeners, &settings, Exposition::default());
+    let lost = running.lost();
+
+    let noticed = tokio::time::timeout(Duration::from_secs(10), lost.happens()).await;
+    running.stop().await;
+
+    assert!(noticed.is_ok(), "nobody noticed");
+    assert!(lost.listener().is_some_and(|key| key.starts_with("server.")), "{lost:?}");
+}
+
+#[tokio::test]
 async fn a_stream_in_flight_gets_its_answer_when_the_process_is_asked_to_end() {
     let server = Serving::start(&["--ephemeral"], &[]);
     let endpoint = server.endpoint();
@@ -215,6 +231,20 @@ async fn a_second_signal_does_not_wait_for_calls() {
         tokio::time::timeout(Duration::from_secs(5), waited).await.unwrap().unwrap();
 
     assert_eq!(status.code(), Some(6), "{log}");
+}
+
+#[test]
+fn a_second_signal_with_nothing_to_cut_is_a_clean_end() {
+    let server = Serving::start(&["--ephemeral"], &[("TRESTLE__SERVER__DRAIN_NOTICE_MS", "5000")]);
+    let began = std::time::Instant::now();
+
+    server.terminate();
+    std::thread::sleep(Duration::from_millis(300));
+    server.terminate();
+    let (status, log) = server.wait();
+
+    assert_eq!(status.code(), Some(0), "{log}");
+    assert!(began.elapsed() < Duration::from_secs(4), "{:?}", began.elapsed());
 }
 
 #[test]
