@@ -28,6 +28,9 @@ use trestle_runtime::{
 };
 use trestle_service::clock::SystemClock;
 
+/// How long the store may take to close, once nobody needs it. One that takes longer is opened as
+/// after a crash.
+const CLOSES_WITHIN: Duration = Duration::from_secs(1);
 /// How long the end may take once a second signal asked for it.
 const HURRY_WITHIN: Duration = Duration::from_secs(2);
 
@@ -66,7 +69,8 @@ fn serve(args: &ServeArgs) -> Result<ExitCode, Failure> {
     let threads = settings.server.worker_threads;
     let (file, flags) = (args.config.clone(), args.flags());
     let reread = move || load(file.as_deref(), flags.clone());
-    run(threads, Box::pin(serve_until_signal(settings, reread)))?.map(|()| ExitCode::SUCCESS)
+    let served = Box::pin(serve_until_signal(settings, reread));
+    run_and_end(threads, CLOSES_WITHIN, served)?.map(|()| ExitCode::SUCCESS)
 }
 
 /// The whole life of a server. `reread` gives the settings as they are now.
@@ -170,6 +174,15 @@ fn run<T>(
     threads: Option<usize>,
     work: Pin<Box<dyn Future<Output = T> + '_>>,
 ) -> Result<T, Failure> {
+    run_and_end(threads, Duration::ZERO, work)
+}
+
+/// The same; what it leaves behind has so long to end.
+fn run_and_end<T>(
+    threads: Option<usize>,
+    ends_within: Duration,
+    work: Pin<Box<dyn Future<Output = T> + '_>>,
+) -> Result<T, Failure> {
     let mut runtime = tokio::runtime::Builder::new_multi_thread();
     if let Some(threads) = threads {
         runtime.worker_threads(threads);
@@ -177,7 +190,7 @@ fn run<T>(
     let runtime = runtime.enable_all().build()?;
     let outcome = runtime.block_on(work);
     // A blocking step that hangs must not keep the process.
-    runtime.shutdown_background();
+    runtime.shutdown_timeout(ends_within);
     Ok(outcome)
 }
 

@@ -10,6 +10,7 @@ use std::sync::{Arc, OnceLock};
 use bytes::Bytes;
 use fjall::{Database, LsmError};
 
+use super::closed::Closing;
 use super::guard::SpaceGuard;
 use super::hidden::Hidden;
 use super::options::{GroupObserver, Keyspace, SyncObserver, SyncPolicy};
@@ -40,6 +41,8 @@ pub(super) struct Shared {
     /// Number of the last group whose writes can be read.
     visible_group: AtomicU64,
     stopped: OnceLock<Arc<str>>,
+    /// Dropped after the database and before the lock.
+    closing: Closing,
     _lock: File,
 }
 
@@ -65,6 +68,7 @@ impl Shared {
                 }
             }
         }
+        let closing = Closing::of(&parts.path);
         Self {
             hidden: Hidden::of(&parts.trees),
             trees: parts.trees,
@@ -79,6 +83,7 @@ impl Shared {
             heartbeat_due: AtomicBool::new(true),
             visible_group: AtomicU64::new(0),
             stopped: OnceLock::new(),
+            closing,
             _lock: parts.lock,
         }
     }
@@ -124,6 +129,12 @@ impl Shared {
 
     pub(super) fn check_running(&self) -> Result<(), CommitError> {
         self.stopped().map_or(Ok(()), |reason| Err(CommitError::Stopped { reason }))
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        self.closing.is_sound = self.stopped.get().is_none();
     }
 }
 

@@ -106,6 +106,7 @@ pub(crate) fn meet_a_full_disk(directory: &Path) {
 
 /// Reopens without faults: every acknowledged row is there, and what was refused is not.
 async fn check_after(directory: &Path, facts: &[String]) {
+    assert!(!directory.join("data/CLOSED").exists(), "what the journal holds is not known");
     let engine = open(&directory.join("data"));
     let acknowledged = acknowledged(facts);
     assert_eq!(acknowledged.len(), 20);
