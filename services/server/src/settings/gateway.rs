@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
+use trestle_runtime::config::choice;
 use trestle_service::upstream::Endpoint;
 
 use super::outside;
@@ -28,6 +29,7 @@ pub struct GatewaySettings {
     pub queue_endpoint: Option<String>,
     /// Where the development account is there, whose key everybody knows: `loopback`, `off` or
     /// `anywhere`. Default: `loopback`, which is `off` where others can reach the listener.
+    #[serde(deserialize_with = "choice")]
     pub development_account: DevelopmentAccount,
     /// Connections to each such role, 1 to 1024; about as many as either side has cores, and as
     /// the name has addresses. Up to four times as many are made while all are full. Default: 4.

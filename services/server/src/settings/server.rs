@@ -53,8 +53,17 @@ impl Serialize for Listen {
 
 impl<'de> Deserialize<'de> for Listen {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer)?.parse().map_err(D::Error::custom)
+        let text = String::deserialize(deserializer)?;
+        text.parse()
+            .map_err(|rule: ListenError| D::Error::custom(format!("{rule}: value=`{text}`")))
     }
+}
+
+/// Reads an address; the error says what one looks like.
+fn address<'de, D: Deserializer<'de>>(deserializer: D) -> Result<SocketAddr, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    let rule = "must be an address, as in 127.0.0.1:50051";
+    text.parse().map_err(|_| D::Error::custom(format!("{rule}: value=`{text}`")))
 }
 
 /// The section `server`.
@@ -63,6 +72,7 @@ pub struct ServerSettings {
     /// The parts of this process: `all`, or of `gateway` and `table`. Default: `all`.
     pub roles: Roles,
     /// Address of gRPC; port 0 takes a free one. Default: `127.0.0.1:50051`.
+    #[serde(deserialize_with = "address")]
     pub listen: SocketAddr,
     /// Address of tables for clients of Azure Storage; port 0 takes a free one, `off` none.
     /// Default: `127.0.0.1:10002`.
@@ -74,6 +84,7 @@ pub struct ServerSettings {
     /// no, as Azure: it takes time on both sides, and helps over slow networks only.
     pub azure_gzip: bool,
     /// Address of metrics and probes; port 0 takes a free one. Default: `127.0.0.1:9464`.
+    #[serde(deserialize_with = "address")]
     pub admin: SocketAddr,
     /// Listen without encryption where others can reach it. Default: no, and such an address is
     /// refused.

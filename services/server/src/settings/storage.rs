@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
+use trestle_runtime::config::choice;
 
 use super::outside;
 
@@ -17,6 +18,7 @@ pub struct StorageSettings {
     /// Keep everything in memory, and nothing after the end. Default: no.
     pub ephemeral: bool,
     /// When a write is answered. Default: `always`.
+    #[serde(deserialize_with = "choice")]
     pub durability: Durability,
     /// With durability `interval`: time between syncs, in milliseconds, 1 to 3600000. Default:
     /// 1000.
