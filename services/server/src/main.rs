@@ -58,7 +58,7 @@ fn main() -> ExitCode {
         }
     };
     outcome.unwrap_or_else(|failure| {
-        eprintln!("trestle: {}", failure.chain());
+        complain(&failure.chain());
         failure.exit_code()
     })
 }
@@ -80,6 +80,16 @@ async fn serve_until_signal(
 ) -> Result<(), Failure> {
     let telemetry = Telemetry::start(&settings.telemetry, rand::random)?;
     telemetry.install()?;
+    let ended = serve_with(&telemetry, settings, reread).await;
+    telemetry.shutdown().await;
+    ended
+}
+
+async fn serve_with(
+    telemetry: &Telemetry,
+    settings: Settings,
+    reread: impl Fn() -> Result<Settings, Failure> + Clone + Send + 'static,
+) -> Result<(), Failure> {
     let mut signals = Signals::take()?;
     let listeners = Listeners::bind(&settings).await?;
     for (listener, address) in settings.server.exposed(&settings.tls) {
@@ -128,7 +138,6 @@ async fn serve_until_signal(
             tokio::time::timeout(HURRY_WITHIN, stopping).await
         }
     };
-    telemetry.shutdown().await;
     match (lost.listener(), drained) {
         (Some(listener), _) => Err(Failure::Lost { listener }),
         (None, Ok(Drained::Clean)) => Ok(()),
@@ -147,7 +156,7 @@ fn healthcheck(args: HealthcheckArgs) -> Result<ExitCode, Failure> {
     Ok(match checked {
         Ok(()) => ExitCode::SUCCESS,
         Err(reason) => {
-            eprintln!("trestle: {reason}");
+            complain(&reason);
             ExitCode::FAILURE
         }
     })
@@ -204,8 +213,12 @@ fn raise_file_limit() {
 }
 
 /// Standard output holds answers only, one at a time.
-fn print(text: &str) -> io::Result<()> {
+fn print(text: &str) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
-    out.write_all(text.as_bytes())?;
-    out.flush()
+    out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(Failure::Output)
+}
+
+/// Says why it does not go on. Who closed standard error does not want to know.
+fn complain(text: &str) {
+    let _ = writeln!(io::stderr(), "trestle: {text}");
 }

@@ -49,10 +49,12 @@ impl Listeners {
         let grpc_encryption = settings.tls.grpc().map(Encryption::read).transpose()?;
         let admin_encryption = settings.tls.admin().map(Encryption::read).transpose()?;
         let server = &settings.server;
-        let grpc = bind(server, server.listen).await?;
-        let azure_table = bind_some(server, server.azure(server.azure_table)).await?;
-        let azure_queue = bind_some(server, server.azure(server.azure_queue)).await?;
-        let admin = bind(server, server.admin).await?;
+        let grpc = bind(server, "server.listen", server.listen, ELSEWHERE).await?;
+        let azure_table = server.azure(server.azure_table);
+        let azure_table = bind_some(server, "server.azure_table", azure_table).await?;
+        let azure_queue = server.azure(server.azure_queue);
+        let azure_queue = bind_some(server, "server.azure_queue", azure_queue).await?;
+        let admin = bind(server, "server.admin", server.admin, ELSEWHERE).await?;
         Ok(Self { grpc, azure_table, azure_queue, grpc_encryption, admin, admin_encryption })
     }
 
@@ -107,18 +109,29 @@ impl Listeners {
     }
 }
 
-async fn bind(server: &ServerSettings, address: SocketAddr) -> Result<TcpListener, Failure> {
+/// What can be done about an address that cannot be taken.
+const ELSEWHERE: &str = "give another address, or port 0 for a free one";
+/// The same where nobody needs to listen.
+const ELSEWHERE_OR_OFF: &str = "give another address, port 0 for a free one, or `off`";
+
+async fn bind(
+    server: &ServerSettings,
+    key: &'static str,
+    address: SocketAddr,
+    remedy: &'static str,
+) -> Result<TcpListener, Failure> {
     let bound =
         if server.reuse_port { serve::bind_shared(address) } else { serve::bind(address).await };
-    bound.map_err(Failure::Listen)
+    bound.map_err(|source| Failure::Listen { key, remedy, source })
 }
 
 async fn bind_some(
     server: &ServerSettings,
+    key: &'static str,
     address: Option<SocketAddr>,
 ) -> Result<Option<TcpListener>, Failure> {
     match address {
-        Some(address) => bind(server, address).await.map(Some),
+        Some(address) => bind(server, key, address, ELSEWHERE_OR_OFF).await.map(Some),
         None => Ok(None),
     }
 }
