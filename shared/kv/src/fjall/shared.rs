@@ -145,9 +145,20 @@ pub(super) fn homeless(key: &[u8]) -> EngineError {
     EngineError::Corrupt { reason: format!("no keyspace holds the key: kind=`{kind}`").into() }
 }
 
+/// What an error of the database says, for people: its own text is its structure in Rust.
+pub(super) fn said(error: &fjall::Error) -> String {
+    match error {
+        fjall::Error::Io(error) | fjall::Error::Storage(LsmError::Io(error)) => error.to_string(),
+        other => match other.to_string().strip_prefix("FjallError: ") {
+            Some(text) => text.to_owned(),
+            None => other.to_string(),
+        },
+    }
+}
+
 /// A refusal of the file system may pass; a block that does not check out will not.
 pub(super) fn read_failed(error: &fjall::Error) -> EngineError {
-    let reason: Arc<str> = error.to_string().into();
+    let reason: Arc<str> = said(error).into();
     match error {
         fjall::Error::Io(_) | fjall::Error::Storage(LsmError::Io(_)) => {
             EngineError::Unavailable { reason }

@@ -92,7 +92,10 @@ fn meet(directory: &Path, fault: &str) {
             assert!(matches!(refused, Err(CommitError::Stopped { .. })), "{refused:?}");
         }
         assert_eq!(everything(&*engine).await.len(), 20);
-        assert!(engine.status().stopped.is_some());
+        // Clients are told this.
+        let said = engine.status().stopped.unwrap();
+        assert!(said.contains("os error"), "{said}");
+        assert!(!said.contains("Error:") && !said.contains("Os {"), "Rust debug text: {said}");
     });
 }
 
