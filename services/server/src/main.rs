@@ -97,6 +97,7 @@ async fn serve_with(
     }
 
     let meter = telemetry.meter();
+    listeners.count_on(&meter);
     let owns_data = settings.server.roles.own_data();
     let exemplars = telemetry.traces().exemplars;
     let engine =

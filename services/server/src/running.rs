@@ -2,6 +2,7 @@
 
 use std::{io, net::SocketAddr, time::Duration};
 
+use opentelemetry::metrics::Meter;
 use tokio::{
     net::TcpListener,
     signal::unix::{Signal, SignalKind, signal},
@@ -56,6 +57,12 @@ impl Listeners {
         let azure_queue = bind_some(server, "server.azure_queue", azure_queue).await?;
         let admin = bind(server, "server.admin", server.admin, ELSEWHERE).await?;
         Ok(Self { grpc, azure_table, azure_queue, grpc_encryption, admin, admin_encryption })
+    }
+
+    /// Count the handshakes that fail.
+    pub fn count_on(&self, meter: &Meter) {
+        let encrypted = [&self.grpc_encryption, &self.admin_encryption].into_iter().flatten();
+        encrypted.for_each(|encryption| encryption.tls().count_on(meter));
     }
 
     /// Keep the certificates up to date with their files.
