@@ -233,13 +233,13 @@ async fn a_second_signal_does_not_wait_for_calls() {
     assert_eq!(status.code(), Some(6), "{log}");
 }
 
-#[test]
-fn a_second_signal_with_nothing_to_cut_is_a_clean_end() {
+#[tokio::test]
+async fn a_second_signal_with_nothing_to_cut_is_a_clean_end() {
     let server = Serving::start(&["--ephemeral"], &[("TRESTLE__SERVER__DRAIN_NOTICE_MS", "5000")]);
     let began = std::time::Instant::now();
 
     server.terminate();
-    std::thread::sleep(Duration::from_millis(300));
+    tokio::time::sleep(Duration::from_millis(300)).await;
     server.terminate();
     let (status, log) = server.wait();
 
