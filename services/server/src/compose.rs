@@ -324,7 +324,8 @@ fn watch_storage(engine: &Arc<dyn Engine>, roles: &Roles, health: &Health) -> Ta
         let (engine, health, owners) = (Arc::clone(&engine), health.clone(), owners.clone());
         async move {
             let problem = engine.status().stopped;
-            let problem = problem.map(|reason| format!("storage stopped: {reason}"));
+            let problem =
+                problem.map(|reason| format!("storage stopped: {reason}; restart the process"));
             for (_, service) in owners {
                 health.report(service, problem.clone()).await;
             }

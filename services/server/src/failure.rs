@@ -20,8 +20,18 @@ pub enum Failure {
     #[error(transparent)]
     Storage(#[from] OpenError),
     /// An address cannot be taken.
-    #[error(transparent)]
-    Listen(io::Error),
+    #[error("{key}: {source}; {remedy}")]
+    Listen {
+        /// The key of the address.
+        key: &'static str,
+        /// What can be done.
+        remedy: &'static str,
+        /// What the system says; the address is in the text.
+        source: io::Error,
+    },
+    /// An answer cannot be written to standard output.
+    #[error("output cannot be written")]
+    Output(#[source] io::Error),
     /// Telemetry cannot be started.
     #[error(transparent)]
     Telemetry(#[from] TelemetryError),
@@ -29,8 +39,17 @@ pub enum Failure {
     #[error(transparent)]
     Descriptors(#[from] DescriptorError),
     /// The runtime or the signals cannot be set up.
-    #[error("process cannot be set up: {0}")]
+    #[error("process cannot be set up")]
     Process(#[from] io::Error),
+    /// A listener ended although nobody asked it to.
+    #[error("a listener ended unasked: listener=`{listener}`")]
+    Lost {
+        /// The key of its address.
+        listener: &'static str,
+    },
+    /// What was cut off did not end in time.
+    #[error("the process did not end in time, and was cut off")]
+    Hung,
     /// Calls went on for longer than they may after a signal to end.
     #[error("calls were cut off: connections=`{connections}`")]
     Cut {
@@ -47,9 +66,13 @@ impl Failure {
             Self::Config(_) | Self::Tls(_) => 2,
             Self::Storage(OpenError::Locked { .. }) => 3,
             Self::Storage(_) => 4,
-            Self::Listen(_) => 5,
-            Self::Cut { .. } => 6,
-            Self::Telemetry(_) | Self::Descriptors(_) | Self::Process(_) => 1,
+            Self::Listen { .. } => 5,
+            Self::Cut { .. } | Self::Hung => 6,
+            Self::Telemetry(_)
+            | Self::Descriptors(_)
+            | Self::Process(_)
+            | Self::Output(_)
+            | Self::Lost { .. } => 1,
         })
     }
 
@@ -57,7 +80,11 @@ impl Failure {
     #[must_use]
     pub fn chain(&self) -> String {
         let mut text = self.to_string();
-        let mut cause = std::error::Error::source(self);
+        let mut cause = match self {
+            // Its text has the cause in the middle.
+            Self::Listen { source, .. } => std::error::Error::source(source),
+            _ => std::error::Error::source(self),
+        };
         while let Some(error) = cause {
             text = format!("{text}: {error}");
             cause = error.source();

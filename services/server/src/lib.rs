@@ -11,6 +11,7 @@ pub mod failure;
 pub mod healthcheck;
 mod hot_partitions;
 pub mod identity;
+pub mod lost;
 pub mod quotas;
 mod reach;
 pub mod reload;

@@ -3,9 +3,10 @@
 use std::{
     io::{self, Write as _},
     path::Path,
-    pin::Pin,
+    pin::{Pin, pin},
     process::ExitCode,
     sync::Arc,
+    time::Duration,
 };
 
 use clap::Parser as _;
@@ -26,6 +27,12 @@ use trestle_runtime::{
     telemetry::Telemetry,
 };
 use trestle_service::clock::SystemClock;
+
+/// How long the store may take to close, once nobody needs it. One that takes longer is opened as
+/// after a crash.
+const CLOSES_WITHIN: Duration = Duration::from_secs(1);
+/// How long the end may take once a second signal asked for it.
+const HURRY_WITHIN: Duration = Duration::from_secs(2);
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -51,7 +58,7 @@ fn main() -> ExitCode {
         }
     };
     outcome.unwrap_or_else(|failure| {
-        eprintln!("trestle: {}", failure.chain());
+        complain(&failure.chain());
         failure.exit_code()
     })
 }
@@ -62,7 +69,8 @@ fn serve(args: &ServeArgs) -> Result<ExitCode, Failure> {
     let threads = settings.server.worker_threads;
     let (file, flags) = (args.config.clone(), args.flags());
     let reread = move || load(file.as_deref(), flags.clone());
-    run(threads, Box::pin(serve_until_signal(settings, reread)))?.map(|()| ExitCode::SUCCESS)
+    let served = Box::pin(serve_until_signal(settings, reread));
+    run_and_end(threads, CLOSES_WITHIN, served)?.map(|()| ExitCode::SUCCESS)
 }
 
 /// The whole life of a server. `reread` gives the settings as they are now.
@@ -72,6 +80,16 @@ async fn serve_until_signal(
 ) -> Result<(), Failure> {
     let telemetry = Telemetry::start(&settings.telemetry, rand::random)?;
     telemetry.install()?;
+    let ended = serve_with(&telemetry, settings, reread).await;
+    telemetry.shutdown().await;
+    ended
+}
+
+async fn serve_with(
+    telemetry: &Telemetry,
+    settings: Settings,
+    reread: impl Fn() -> Result<Settings, Failure> + Clone + Send + 'static,
+) -> Result<(), Failure> {
     let mut signals = Signals::take()?;
     let listeners = Listeners::bind(&settings).await?;
     for (listener, address) in settings.server.exposed(&settings.tls) {
@@ -79,6 +97,7 @@ async fn serve_until_signal(
     }
 
     let meter = telemetry.meter();
+    listeners.count_on(&meter);
     let owns_data = settings.server.roles.own_data();
     let exemplars = telemetry.traces().exemplars;
     let engine =
@@ -107,15 +126,24 @@ async fn serve_until_signal(
     info!(roles = %settings.server.roles, "serving");
     print(&ready)?;
 
-    signals.end(&reload).await;
+    let (lost, hurry) = (running.lost(), running.hurry());
+    tokio::select! {
+        () = signals.end(&reload) => {}
+        () = lost.happens() => {}
+    }
+    let mut stopping = pin!(running.stop());
     let drained = tokio::select! {
-        drained = running.stop() => drained,
-        () = signals.end(&reload) => Drained::Cut(0),
+        drained = &mut stopping => Ok(drained),
+        () = signals.end(&reload) => {
+            hurry.cancel();
+            tokio::time::timeout(HURRY_WITHIN, stopping).await
+        }
     };
-    telemetry.shutdown().await;
-    match drained {
-        Drained::Clean => Ok(()),
-        Drained::Cut(connections) => Err(Failure::Cut { connections }),
+    match (lost.listener(), drained) {
+        (Some(listener), _) => Err(Failure::Lost { listener }),
+        (None, Ok(Drained::Clean)) => Ok(()),
+        (None, Ok(Drained::Cut(connections))) => Err(Failure::Cut { connections }),
+        (None, Err(_)) => Err(Failure::Hung),
     }
 }
 
@@ -129,7 +157,7 @@ fn healthcheck(args: HealthcheckArgs) -> Result<ExitCode, Failure> {
     Ok(match checked {
         Ok(()) => ExitCode::SUCCESS,
         Err(reason) => {
-            eprintln!("trestle: {reason}");
+            complain(&reason);
             ExitCode::FAILURE
         }
     })
@@ -156,6 +184,15 @@ fn run<T>(
     threads: Option<usize>,
     work: Pin<Box<dyn Future<Output = T> + '_>>,
 ) -> Result<T, Failure> {
+    run_and_end(threads, Duration::ZERO, work)
+}
+
+/// The same; what it leaves behind has so long to end.
+fn run_and_end<T>(
+    threads: Option<usize>,
+    ends_within: Duration,
+    work: Pin<Box<dyn Future<Output = T> + '_>>,
+) -> Result<T, Failure> {
     let mut runtime = tokio::runtime::Builder::new_multi_thread();
     if let Some(threads) = threads {
         runtime.worker_threads(threads);
@@ -163,7 +200,7 @@ fn run<T>(
     let runtime = runtime.enable_all().build()?;
     let outcome = runtime.block_on(work);
     // A blocking step that hangs must not keep the process.
-    runtime.shutdown_background();
+    runtime.shutdown_timeout(ends_within);
     Ok(outcome)
 }
 
@@ -177,8 +214,12 @@ fn raise_file_limit() {
 }
 
 /// Standard output holds answers only, one at a time.
-fn print(text: &str) -> io::Result<()> {
+fn print(text: &str) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
-    out.write_all(text.as_bytes())?;
-    out.flush()
+    out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(Failure::Output)
+}
+
+/// Says why it does not go on. Who closed standard error does not want to know.
+fn complain(text: &str) {
+    let _ = writeln!(io::stderr(), "trestle: {text}");
 }

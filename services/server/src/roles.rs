@@ -61,8 +61,7 @@ impl FromStr for Roles {
         }
         let role = |name: &str| {
             let known = Role::ALL.into_iter().find(|role| role.name() == name.trim());
-            let rule =
-                "roles must be `all`, or of `gateway`, `table` and `queue`, separated by commas";
+            let rule = "must be `all`, or of `gateway`, `table` and `queue`, separated by commas";
             known.ok_or_else(|| format!("{rule}: value=`{text}`"))
         };
         text.split(',').map(role).collect::<Result<_, _>>().map(Self)

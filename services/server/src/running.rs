@@ -2,6 +2,7 @@
 
 use std::{io, net::SocketAddr, time::Duration};
 
+use opentelemetry::metrics::Meter;
 use tokio::{
     net::TcpListener,
     signal::unix::{Signal, SignalKind, signal},
@@ -14,7 +15,7 @@ use trestle_runtime::{
     admin::Admin,
     health::Health,
     openmetrics::Exposition,
-    serve::{self, Bounds, Drained},
+    serve::{self, Bounds, Drained, Ends},
     task::Task,
 };
 use trestle_service::layer::leave::Leaving;
@@ -23,6 +24,7 @@ use crate::{
     compose::Node,
     encryption::Encryption,
     failure::Failure,
+    lost::Lost,
     reload::Reload,
     settings::{ServerSettings, Settings},
 };
@@ -48,11 +50,19 @@ impl Listeners {
         let grpc_encryption = settings.tls.grpc().map(Encryption::read).transpose()?;
         let admin_encryption = settings.tls.admin().map(Encryption::read).transpose()?;
         let server = &settings.server;
-        let grpc = bind(server, server.listen).await?;
-        let azure_table = bind_some(server, server.azure(server.azure_table)).await?;
-        let azure_queue = bind_some(server, server.azure(server.azure_queue)).await?;
-        let admin = bind(server, server.admin).await?;
+        let grpc = bind(server, "server.listen", server.listen, ELSEWHERE).await?;
+        let azure_table = server.azure(server.azure_table);
+        let azure_table = bind_some(server, "server.azure_table", azure_table).await?;
+        let azure_queue = server.azure(server.azure_queue);
+        let azure_queue = bind_some(server, "server.azure_queue", azure_queue).await?;
+        let admin = bind(server, "server.admin", server.admin, ELSEWHERE).await?;
         Ok(Self { grpc, azure_table, azure_queue, grpc_encryption, admin, admin_encryption })
+    }
+
+    /// Count the handshakes that fail.
+    pub fn count_on(&self, meter: &Meter) {
+        let encrypted = [&self.grpc_encryption, &self.admin_encryption].into_iter().flatten();
+        encrypted.for_each(|encryption| encryption.tls().count_on(meter));
     }
 
     /// Keep the certificates up to date with their files.
@@ -106,18 +116,29 @@ impl Listeners {
     }
 }
 
-async fn bind(server: &ServerSettings, address: SocketAddr) -> Result<TcpListener, Failure> {
+/// What can be done about an address that cannot be taken.
+const ELSEWHERE: &str = "give another address, or port 0 for a free one";
+/// The same where nobody needs to listen.
+const ELSEWHERE_OR_OFF: &str = "give another address, port 0 for a free one, or `off`";
+
+async fn bind(
+    server: &ServerSettings,
+    key: &'static str,
+    address: SocketAddr,
+    remedy: &'static str,
+) -> Result<TcpListener, Failure> {
     let bound =
         if server.reuse_port { serve::bind_shared(address) } else { serve::bind(address).await };
-    bound.map_err(Failure::Listen)
+    bound.map_err(|source| Failure::Listen { key, remedy, source })
 }
 
 async fn bind_some(
     server: &ServerSettings,
+    key: &'static str,
     address: Option<SocketAddr>,
 ) -> Result<Option<TcpListener>, Failure> {
     match address {
-        Some(address) => bind(server, address).await.map(Some),
+        Some(address) => bind(server, key, address, ELSEWHERE_OR_OFF).await.map(Some),
         None => Ok(None),
     }
 }
@@ -127,6 +148,8 @@ pub struct Running {
     health: Health,
     stop_calls: CancellationToken,
     stop_rest: CancellationToken,
+    hurry: CancellationToken,
+    lost: Lost,
     calls: Vec<JoinHandle<Drained>>,
     rest: TaskTracker,
     queue: Option<QueueRole>,
@@ -152,7 +175,9 @@ impl Running {
             rest.spawn(task.run(stop_rest.clone(), rand::random));
         }
         let answers = Admin { health: node.health.clone(), metrics, pages: node.pages };
-        rest.spawn(answers.serve(admin, tls(admin_encryption), stop_rest.clone()));
+        let (lost, hurry) = (Lost::default(), CancellationToken::new());
+        let admin = answers.serve(admin, tls(admin_encryption), stop_rest.clone());
+        rest.spawn(lost.watch("server.admin", stop_rest.clone(), admin));
         rest.close();
         let limits = &settings.limits;
         let bounds = Bounds {
@@ -169,26 +194,39 @@ impl Running {
         let tls = tls(grpc_encryption);
         let of_queues = Bounds { headers_max: Some(trestle_azure::QUEUE_HEADERS_MAX), ..bounds };
         let doors = [
-            (Some(grpc), Some(node.routes), bounds),
-            (azure_table, node.azure_table, bounds),
-            (azure_queue, node.azure_queue, of_queues),
+            ("server.listen", Some(grpc), Some(node.routes), bounds),
+            ("server.azure_table", azure_table, node.azure_table, bounds),
+            ("server.azure_queue", azure_queue, node.azure_queue, of_queues),
         ];
-        let serve = |(listener, calls, bounds): (Option<_>, Option<_>, _)| {
-            let (tls, stop) = (tls.clone(), stop_calls.clone());
-            Some(tokio::spawn(serve::serve(listener?, tls, calls?, bounds, stop)))
+        let serve = |(key, listener, calls, bounds): (_, Option<_>, Option<_>, _)| {
+            let ends = Ends { stop: stop_calls.clone(), hurry: hurry.clone() };
+            let serving = serve::serve(listener?, tls.clone(), calls?, bounds, ends);
+            Some(tokio::spawn(lost.watch(key, stop_calls.clone(), serving)))
         };
         let calls = doors.into_iter().filter_map(serve).collect();
         let notice = Duration::from_millis(settings.server.drain_notice_ms);
         let health = node.health;
         let (queue, leaving) = (node.queue, node.leaving);
-        Self { health, stop_calls, stop_rest, calls, rest, queue, leaving, notice }
+        Self { health, stop_calls, stop_rest, hurry, lost, calls, rest, queue, leaving, notice }
+    }
+
+    /// Which listener ended although nobody asked it to.
+    #[must_use]
+    pub fn lost(&self) -> Lost {
+        self.lost.clone()
+    }
+
+    /// Cancelled, it makes [`Running::stop`] wait for nobody: calls that go on are cut.
+    #[must_use]
+    pub fn hurry(&self) -> CancellationToken {
+        self.hurry.clone()
     }
 
     /// Ends in order: say that we go, serve those who have not heard it yet, take no more
     /// connections, answer who waits for a message, let calls finish, then end the rest.
     pub async fn stop(self) -> Drained {
         self.health.drain().await;
-        tokio::time::sleep(self.notice).await;
+        let _ = self.hurry.run_until_cancelled(tokio::time::sleep(self.notice)).await;
         self.stop_calls.cancel();
         if let Some(queue) = &self.queue {
             queue.leave();
@@ -197,6 +235,7 @@ impl Running {
         self.health.end_watches().await;
         let mut cut = 0;
         for calls in self.calls {
+            // One that failed is in what was lost.
             if let Ok(Drained::Cut(open)) = calls.await {
                 cut += open;
             }

@@ -48,7 +48,7 @@ pub enum CommitError {
     },
     /// A sync or a write failed before, so the engine takes no write ever again in this process.
     /// Nothing was written.
-    #[error("storage stopped after a failed write: {reason}")]
+    #[error("storage takes no more writes until the server is restarted: {reason}")]
     Stopped {
         /// The first failure.
         reason: Arc<str>,

@@ -9,8 +9,11 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use config::{Config, Environment, File, FileFormat, Value};
-use serde::{Serialize, de::DeserializeOwned};
+use config::{Config, Environment, File, FileFormat, Value, ValueKind};
+use serde::{
+    Deserialize as _, Deserializer, Serialize,
+    de::{DeserializeOwned, Error as _, IntoDeserializer as _},
+};
 
 /// What every variable of ours begins with: `TRESTLE__SECTION__KEY`.
 const PREFIX: &str = "TRESTLE";
@@ -76,9 +79,9 @@ pub fn load<T>(defaults: &T, sources: Sources<'_>) -> Result<T, ConfigError>
 where
     T: Serialize + DeserializeOwned,
 {
-    let malformed =
-        |error: config::ConfigError| ConfigError::Malformed(without_text(&error.to_string()));
-    let mut builder = Config::builder().add_source(Config::try_from(defaults).map_err(malformed)?);
+    let malformed = |error: config::ConfigError| ConfigError::Malformed(told(error));
+    let defaults = Config::try_from(defaults).map_err(malformed)?;
+    let mut builder = Config::builder().add_source(defaults.clone());
     let mut foreign = Config::builder();
     for (variable, key) in sources.foreign {
         let value = sources.environment.get(*variable).cloned();
@@ -88,21 +91,112 @@ where
     if let Some(path) = sources.file {
         builder = builder.add_source(file(path)?);
     }
+    // As texts, which every type reads: a number that was guessed first may have lost digits.
     let environment = Environment::with_prefix(PREFIX)
         .prefix_separator(SEPARATOR)
         .separator(SEPARATOR)
-        .try_parsing(true)
         .source(Some(sources.environment));
     builder = builder.add_source(environment);
     for (key, value) in sources.flags {
         builder = builder.set_override(key, Value::from(value)).map_err(malformed)?;
     }
     let layered = builder.build().map_err(malformed)?;
+    let mut problems = Vec::new();
+    misfits("", Some(&defaults.cache), &layered.cache, &mut problems);
+    if !problems.is_empty() {
+        return Err(ConfigError::Malformed(problems.join("; ")));
+    }
 
     let mut keys = Vec::new();
     let settings = serde_ignored::deserialize(layered, |path| keys.push(path.to_string()));
     let settings = settings.map_err(malformed)?;
     if keys.is_empty() { Ok(settings) } else { Err(ConfigError::UnknownKeys { keys }) }
+}
+
+/// Collects what is given for a whole number and is none: the crate would round it, or cut it off
+/// at what fits. A number without a default is one too, since all others have theirs.
+fn misfits(key: &str, default: Option<&Value>, given: &Value, problems: &mut Vec<String>) {
+    use ValueKind as Kind;
+    if let Kind::Table(table) = &given.kind {
+        for (name, value) in table {
+            let default = default.and_then(|default| match &default.kind {
+                Kind::Table(table) => table.get(name),
+                _ => None,
+            });
+            let key = if key.is_empty() { name.clone() } else { format!("{key}.{name}") };
+            misfits(&key, default, value, problems);
+        }
+        return;
+    }
+    let is_whole =
+        |kind: &Kind| matches!(kind, Kind::I64(_) | Kind::U64(_) | Kind::I128(_) | Kind::U128(_));
+    let fits = match (&given.kind, default.map(|default| &default.kind)) {
+        (Kind::Float(_), None) => false,
+        (Kind::String(text), Some(kind)) if is_whole(kind) => text.trim().parse::<u64>().is_ok(),
+        (Kind::Float(_) | Kind::Boolean(_), Some(kind)) => !is_whole(kind),
+        _ => true,
+    };
+    if !fits {
+        let rule = format!("must be a whole number, 0 to {}", u64::MAX);
+        problems.push(format!("{key}: {rule}{}", shown(&given.to_string())));
+    }
+}
+
+/// A value as part of an error, where it is a number or one with a unit. Any other text may be a
+/// secret in the wrong place.
+fn shown(text: &str) -> String {
+    let unit = text.trim_start_matches(|c: char| c.is_ascii_digit() || "+-._".contains(c));
+    let is_number = unit.len() < text.len() && unit.len() <= UNIT_MAX && text.len() <= NUMBER_MAX;
+    let is_harmless = is_number && unit.chars().all(|c| c.is_ascii_alphabetic());
+    if is_harmless { format!(": value=`{text}`") } else { String::new() }
+}
+
+/// Longest unit behind a number, in bytes.
+const UNIT_MAX: usize = 5;
+/// Longest number that is shown, in bytes, its unit included.
+const NUMBER_MAX: usize = 24;
+
+/// An error with its key first, and no text that may be a secret in the wrong place.
+fn told(error: config::ConfigError) -> String {
+    use config::ConfigError as E;
+    match error {
+        E::At { error, key: Some(key), .. } => format!("{key}: {}", told(*error)),
+        E::At { error, key: None, .. } => told(*error),
+        E::Type { key: Some(key), unexpected, expected, .. } => {
+            let value = match unexpected.to_string().split_once('`') {
+                Some((_, rest)) => shown(rest.trim_end_matches('`')),
+                None => text_of(&unexpected.to_string()).map_or_else(String::new, shown),
+            };
+            let expected = if expected == "an integer" { "a whole number" } else { expected };
+            format!("{key}: must be {expected}{value}")
+        }
+        E::Message(message) if message.contains(", expected struct ") => {
+            "must be a section".to_owned()
+        }
+        other => without_text(&other.to_string()),
+    }
+}
+
+/// The text in `string "text"`.
+fn text_of(unexpected: &str) -> Option<&str> {
+    unexpected.strip_prefix("string \"")?.strip_suffix('"')
+}
+
+/// Reads one of a few words, as the names of an enum are; the error says which there are.
+///
+/// # Errors
+/// Any other value.
+pub fn choice<'de, D, T>(deserializer: D) -> Result<T, D::Error>
+where
+    D: Deserializer<'de>,
+    T: DeserializeOwned,
+{
+    let text = String::deserialize(deserializer)?;
+    T::deserialize(text.as_str().into_deserializer()).map_err(|error: serde::de::value::Error| {
+        let error = error.to_string();
+        let words = error.split_once(", expected ").map_or(error.as_str(), |(_, words)| words);
+        D::Error::custom(format!("must be {words}: value=`{text}`"))
+    })
 }
 
 /// An error without the text that stands where something else should: it may be a secret in the

@@ -6,19 +6,28 @@
 
 use std::{
     fs, io,
+    net::SocketAddr,
     path::{Path, PathBuf},
-    sync::{Arc, PoisonError, RwLock},
+    sync::{Arc, Mutex, OnceLock, PoisonError, RwLock},
+    time::Duration,
 };
 
+use opentelemetry::{
+    KeyValue,
+    metrics::{Counter, Meter},
+};
+use tokio::time::Instant;
 use tokio_rustls::{
     TlsAcceptor,
     rustls::{
-        RootCertStore, ServerConfig,
+        self, RootCertStore, ServerConfig,
         crypto::{CryptoProvider, ring},
         pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject as _},
         server::{NoClientAuth, WebPkiClientVerifier, danger::ClientCertVerifier},
     },
 };
+use tracing::{debug, info};
+use trestle_service::semconv;
 
 /// What a listener speaks inside the encryption, best first.
 const PROTOCOLS: [&[u8]; 2] = [b"h2", b"http/1.1"];
@@ -154,17 +163,74 @@ fn unreadable(error: &io::Error) -> String {
     format!("cannot be read: {error}")
 }
 
+impl Failures {
+    fn may_tell(&self, now: Instant) -> bool {
+        let mut told_at = self.told_at.lock().unwrap_or_else(PoisonError::into_inner);
+        let may = told_at.is_none_or(|told_at| now.duration_since(told_at) >= TELL_EVERY);
+        if may {
+            *told_at = Some(now);
+        }
+        may
+    }
+}
+
 /// The encryption of a listener. Clones share it.
 #[derive(Clone)]
 pub struct Tls {
     current: Arc<RwLock<Arc<ServerConfig>>>,
+    failures: Arc<Failures>,
+}
+
+/// The handshakes that failed.
+#[derive(Default)]
+struct Failures {
+    counter: OnceLock<Counter<u64>>,
+    told_at: Mutex<Option<Instant>>,
+}
+
+/// Time between lines about handshakes that failed. They can be a flood, so the others are lines of
+/// level debug.
+const TELL_EVERY: Duration = Duration::from_secs(10);
+
+/// What a handshake failed of, as the metric has it.
+fn cause(error: &io::Error) -> &'static str {
+    let of_tls = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
+    match (of_tls, error.kind()) {
+        (
+            Some(rustls::Error::InvalidCertificate(_) | rustls::Error::NoCertificatesPresented),
+            _,
+        ) => "certificate",
+        (Some(_), _) => "protocol",
+        (None, io::ErrorKind::TimedOut) => "timeout",
+        (None, _) => "closed",
+    }
 }
 
 impl Tls {
     /// With these certificates until they are replaced.
     #[must_use]
     pub fn new(certificates: &Certificates) -> Self {
-        Self { current: Arc::new(RwLock::new(Arc::clone(&certificates.config))) }
+        let current = Arc::new(RwLock::new(Arc::clone(&certificates.config)));
+        Self { current, failures: Arc::default() }
+    }
+
+    /// Counts the handshakes that fail from now on.
+    pub fn count_on(&self, meter: &Meter) {
+        self.failures.counter.get_or_init(|| semconv::failed_handshakes(meter));
+    }
+
+    /// Notes a handshake that failed.
+    pub(crate) fn failed(&self, peer: SocketAddr, error: &io::Error) {
+        let cause = cause(error);
+        if let Some(counter) = self.failures.counter.get() {
+            counter.add(1, &[KeyValue::new(semconv::ERROR_TYPE, cause)]);
+        }
+        // Balancers connect and leave to see whether somebody is there.
+        if cause != "closed" && self.failures.may_tell(Instant::now()) {
+            info!(%peer, cause, %error, "handshake failed; others within 10 s are not told");
+        } else {
+            debug!(%peer, cause, %error, "handshake failed");
+        }
     }
 
     /// Gives new connections other certificates.
@@ -177,5 +243,34 @@ impl Tls {
     pub(crate) fn acceptor(&self) -> TlsAcceptor {
         let current = self.current.read().unwrap_or_else(PoisonError::into_inner);
         Arc::clone(&current).into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_about_handshakes_are_few_however_many_fail() {
+        let (failures, start) = (Failures::default(), Instant::now());
+
+        let told =
+            [0, 1, 9, 10, 11, 19, 20].map(|s| failures.may_tell(start + Duration::from_secs(s)));
+
+        assert_eq!(told, [true, false, false, true, false, false, true]);
+    }
+
+    #[test]
+    fn handshakes_fail_of_one_of_four_causes() {
+        let of = |error: rustls::Error| io::Error::new(io::ErrorKind::InvalidData, error);
+        for (error, expected) in [
+            (of(rustls::Error::NoCertificatesPresented), "certificate"),
+            (of(rustls::CertificateError::UnknownIssuer.into()), "certificate"),
+            (of(rustls::Error::HandshakeNotComplete), "protocol"),
+            (io::ErrorKind::UnexpectedEof.into(), "closed"),
+            (io::ErrorKind::TimedOut.into(), "timeout"),
+        ] {
+            assert_eq!(cause(&error), expected, "{error}");
+        }
     }
 }

@@ -25,7 +25,8 @@ impl From<CommitError> for Fault {
         match failure {
             CommitError::Unavailable { .. } => passing(Reason::ServerUnavailable, message),
             CommitError::Busy { .. } => passing(Reason::ServerBusy, message),
-            CommitError::Stopped { .. } => passing(Reason::StorageStopped, message),
+            // No delay: only a restart of the server helps, however long a client waits.
+            CommitError::Stopped { .. } => Self::new(Reason::StorageStopped, message),
             CommitError::Full { .. } => passing(Reason::InsufficientStorage, message),
             CommitError::Unknown { .. } => Self::new(Reason::OutcomeUnknown, message),
             CommitError::Corrupt { .. } => Self::new(Reason::CorruptRecord, message),
@@ -36,4 +37,19 @@ impl From<CommitError> for Fault {
 
 fn passing(reason: Reason, message: String) -> Fault {
     Fault::new(reason, message).retry_after(RETRY_AFTER)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_store_that_stopped_asks_for_a_restart_and_for_no_other_try() {
+        let stopped = Fault::from(CommitError::Stopped { reason: "no space".into() });
+        let busy = Fault::from(CommitError::Busy { reason: "too many".into() });
+
+        assert_eq!((stopped.reason, stopped.retry_after), (Reason::StorageStopped, None));
+        assert!(stopped.message.contains("until the server is restarted"), "{}", stopped.message);
+        assert_eq!(busy.retry_after, Some(RETRY_AFTER));
+    }
 }

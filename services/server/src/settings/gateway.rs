@@ -3,13 +3,18 @@
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
+use trestle_runtime::config::choice;
 use trestle_service::upstream::Endpoint;
 
-use super::at_least_one;
+use super::outside;
 use crate::roles::{Role, Roles};
 
 /// Longest setting for the time that calls wait for a role.
 const WAIT_MS_MAX: u64 = 60_000;
+/// Most connections to a role.
+const CONNECTIONS_MAX: u64 = 1024;
+/// Most calls that wait at a time.
+const WAITING_CALLS_MAX: u64 = 1_000_000;
 
 /// The section `gateway`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -24,14 +29,15 @@ pub struct GatewaySettings {
     pub queue_endpoint: Option<String>,
     /// Where the development account is there, whose key everybody knows: `loopback`, `off` or
     /// `anywhere`. Default: `loopback`, which is `off` where others can reach the listener.
+    #[serde(deserialize_with = "choice")]
     pub development_account: DevelopmentAccount,
-    /// Connections to each such role, at least 1; about as many as either side has cores, and as
+    /// Connections to each such role, 1 to 1024; about as many as either side has cores, and as
     /// the name has addresses. Up to four times as many are made while all are full. Default: 4.
     pub connections: usize,
     /// How long calls wait for a role that restarts, in milliseconds from the loss of its last
     /// connection, up to 60000; 0: they are refused at once. Default: 5000.
     pub wait_ms: u64,
-    /// Most calls that wait at a time, at least 1; more are refused at once. Default: 512.
+    /// Most calls that wait at a time, 1 to 1000000; more are refused at once. Default: 512.
     pub waiting_calls_max: usize,
     /// Encryption towards the roles, for endpoints that begin with `https`.
     #[serde(default)]
@@ -89,15 +95,14 @@ impl Default for GatewaySettings {
 impl GatewaySettings {
     /// What is wrong with the section for a process with these roles, each with its key.
     pub(super) fn problems(&self, roles: &Roles) -> Vec<String> {
-        let counts = [
-            at_least_one("gateway.connections", self.connections > 0),
-            at_least_one("gateway.waiting_calls_max", self.waiting_calls_max > 0),
+        let of = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
+        let rules = [
+            ("connections", of(self.connections), 1..=CONNECTIONS_MAX),
+            ("waiting_calls_max", of(self.waiting_calls_max), 1..=WAITING_CALLS_MAX),
+            ("wait_ms", self.wait_ms, 0..=WAIT_MS_MAX),
         ];
-        let mut problems = Vec::from_iter(counts.into_iter().flatten());
-        if self.wait_ms > WAIT_MS_MAX {
-            let rule = format!("must be up to {WAIT_MS_MAX}: value=`{}`", self.wait_ms);
-            problems.push(format!("gateway.wait_ms: {rule}"));
-        }
+        let outside = |(key, value, range)| outside(&format!("gateway.{key}"), value, &range);
+        let mut problems = Vec::from_iter(rules.into_iter().filter_map(outside));
         if self.table_endpoint.is_none() && roles.has(Role::Gateway) && !roles.has(Role::Table) {
             let rule = "required, since the role table is not in this process";
             problems.push(format!("gateway.table_endpoint: {rule}: roles=`{roles}`"));

@@ -3,8 +3,15 @@
 use serde::{Deserialize, Serialize};
 use trestle_service::limits::MESSAGE_BYTES_MAX;
 
-use super::at_least_one;
+use super::outside;
 
+/// Most calls, and most connections, at a time: about as many sockets as Linux gives a process, and
+/// far more than its memory holds.
+const PLACES_MAX: u64 = 1_000_000;
+/// Most bytes of bodies at a time: a tebibyte.
+const BODY_BYTES_MAX: u64 = 1 << 40;
+/// Longest setting for the time in which a request, or a piece of an answer, has to go over: an hour.
+const TRANSFER_SECONDS_MAX: u64 = 3600;
 /// Longest setting for the time until an answer begins: the removal of deleted tables counts on
 /// calls being over within two minutes.
 const ANSWER_WITHIN_SECONDS_MAX: u64 = 110;
@@ -18,21 +25,21 @@ const SILENCE_SECONDS_MAX: u64 = 3600;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LimitSettings {
     /// Most calls at a time; more are refused at once. Streams may be half of them; calls that may
-    /// wait for a message have as many places of their own. Default: 1024.
+    /// wait for a message have as many places of their own. 1 to 1000000. Default: 1024.
     pub calls_max: usize,
     /// Most bytes that bodies of calls hold at a time, requests that are not answered and answers
-    /// that are not taken; calls past it are refused. At least 16 MiB, twice the largest message.
-    /// Default: 256 MiB.
+    /// that are not taken; calls past it are refused. At least 16 MiB, twice the largest message, and
+    /// at most 1 TiB. Default: 256 MiB.
     pub body_bytes_max: usize,
-    /// Most connections at a time; more are closed at once. Default: 4096.
+    /// Most connections at a time; more are closed at once. 1 to 1000000. Default: 4096.
     pub connections_max: usize,
-    /// Most calls at a time on one connection; more wait at the client. Default: 256.
+    /// Most calls at a time on one connection; more wait at the client. 1 to 1000000. Default: 256.
     pub calls_per_connection_max: u32,
     /// After about how long a connection is asked to be made anew, in seconds, up to a week.
     /// Default: 1800.
     pub connection_age_seconds: u64,
-    /// How long calls of such a connection may go on before they are cut off, in seconds. Default:
-    /// 300.
+    /// How long calls of such a connection may go on before they are cut off, in seconds, up to a
+    /// week. Default: 300.
     pub connection_grace_seconds: u64,
     /// How often the client of a connection of HTTP/2 is asked whether it is still there, and how
     /// long it may take to say so before the connection is cut, in seconds, 1 to 3600. Default: 20.
@@ -40,10 +47,10 @@ pub struct LimitSettings {
     /// How long a client of HTTP/1 may take for the head of a request, from the end of the answer
     /// before it on, in seconds, 1 to 3600. Default: 60.
     pub head_within_seconds: u64,
-    /// Longest time until a request that is one message is here, in seconds. Default: 20.
+    /// Longest time until a request that is one message is here, in seconds, 1 to 3600. Default: 20.
     pub request_within_seconds: u64,
     /// How long a client may take nothing of an answer that is there for it, and the time in which
-    /// it has to take 64 KiB of it, in seconds. Default: 60.
+    /// it has to take 64 KiB of it, in seconds, 1 to 3600. Default: 60.
     pub reader_within_seconds: u64,
     /// Longest time until an answer begins, in seconds, 1 to 110. Default: 60.
     pub answer_within_seconds: u64,
@@ -70,30 +77,25 @@ impl Default for LimitSettings {
 impl LimitSettings {
     /// What is wrong with the section, each with its key.
     pub(super) fn problems(&self) -> Vec<String> {
-        let counts = [
-            at_least_one("limits.calls_max", self.calls_max > 0),
-            at_least_one("limits.connections_max", self.connections_max > 0),
-            at_least_one("limits.calls_per_connection_max", self.calls_per_connection_max > 0),
-            at_least_one("limits.request_within_seconds", self.request_within_seconds > 0),
-            at_least_one("limits.reader_within_seconds", self.reader_within_seconds > 0),
+        let of = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
+        let (places, transfer) = (1..=PLACES_MAX, 1..=TRANSFER_SECONDS_MAX);
+        let per_connection = u64::from(self.calls_per_connection_max);
+        let (age, silence) = (CONNECTION_AGE_SECONDS_MAX, 1..=SILENCE_SECONDS_MAX);
+        let bytes = of(2 * MESSAGE_BYTES_MAX)..=BODY_BYTES_MAX;
+        let rules = [
+            ("calls_max", of(self.calls_max), places.clone()),
+            ("body_bytes_max", of(self.body_bytes_max), bytes),
+            ("connections_max", of(self.connections_max), places.clone()),
+            ("calls_per_connection_max", per_connection, places),
+            ("connection_age_seconds", self.connection_age_seconds, 1..=age),
+            ("connection_grace_seconds", self.connection_grace_seconds, 0..=age),
+            ("keepalive_seconds", self.keepalive_seconds, silence.clone()),
+            ("head_within_seconds", self.head_within_seconds, silence),
+            ("request_within_seconds", self.request_within_seconds, transfer.clone()),
+            ("reader_within_seconds", self.reader_within_seconds, transfer),
+            ("answer_within_seconds", self.answer_within_seconds, 1..=ANSWER_WITHIN_SECONDS_MAX),
         ];
-        let mut problems = Vec::from_iter(counts.into_iter().flatten());
-        let (bytes, least) = (self.body_bytes_max, 2 * MESSAGE_BYTES_MAX);
-        if bytes < least {
-            let rule = format!("must be at least {least}: value=`{bytes}`");
-            problems.push(format!("limits.body_bytes_max: {rule}"));
-        }
-        let seconds = [
-            ("answer_within_seconds", self.answer_within_seconds, ANSWER_WITHIN_SECONDS_MAX),
-            ("connection_age_seconds", self.connection_age_seconds, CONNECTION_AGE_SECONDS_MAX),
-            ("keepalive_seconds", self.keepalive_seconds, SILENCE_SECONDS_MAX),
-            ("head_within_seconds", self.head_within_seconds, SILENCE_SECONDS_MAX),
-        ];
-        for (key, seconds, most) in seconds {
-            if !(1..=most).contains(&seconds) {
-                problems.push(format!("limits.{key}: must be 1 to {most}: value=`{seconds}`"));
-            }
-        }
-        problems
+        let outside = |(key, value, range)| outside(&format!("limits.{key}"), value, &range);
+        rules.into_iter().filter_map(outside).collect()
     }
 }

@@ -9,6 +9,8 @@ mod server;
 mod storage;
 mod tls;
 
+use std::ops::RangeInclusive;
+
 use serde::{Deserialize, Serialize};
 use trestle_runtime::{
     config::{self, ConfigError, Sources},
@@ -88,7 +90,8 @@ impl Settings {
     }
 }
 
-/// The problem of a number that must not be zero, unless it is not.
-fn at_least_one(key: &str, is: bool) -> Option<String> {
-    (!is).then(|| format!("{key}: must be at least 1"))
+/// The problem of a number that is not in its range, unless it is.
+fn outside(key: &str, value: u64, range: &RangeInclusive<u64>) -> Option<String> {
+    let rule = format!("must be {} to {}", range.start(), range.end());
+    (!range.contains(&value)).then(|| format!("{key}: {rule}: value=`{value}`"))
 }

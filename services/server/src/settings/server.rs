@@ -8,7 +8,7 @@ use std::{
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 
-use super::{TlsSettings, at_least_one};
+use super::{TlsSettings, outside};
 use crate::roles::{Role, Roles};
 
 /// Where to listen, if anywhere.
@@ -53,8 +53,17 @@ impl Serialize for Listen {
 
 impl<'de> Deserialize<'de> for Listen {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer)?.parse().map_err(D::Error::custom)
+        let text = String::deserialize(deserializer)?;
+        text.parse()
+            .map_err(|rule: ListenError| D::Error::custom(format!("{rule}: value=`{text}`")))
     }
+}
+
+/// Reads an address; the error says what one looks like.
+fn address<'de, D: Deserializer<'de>>(deserializer: D) -> Result<SocketAddr, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    let rule = "must be an address, as in 127.0.0.1:50051";
+    text.parse().map_err(|_| D::Error::custom(format!("{rule}: value=`{text}`")))
 }
 
 /// The section `server`.
@@ -63,6 +72,7 @@ pub struct ServerSettings {
     /// The parts of this process: `all`, or of `gateway` and `table`. Default: `all`.
     pub roles: Roles,
     /// Address of gRPC; port 0 takes a free one. Default: `127.0.0.1:50051`.
+    #[serde(deserialize_with = "address")]
     pub listen: SocketAddr,
     /// Address of tables for clients of Azure Storage; port 0 takes a free one, `off` none.
     /// Default: `127.0.0.1:10002`.
@@ -74,6 +84,7 @@ pub struct ServerSettings {
     /// no, as Azure: it takes time on both sides, and helps over slow networks only.
     pub azure_gzip: bool,
     /// Address of metrics and probes; port 0 takes a free one. Default: `127.0.0.1:9464`.
+    #[serde(deserialize_with = "address")]
     pub admin: SocketAddr,
     /// Listen without encryption where others can reach it. Default: no, and such an address is
     /// refused.
@@ -88,16 +99,20 @@ pub struct ServerSettings {
     /// How long calls are still taken after a signal to end, once health has turned, in
     /// milliseconds, up to 60000: the time for gateways and balancers to go elsewhere. Default: 250.
     pub drain_notice_ms: u64,
-    /// How long calls may go on after a signal to end, in seconds. Default: 25, under the 30 of
-    /// orchestrators.
+    /// How long calls may go on after a signal to end, in seconds, up to a day. Default: 25, under
+    /// the 30 of orchestrators.
     pub drain_seconds: u64,
-    /// Threads that work on calls, at least 1. Default: one for each core.
+    /// Threads that work on calls, 1 to 1024. Default: one for each core.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worker_threads: Option<usize>,
 }
 
 /// Longest setting for the notice before the end.
 const DRAIN_NOTICE_MS_MAX: u64 = 60_000;
+/// Longest setting for the time that calls have at the end: a day.
+const DRAIN_SECONDS_MAX: u64 = 24 * 3600;
+/// Most threads that work on calls.
+const WORKER_THREADS_MAX: u64 = 1024;
 
 impl Default for ServerSettings {
     fn default() -> Self {
@@ -154,13 +169,14 @@ impl ServerSettings {
 
     /// What is wrong with the section, each with its key.
     pub(super) fn problems(&self, tls: &TlsSettings) -> Vec<String> {
-        let threads = at_least_one("server.worker_threads", self.worker_threads != Some(0));
-        let mut problems = Vec::from_iter(threads);
-        if self.drain_notice_ms > DRAIN_NOTICE_MS_MAX {
-            let rule =
-                format!("must be up to {DRAIN_NOTICE_MS_MAX}: value=`{}`", self.drain_notice_ms);
-            problems.push(format!("server.drain_notice_ms: {rule}"));
-        }
+        let threads = self.worker_threads.map_or(1, |most| u64::try_from(most).unwrap_or(u64::MAX));
+        let rules = [
+            ("worker_threads", threads, 1..=WORKER_THREADS_MAX),
+            ("drain_notice_ms", self.drain_notice_ms, 0..=DRAIN_NOTICE_MS_MAX),
+            ("drain_seconds", self.drain_seconds, 0..=DRAIN_SECONDS_MAX),
+        ];
+        let outside = |(key, value, range)| outside(&format!("server.{key}"), value, &range);
+        let mut problems = Vec::from_iter(rules.into_iter().filter_map(outside));
         let exposed = self.exposed(tls);
         for (key, address) in exposed.into_iter().filter(|_| !self.allow_plaintext) {
             let encrypt = match key {

@@ -3,8 +3,12 @@
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
+use trestle_runtime::config::choice;
 
-use super::at_least_one;
+use super::outside;
+
+/// Longest setting for the time between syncs: an hour.
+const SYNC_EVERY_MS_MAX: u64 = 3_600_000;
 
 /// The section `storage`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -14,8 +18,10 @@ pub struct StorageSettings {
     /// Keep everything in memory, and nothing after the end. Default: no.
     pub ephemeral: bool,
     /// When a write is answered. Default: `always`.
+    #[serde(deserialize_with = "choice")]
     pub durability: Durability,
-    /// With durability `interval`: time between syncs, in milliseconds, at least 1. Default: 1000.
+    /// With durability `interval`: time between syncs, in milliseconds, 1 to 3600000. Default:
+    /// 1000.
     pub sync_every_ms: u64,
     /// Memory for what was read from disk, in bytes. Default: 128 MiB.
     pub cache_bytes: u64,
@@ -51,6 +57,7 @@ impl Default for StorageSettings {
 impl StorageSettings {
     /// What is wrong with the section, each with its key.
     pub(super) fn problems(&self) -> Vec<String> {
-        at_least_one("storage.sync_every_ms", self.sync_every_ms > 0).into_iter().collect()
+        let range = 1..=SYNC_EVERY_MS_MAX;
+        Vec::from_iter(outside("storage.sync_every_ms", self.sync_every_ms, &range))
     }
 }

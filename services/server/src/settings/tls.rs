@@ -3,7 +3,10 @@
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
-use trestle_runtime::tls::{ClientCertificates, TlsFiles};
+use trestle_runtime::{
+    config::choice,
+    tls::{ClientCertificates, TlsFiles},
+};
 
 /// The section `tls`. The files are in PEM; they are read again every few seconds and on SIGHUP,
 /// and what changed holds for new connections.
@@ -21,6 +24,7 @@ pub struct TlsSettings {
     pub client_ca_file: Option<PathBuf>,
     /// Whether clients of gRPC are asked for a certificate: `off`, `optional`, or `required`.
     /// Default: `off`.
+    #[serde(deserialize_with = "choice")]
     pub client_certificates: AskClients,
     /// Also encrypt the admin listener, with the same certificate. It never asks its clients for
     /// one: probes have none. Default: no, since scrapers mostly ask on loopback.

@@ -145,6 +145,31 @@ fn a_data_directory_belongs_to_one_process_and_is_free_after_it() {
 }
 
 #[test]
+fn a_store_that_lost_something_since_a_clean_end_is_refused_and_says_what() {
+    let directory = tempfile::tempdir().unwrap();
+    let arguments = ["--data-dir", directory.path().to_str().unwrap()];
+    let server = Serving::start(&arguments, &[]);
+    for what in [["table", "create", "Things"], ["queue", "create", "jobs"]] {
+        let made = output(&mut trestle(&[&what[..], &["--endpoint", &server.endpoint()]].concat()));
+        assert_eq!(code(&made), Some(0), "{}", errors(&made));
+    }
+    server.terminate();
+    assert_eq!(server.wait().0.code(), Some(0));
+    let journal = directory.path().join("kv/db/0.jnl");
+    let mut bytes = std::fs::read(&journal).unwrap();
+    bytes[60..110].fill(0xab);
+    std::fs::write(&journal, bytes).unwrap();
+
+    let ports = ["serve", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"];
+    let off = ["--azure-table", "off", "--azure-queue", "off"];
+    let refused = output(&mut trestle(&[&ports[..], &off[..], &arguments[..]].concat()));
+
+    assert_eq!(code(&refused), Some(4), "{}", errors(&refused));
+    assert!(errors(&refused).contains("0.jnl"), "{}", errors(&refused));
+    assert!(refused.stdout.is_empty(), "said that it is ready");
+}
+
+#[test]
 fn healthcheck_tells_by_its_exit_code_whether_a_server_serves() {
     let server = Serving::start(&["--ephemeral"], &[]);
     let ask = |endpoint: &str, service: &str| {

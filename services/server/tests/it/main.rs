@@ -5,5 +5,6 @@
 mod access;
 mod commands;
 mod process;
+mod refusals;
 mod serving;
 mod upstream;

@@ -141,6 +141,22 @@ async fn a_store_that_stops_takes_the_node_out_of_service() {
 }
 
 #[tokio::test]
+async fn a_listener_that_breaks_is_noticed_and_does_not_look_like_a_clean_end() {
+    // More than a semaphore takes, which the settings would refuse: the listener panics.
+    let mut settings = settings(&[]);
+    settings.limits.connections_max = usize::MAX;
+    let listeners = Listeners::bind(&settings).await.unwrap();
+    let running = Running::start(node(&[]).await, listeners, &settings, Exposition::default());
+    let lost = running.lost();
+
+    let noticed = tokio::time::timeout(Duration::from_secs(10), lost.happens()).await;
+    running.stop().await;
+
+    assert!(noticed.is_ok(), "nobody noticed");
+    assert!(lost.listener().is_some_and(|key| key.starts_with("server.")), "{lost:?}");
+}
+
+#[tokio::test]
 async fn a_stream_in_flight_gets_its_answer_when_the_process_is_asked_to_end() {
     let server = Serving::start(&["--ephemeral"], &[]);
     let endpoint = server.endpoint();
@@ -217,6 +233,61 @@ async fn a_second_signal_does_not_wait_for_calls() {
     assert_eq!(status.code(), Some(6), "{log}");
 }
 
+#[tokio::test]
+async fn a_second_signal_with_nothing_to_cut_is_a_clean_end() {
+    let server = Serving::start(&["--ephemeral"], &[("TRESTLE__SERVER__DRAIN_NOTICE_MS", "5000")]);
+    let began = std::time::Instant::now();
+
+    server.terminate();
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    server.terminate();
+    let (status, log) = server.wait();
+
+    assert_eq!(status.code(), Some(0), "{log}");
+    assert!(began.elapsed() < Duration::from_secs(4), "{:?}", began.elapsed());
+}
+
+fn admin_page(server: &Serving, path: &str) -> String {
+    let mut stream = TcpStream::connect(&server.admin).unwrap();
+    let request = format!("GET {path} HTTP/1.1\r\nhost: admin\r\nconnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer.split_once("\r\n\r\n").unwrap().1.to_owned()
+}
+
+#[test]
+fn handshakes_that_fail_are_counted_each_and_told_now_and_then() {
+    let folder = tempfile::tempdir().unwrap();
+    let pair = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    let (certificate, key) = (folder.path().join("c.pem"), folder.path().join("k.pem"));
+    std::fs::write(&certificate, pair.cert.pem()).unwrap();
+    std::fs::write(&key, pair.signing_key.serialize_pem()).unwrap();
+    let files = [
+        ("TRESTLE__TLS__CERT_FILE", certificate.to_str().unwrap()),
+        ("TRESTLE__TLS__KEY_FILE", key.to_str().unwrap()),
+    ];
+    let server = Serving::start(&["--ephemeral"], &files);
+
+    for _ in 0..3 {
+        let mut plain = TcpStream::connect(&server.grpc).unwrap();
+        plain.write_all(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n").unwrap();
+        // Until the server has ended it.
+        let _ = plain.read_to_end(&mut Vec::new());
+    }
+    let metrics = admin_page(&server, "/metrics");
+    server.terminate();
+    let (_, log) = server.wait();
+
+    let counted = metrics.lines().find(|line| {
+        line.starts_with("trestle_tls_handshake_failures_total{")
+            && line.contains("error_type=\"protocol\"")
+    });
+    assert!(counted.is_some_and(|line| line.ends_with(" 3")), "{counted:?}: {metrics}");
+    let told: Vec<_> = log.lines().filter(|line| line.contains("handshake failed")).collect();
+    assert!(told.len() == 1 && told[0].contains("peer=127.0.0.1:"), "{told:?}");
+}
+
 #[test]
 fn metrics_and_probes_are_on_the_admin_port() {
     let server = Serving::start(&["--ephemeral"], &[]);
@@ -228,14 +299,7 @@ fn metrics_and_probes_are_on_the_admin_port() {
         &server.endpoint(),
     ]));
     assert!(created.status.success());
-    let get = |path: &str| {
-        let mut stream = TcpStream::connect(&server.admin).unwrap();
-        let request = format!("GET {path} HTTP/1.1\r\nhost: admin\r\nconnection: close\r\n\r\n");
-        stream.write_all(request.as_bytes()).unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
-        answer.split_once("\r\n\r\n").unwrap().1.to_owned()
-    };
+    let get = |path: &str| admin_page(&server, path);
 
     let metrics = get("/metrics");
 

@@ -21,7 +21,7 @@ use super::group::{Group, Job, Outcome, answer};
 use super::guard::{Passage, wait_for_compaction};
 use super::options::SyncPolicy;
 use super::recent::Recent;
-use super::shared::{Shared, Tree};
+use super::shared::{Shared, Tree, said};
 use super::stats::GroupWrite;
 use crate::CommitError;
 
@@ -154,7 +154,7 @@ impl Committer {
             Ok(Err(fjall::Error::Poisoned)) => {
                 Outcome::Refused("a flush or a compaction failed before".into())
             }
-            Ok(Err(error)) => Outcome::Unknown(error.to_string().into()),
+            Ok(Err(error)) => Outcome::Unknown(format!("a write failed: {}", said(&error)).into()),
             Err(_) => Outcome::Unknown("the write of a group panicked".into()),
         }
     }

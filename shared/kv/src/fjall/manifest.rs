@@ -27,8 +27,8 @@ pub(super) enum Verdict {
     Absent,
     /// It describes exactly these keyspaces.
     Same,
-    /// It describes some of these keyspaces; the others are new.
-    Grown,
+    /// It describes some of these keyspaces, with these names; the others are new.
+    Grown(Vec<&'static str>),
     /// It must not be opened, for this reason.
     Unfit(String),
 }
@@ -71,15 +71,14 @@ fn judge(text: &str, keyspaces: &[Keyspace]) -> Verdict {
     if shards != SHARDS {
         return Verdict::Unfit(format!("unknown layout: found=`{shards}`, known=`{SHARDS}`"));
     }
-    let known: Vec<String> = keyspaces.iter().map(line).collect();
-    let mut found = 0;
+    let mut found = Vec::new();
     for stored in lines {
-        if !known.iter().any(|line| line == stored) {
+        let Some(keyspace) = keyspaces.iter().find(|keyspace| line(keyspace) == stored) else {
             return Verdict::Unfit(format!("keyspace not among the options: found=`{stored}`"));
-        }
-        found += 1;
+        };
+        found.push(keyspace.name);
     }
-    if found == known.len() { Verdict::Same } else { Verdict::Grown }
+    if found.len() == keyspaces.len() { Verdict::Same } else { Verdict::Grown(found) }
 }
 
 #[cfg(test)]
@@ -113,7 +112,7 @@ mod tests {
             format!("trestle-kv 1\nshards 1\n{}\n", lines.join("\n"))
         };
 
-        assert_eq!(judge(&text(&some), &all), Verdict::Grown);
+        assert_eq!(judge(&text(&some), &all), Verdict::Grown(vec!["meta"]));
         assert!(matches!(judge(&text(&all), &some), Verdict::Unfit(_)));
         assert!(matches!(judge(&text(&some), &moved), Verdict::Unfit(_)));
     }

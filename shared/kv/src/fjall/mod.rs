@@ -8,11 +8,14 @@
 //! What this engine does not do: it never repairs. After a failed write or sync it takes no more
 //! writes in this process, and goes on reading; the operator or the supervisor starts it anew.
 
+mod closed;
 mod committer;
 mod group;
 mod guard;
 mod hidden;
 mod housekeeping;
+mod inventory;
+mod journals;
 mod manifest;
 mod open;
 mod options;

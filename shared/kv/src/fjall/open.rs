@@ -1,6 +1,7 @@
 //! Opening a directory.
 //!
-//! Layout: `LOCK` (held while open), `MANIFEST`, `CREATING` (only while it is made), `db` (fjall).
+//! Layout: `LOCK` (held while open), `MANIFEST`, `CREATING` (only while it is made), `CLOSED` (only
+//! while it is closed, after a clean end), `db` (fjall).
 //! A directory is made in an order that lets a crash at any instant be told from a loss of files:
 //! `CREATING` first, then the database, then the manifest, then `CREATING` goes. A database
 //! without a manifest is thrown away if `CREATING` says so, as nothing in it was ever
@@ -8,18 +9,21 @@
 
 use std::fs::{self, File, TryLockError};
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use fjall::{Database, KeyspaceCreateOptions};
 
+use super::closed;
 use super::guard::SpaceGuard;
+use super::inventory;
+use super::journals;
 use super::manifest::{self, Verdict};
 use super::options::{FjallOptions, Keyspace, OpenError};
 use super::shared::{Parts, Shared, Tree};
 
 const LOCK: &str = "LOCK";
 const CREATING: &str = "CREATING";
-const DATABASE: &str = "db";
+pub(super) const DATABASE: &str = "db";
 
 /// Sealed journals from which on the keyspaces that hold them back are flushed: two of those of 64 MiB
 /// that the database seals, so that a busy keyspace has flushed on its own what the oldest holds,
@@ -46,15 +50,25 @@ pub(super) fn open(options: &FjallOptions) -> Result<Shared, OpenError> {
     fs::create_dir_all(path).map_err(io_failed)?;
     let lock = lock(path)?;
     let verdict = manifest::check(path, &options.keyspaces).map_err(io_failed)?;
-    match &verdict {
-        Verdict::Same | Verdict::Grown => {}
-        Verdict::Absent => start_creating(path)?,
+    let stored = match &verdict {
+        Verdict::Same => options.keyspaces.iter().map(|keyspace| keyspace.name).collect(),
+        Verdict::Grown(names) => names.clone(),
+        Verdict::Absent => {
+            start_creating(path)?;
+            Vec::new()
+        }
         Verdict::Unfit(reason) => {
             return Err(OpenError::Manifest { path: path.clone(), reason: reason.clone() });
         }
-    }
-    let (database, trees) = open_database(options)?;
+    };
+    let unclear = if stored.is_empty() { Vec::new() } else { check_parts(path, stored.len())? };
+    closed::remove(path).map_err(io_failed)?;
+    let (database, trees) = open_database(options, &stored)?;
+    tell_of_dropped(&unclear);
     if verdict != Verdict::Same {
+        // Before the manifest says that they are there.
+        let folders = path.join(DATABASE).join(inventory::KEYSPACES);
+        File::open(folders).and_then(|folders| folders.sync_all()).map_err(io_failed)?;
         manifest::write(path, &options.keyspaces).map_err(io_failed)?;
     }
     remove_if_there(&path.join(CREATING)).map_err(io_failed)?;
@@ -68,6 +82,57 @@ pub(super) fn open(options: &FjallOptions) -> Result<Shared, OpenError> {
         on_sync: std::sync::Arc::clone(&options.on_sync),
         lock,
     }))
+}
+
+/// A journal that may have a torn end, and how far it was written.
+struct Unclear {
+    path: PathBuf,
+    written: u64,
+}
+
+/// Whether the parts of a finished store of so many keyspaces are there, and as a clean end left
+/// them. After any other end: the journals, whose last write may be torn.
+fn check_parts(path: &Path, keyspaces: usize) -> Result<Vec<Unclear>, OpenError> {
+    let io_failed = |source| OpenError::Io { path: path.to_owned(), source };
+    let damaged = |reason: String| Err(OpenError::Damaged { path: path.to_owned(), reason });
+    let database = path.join(DATABASE);
+    if let Some(missing) = inventory::missing(&database, keyspaces).map_err(io_failed)? {
+        return damaged(format!("{missing}; restore a backup"));
+    }
+    match closed::check(path, &database).map_err(io_failed)? {
+        closed::Verdict::Whole => return Ok(Vec::new()),
+        closed::Verdict::Damaged(reason) => {
+            let note = path.join(closed::FILE);
+            let note = note.display();
+            return damaged(format!(
+                "{reason}; restore a backup, or remove `{note}` to open what is left, without \
+                 what was written last"
+            ));
+        }
+        closed::Verdict::Outdated => {
+            tracing::warn!(path = %path.display(), "store was written by an older release");
+        }
+        closed::Verdict::Absent => {}
+    }
+    let unclear = |number| {
+        let path = database.join(journals::file_name(number));
+        let written = journals::written(&File::open(&path)?)?;
+        Ok(Unclear { path, written })
+    };
+    let numbers = journals::list(&database).map_err(io_failed)?;
+    numbers.into_iter().map(unclear).collect::<io::Result<_>>().map_err(io_failed)
+}
+
+/// The database cuts a journal behind the last batch that it can read whole.
+fn tell_of_dropped(journals: &[Unclear]) {
+    for Unclear { path, written } in journals {
+        // One that was not needed any more may be gone.
+        let kept = fs::metadata(path).map_or(*written, |file| file.len());
+        if kept < *written {
+            let (path, dropped) = (path.display(), *written - kept);
+            tracing::warn!(%path, dropped, kept, "end of a journal cannot be read and was dropped");
+        }
+    }
 }
 
 fn check_keyspaces(keyspaces: &[Keyspace]) -> Result<(), OpenError> {
@@ -121,7 +186,7 @@ fn start_creating(path: &Path) -> Result<(), OpenError> {
     if mark.try_exists().map_err(io_failed)? {
         match fs::remove_dir_all(path.join(DATABASE)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(io_failed(error)),
-            _ => return Ok(()),
+            _ => return closed::remove(path).map_err(io_failed),
         }
     }
     for entry in fs::read_dir(path).map_err(io_failed)? {
@@ -136,7 +201,11 @@ fn start_creating(path: &Path) -> Result<(), OpenError> {
     synced.and_then(|()| File::open(path)?.sync_all()).map_err(io_failed)
 }
 
-fn open_database(options: &FjallOptions) -> Result<(Database, Vec<Tree>), OpenError> {
+/// `stored` are the keyspaces that were made before.
+fn open_database(
+    options: &FjallOptions,
+    stored: &[&'static str],
+) -> Result<(Database, Vec<Tree>), OpenError> {
     let failed = |error: fjall::Error| match error {
         fjall::Error::Locked => OpenError::Locked { path: options.path.clone() },
         fjall::Error::Io(source) => OpenError::Io { path: options.path.clone(), source },
@@ -150,6 +219,11 @@ fn open_database(options: &FjallOptions) -> Result<(Database, Vec<Tree>), OpenEr
         .manual_journal_persist(true)
         .open()
         .map_err(failed)?;
+    // It would be made anew.
+    if let Some(name) = stored.iter().find(|name| !database.keyspace_exists(name)) {
+        let reason = format!("a keyspace is missing: keyspace=`{name}`; restore a backup");
+        return Err(OpenError::Damaged { path: options.path.clone(), reason });
+    }
     let mut trees = Vec::with_capacity(options.keyspaces.len());
     for keyspace in &options.keyspaces {
         let handle = database.keyspace(keyspace.name, create_options).map_err(failed)?;

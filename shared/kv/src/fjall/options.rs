@@ -117,6 +117,14 @@ pub enum OpenError {
         /// What was found and what was expected.
         reason: String,
     },
+    /// Something is missing of what was there, or is not as it was left.
+    #[error("storage is damaged: path=`{}`, {reason}", path.display())]
+    Damaged {
+        /// The directory.
+        path: PathBuf,
+        /// What, and what can be done.
+        reason: String,
+    },
     /// The file system refused.
     #[error("storage cannot be accessed: path=`{}`", path.display())]
     Io {

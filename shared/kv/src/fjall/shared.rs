@@ -10,6 +10,7 @@ use std::sync::{Arc, OnceLock};
 use bytes::Bytes;
 use fjall::{Database, LsmError};
 
+use super::closed::Closing;
 use super::guard::SpaceGuard;
 use super::hidden::Hidden;
 use super::options::{GroupObserver, Keyspace, SyncObserver, SyncPolicy};
@@ -40,6 +41,8 @@ pub(super) struct Shared {
     /// Number of the last group whose writes can be read.
     visible_group: AtomicU64,
     stopped: OnceLock<Arc<str>>,
+    /// Dropped after the database and before the lock.
+    closing: Closing,
     _lock: File,
 }
 
@@ -65,6 +68,7 @@ impl Shared {
                 }
             }
         }
+        let closing = Closing::of(&parts.path);
         Self {
             hidden: Hidden::of(&parts.trees),
             trees: parts.trees,
@@ -79,6 +83,7 @@ impl Shared {
             heartbeat_due: AtomicBool::new(true),
             visible_group: AtomicU64::new(0),
             stopped: OnceLock::new(),
+            closing,
             _lock: parts.lock,
         }
     }
@@ -127,6 +132,12 @@ impl Shared {
     }
 }
 
+impl Drop for Shared {
+    fn drop(&mut self) {
+        self.closing.is_sound = self.stopped.get().is_none();
+    }
+}
+
 /// A key of a kind that no keyspace holds: a defect of the caller, who cannot repair it by trying
 /// again.
 pub(super) fn homeless(key: &[u8]) -> EngineError {
@@ -134,9 +145,20 @@ pub(super) fn homeless(key: &[u8]) -> EngineError {
     EngineError::Corrupt { reason: format!("no keyspace holds the key: kind=`{kind}`").into() }
 }
 
+/// What an error of the database says, for people: its own text is its structure in Rust.
+pub(super) fn said(error: &fjall::Error) -> String {
+    match error {
+        fjall::Error::Io(error) | fjall::Error::Storage(LsmError::Io(error)) => error.to_string(),
+        other => match other.to_string().strip_prefix("FjallError: ") {
+            Some(text) => text.to_owned(),
+            None => other.to_string(),
+        },
+    }
+}
+
 /// A refusal of the file system may pass; a block that does not check out will not.
 pub(super) fn read_failed(error: &fjall::Error) -> EngineError {
-    let reason: Arc<str> = error.to_string().into();
+    let reason: Arc<str> = said(error).into();
     match error {
         fjall::Error::Io(_) | fjall::Error::Storage(LsmError::Io(_)) => {
             EngineError::Unavailable { reason }

@@ -92,7 +92,10 @@ fn meet(directory: &Path, fault: &str) {
             assert!(matches!(refused, Err(CommitError::Stopped { .. })), "{refused:?}");
         }
         assert_eq!(everything(&*engine).await.len(), 20);
-        assert!(engine.status().stopped.is_some());
+        // Clients are told this.
+        let said = engine.status().stopped.unwrap();
+        assert!(said.contains("os error"), "{said}");
+        assert!(!said.contains("Error:") && !said.contains("Os {"), "Rust debug text: {said}");
     });
 }
 
@@ -106,6 +109,7 @@ pub(crate) fn meet_a_full_disk(directory: &Path) {
 
 /// Reopens without faults: every acknowledged row is there, and what was refused is not.
 async fn check_after(directory: &Path, facts: &[String]) {
+    assert!(!directory.join("data/CLOSED").exists(), "what the journal holds is not known");
     let engine = open(&directory.join("data"));
     let acknowledged = acknowledged(facts);
     assert_eq!(acknowledged.len(), 20);

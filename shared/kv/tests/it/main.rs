@@ -12,6 +12,7 @@
 mod child;
 mod conform;
 mod crash;
+mod damage;
 mod faults;
 mod faulty;
 mod journal;

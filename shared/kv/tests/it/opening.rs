@@ -171,13 +171,14 @@ fn wrong_keyspaces_are_refused_before_anything_is_made() {
     }
 }
 
-/// Three rows, the last in a change of its own, and the place of a value in the journal.
+/// Three rows, each in a change of its own, the journal as a crash leaves it, and its bytes.
 async fn journal_with_three_rows(directory: &Path) -> (std::path::PathBuf, Vec<u8>) {
     let engine = open(directory);
     for row in ["first", "second", "third"] {
         commit(&*engine, vec![put(key(row), format!("value of {row}"))]).await.unwrap();
     }
     drop(engine);
+    fs::remove_file(directory.join("CLOSED")).unwrap();
     let journal = directory.join("db/0.jnl");
     let bytes = fs::read(&journal).unwrap();
     (journal, bytes)

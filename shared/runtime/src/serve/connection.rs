@@ -105,43 +105,42 @@ impl Connection {
             let _turn = self.handshakes.acquire().await;
             opening::encrypt(&tls, socket).await
         };
-        let Some((stream, tls)) = self.opened(handshake, until).await else {
-            return;
-        };
-        self.serve(stream, Peer { address, tls: Some(tls) }, until).await;
+        match self.opened(handshake, until).await {
+            Ok((stream, told)) => {
+                self.serve(stream, Peer { address, tls: Some(told) }, until).await;
+            }
+            Err(error) => tls.failed(address, &error),
+        }
     }
 
-    /// What a step of the opening came to; nothing, where it failed or took too long. Once the end
-    /// has come there is a little time: the client may be in the middle of it, with a call.
+    /// What a step of the opening came to. Once the end has come there is a little time: the client
+    /// may be in the middle of it, with a call.
+    ///
+    /// # Errors
+    /// What it failed of; it has timed out where it took too long.
     async fn opened<T>(
         &self,
         step: impl Future<Output = io::Result<T>>,
         until: Instant,
-    ) -> Option<T> {
+    ) -> io::Result<T> {
         let mut step = pin!(timeout_at(until, step));
         let opened = match self.stop.run_until_cancelled(step.as_mut()).await {
             Some(opened) => opened,
-            None => timeout(OPEN_AT_END_WITHIN, step).await.ok()?,
+            None => timeout(OPEN_AT_END_WITHIN, step).await.and_then(|opened| opened),
         };
-        match opened {
-            Ok(Ok(opened)) => Some(opened),
-            Ok(Err(error)) => {
-                debug!(%error, "connection lost before it was opened");
-                None
-            }
-            Err(_) => {
-                debug!(within = ?OPEN_WITHIN, "connection not opened in time");
-                None
-            }
-        }
+        opened.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
     }
 
     async fn serve<S>(self, stream: S, peer: Peer, until: Instant)
     where
         S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
     {
-        let Some((stream, protocol)) = self.opened(opening::listen(stream), until).await else {
-            return;
+        let (stream, protocol) = match self.opened(opening::listen(stream), until).await {
+            Ok(opened) => opened,
+            Err(error) => {
+                debug!(%error, "connection lost before it was opened");
+                return;
+            }
         };
         // A clone for each call would copy everything that stands before the services.
         let service = RefCell::new(self.service.clone());

@@ -62,6 +62,21 @@ pub struct Bounds {
     pub drain_within: Duration,
 }
 
+/// What ends a listener.
+#[derive(Debug, Clone)]
+pub struct Ends {
+    /// It takes no more connections, and lets calls finish within the bound.
+    pub stop: CancellationToken,
+    /// After that: it waits for calls no longer.
+    pub hurry: CancellationToken,
+}
+
+impl From<CancellationToken> for Ends {
+    fn from(stop: CancellationToken) -> Self {
+        Self { stop, hurry: CancellationToken::new() }
+    }
+}
+
 /// How serving ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Drained {
@@ -99,15 +114,16 @@ fn taken(address: SocketAddr, error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("cannot listen: address=`{address}`, {error}"))
 }
 
-/// Serves until `stop`, then takes no more connections, lets calls finish within the bound, and
-/// cuts the rest. With `tls`, connections are encrypted.
+/// Serves until it is stopped, then takes no more connections, lets calls finish within the bound,
+/// and cuts the rest. With `tls`, connections are encrypted.
 pub async fn serve(
     listener: TcpListener,
     tls: Option<Tls>,
     service: CallService,
     bounds: Bounds,
-    stop: CancellationToken,
+    ends: impl Into<Ends>,
 ) -> Drained {
+    let Ends { stop, hurry } = ends.into();
     let places = Arc::new(Semaphore::new(bounds.connections_max));
     let handshakes = Arc::new(Semaphore::new(HANDSHAKES_MAX));
     let (connections, cut) = (TaskTracker::new(), CancellationToken::new());
@@ -140,13 +156,14 @@ pub async fn serve(
         admit(socket, address);
     }
     connections.close();
-    if tokio::time::timeout(bounds.drain_within, connections.wait()).await.is_ok() {
+    let finished = tokio::time::timeout(bounds.drain_within, connections.wait());
+    if let Some(Ok(())) = hurry.run_until_cancelled(finished).await {
         return Drained::Clean;
     }
     let open = connections.len();
     cut.cancel();
     connections.wait().await;
-    Drained::Cut(open)
+    if open == 0 { Drained::Clean } else { Drained::Cut(open) }
 }
 
 /// The connections in the queue of a listener that closes. To their clients they are made, and

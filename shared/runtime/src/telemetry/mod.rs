@@ -248,7 +248,7 @@ fn receivers(
     logs: Option<&SdkLoggerProvider>,
 ) -> Result<Vec<Receiver>, TelemetryError> {
     let filter = |more: &str| {
-        let text = format!("{},{more}", settings.log_filter);
+        let text = format!("{},{more}", settings.directives());
         EnvFilter::try_new(text).map_err(|error| TelemetryError(format!("log filter: {error}")))
     };
     let no_access = format!("{}=off", semconv::ACCESS_TARGET);

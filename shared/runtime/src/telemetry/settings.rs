@@ -3,7 +3,10 @@
 use std::{path::PathBuf, str::FromStr};
 
 use serde::{Deserialize, Serialize};
+use tracing::level_filters::{LevelFilter, STATIC_MAX_LEVEL};
 use tracing_subscriber::EnvFilter;
+
+use crate::config::choice;
 
 /// The section `telemetry`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -11,12 +14,14 @@ pub struct TelemetrySettings {
     /// What is logged, as `level` or `target=level`, separated by commas. Default: `info`.
     pub log_filter: String,
     /// Form of the log on standard error, and of the access log: `text` or `json`. Default: `text`.
+    #[serde(deserialize_with = "choice")]
     pub log_format: LogFormat,
     /// Where a line about each call goes: `off`, `stderr`, or the path of a file that is appended
     /// to. A gateway writes it. Default: `off`, since a line costs a fifth of the cached
     /// reads that a server can do.
     pub access_log: AccessOutput,
     /// How the access log shows keys of entities: `hashed` or `clear`. Default: `hashed`.
+    #[serde(deserialize_with = "choice")]
     pub access_log_keys: AccessKeys,
     /// A file whose content salts the hashes, so that they are the same after a restart and in all
     /// processes; at least 16 bytes. Default: a random salt for each start.
@@ -78,10 +83,7 @@ impl FromStr for AccessOutput {
             "stderr" => Ok(Self::Stderr),
             // A word alone is more likely a misspelt `off` than the name of a file.
             path if path.contains('/') => Ok(Self::File(path.into())),
-            other => Err(format!(
-                "telemetry.access_log must be `off`, `stderr`, or a path with a `/`: \
-                 value=`{other}`"
-            )),
+            other => Err(format!("must be `off`, `stderr`, or a path with a `/`: value=`{other}`")),
         }
     }
 }
@@ -122,12 +124,25 @@ impl Default for TelemetrySettings {
 }
 
 impl TelemetrySettings {
+    /// The filter, without what this build has no lines for: it would be complained about, past the
+    /// log and in colours.
+    pub(super) fn directives(&self) -> String {
+        at_most(&self.log_filter, STATIC_MAX_LEVEL)
+    }
+
     /// What is wrong with the section, each with its key.
     #[must_use]
     pub fn problems(&self) -> Vec<String> {
         let mut problems = Vec::new();
-        if let Err(error) = EnvFilter::try_new(&self.log_filter) {
-            problems.push(format!("telemetry.log_filter: {error}"));
+        let filter = &self.log_filter;
+        let is_word = |part: &&str| !part.contains(['=', '[', ']', '{', '}']);
+        let mut words = filter.split(',').map(str::trim).filter(is_word);
+        // The filter would take any other word for a target of which everything is logged.
+        let are_levels = words.all(|word| word.parse::<LevelFilter>().is_ok());
+        if !are_levels || EnvFilter::try_new(self.directives()).is_err() {
+            let rule = "must be `level` or `target=level`, separated by commas, where a level is \
+                        off, error, warn, info, debug or trace";
+            problems.push(format!("telemetry.log_filter: {rule}: value=`{filter}`"));
         }
         if !(0.0..=1.0).contains(&self.trace_sample_ratio) {
             let ratio = self.trace_sample_ratio;
@@ -143,5 +158,53 @@ impl TelemetrySettings {
             problems.push(format!("telemetry.otlp_endpoint: {rule}: value=`{endpoint}`"));
         }
         problems
+    }
+}
+
+/// A filter whose levels are at most `most`.
+fn at_most(filter: &str, most: LevelFilter) -> String {
+    let lowered = |part: &str| {
+        let (target, level) = part.rsplit_once('=').unwrap_or(("", part));
+        let is_more = level.trim().parse::<LevelFilter>().is_ok_and(|level| level > most);
+        match (is_more, part.contains('=')) {
+            (false, _) => part.to_owned(),
+            (true, true) => format!("{target}={most}"),
+            (true, false) => most.to_string(),
+        }
+    };
+    filter.split(',').map(lowered).collect::<Vec<_>>().join(",")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn problems(filter: &str) -> Vec<String> {
+        TelemetrySettings { log_filter: filter.to_owned(), ..Default::default() }.problems()
+    }
+
+    #[test]
+    fn a_filter_is_of_levels_and_of_targets_with_levels() {
+        for fine in ["info", "WARN", "off", "warn,trestle_kv=debug", "a[b{c=1}]=info"] {
+            assert_eq!(problems(fine), Vec::<String>::new(), "{fine}");
+        }
+        for wrong in ["loud", "warn,trestle_kv", "trestle_kv=loud", "info;debug"] {
+            let problems = problems(wrong).join("");
+            assert!(problems.starts_with("telemetry.log_filter: must be `level`"), "{problems}");
+            assert!(problems.ends_with(&format!("value=`{wrong}`")), "{problems}");
+        }
+    }
+
+    #[test]
+    fn levels_that_a_build_does_not_have_are_lowered_to_those_that_it_has() {
+        for (filter, lowered) in [
+            ("trace", "debug"),
+            ("info,h2=trace", "info,h2=debug"),
+            ("debug,h2=off", "debug,h2=off"),
+            ("a[b{c=1,d=2}]=trace", "a[b{c=1,d=2}]=debug"),
+        ] {
+            assert_eq!(at_most(filter, LevelFilter::DEBUG), lowered);
+            assert_eq!(at_most(filter, LevelFilter::TRACE), filter);
+        }
     }
 }

@@ -104,6 +104,17 @@ pub fn retries(meter: &Meter) -> Counter<u64> {
         .build()
 }
 
+/// Connections whose handshake of TLS failed, by [`super::ERROR_TYPE`]: `certificate`, `protocol`,
+/// `closed` or `timeout`.
+#[must_use]
+pub fn failed_handshakes(meter: &Meter) -> Counter<u64> {
+    meter
+        .u64_counter("trestle.tls.handshake.failures")
+        .with_unit("{handshake}")
+        .with_description("Connections that were lost in the handshake of TLS")
+        .build()
+}
+
 /// Operations that went over a quota, by [`super::THROTTLE_SCOPE`].
 #[must_use]
 pub fn throttled(meter: &Meter) -> Counter<u64> {

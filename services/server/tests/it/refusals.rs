@@ -1,0 +1,109 @@
+//! Settings that are refused: each names its key, its value, and the rule.
+
+use crate::process::{output, trestle};
+
+/// What `config print` says to one variable; it must refuse it.
+fn refusal(variable: &str, value: &str) -> String {
+    let outcome = output(trestle(&["config", "print"]).env(variable, value));
+    let said = String::from_utf8(outcome.stderr).unwrap();
+    assert_eq!(outcome.status.code(), Some(2), "{variable}={value}: {said}");
+    said
+}
+
+#[test]
+fn a_limit_beyond_what_a_process_can_keep_is_refused() {
+    let most = "18446744073709551615";
+    for (key, value, rule) in [
+        ("limits.connections_max", "5000000000000000000", "must be 1 to 1000000"),
+        ("limits.calls_max", most, "must be 1 to 1000000"),
+        ("limits.calls_per_connection_max", "4294967295", "must be 1 to 1000000"),
+        ("limits.body_bytes_max", most, "must be 16777216 to"),
+        ("limits.connection_grace_seconds", most, "must be 0 to 604800"),
+        ("limits.request_within_seconds", most, "must be 1 to 3600"),
+        ("limits.reader_within_seconds", most, "must be 1 to 3600"),
+        ("limits.reader_within_seconds", "0", "must be 1 to 3600"),
+        ("server.drain_seconds", most, "must be 0 to 86400"),
+        ("server.worker_threads", "1000000", "must be 1 to 1024"),
+    ] {
+        let variable = format!("TRESTLE__{}", key.to_uppercase().replace('.', "__"));
+        let said = refusal(&variable, value);
+        let expected = format!("{key}: {rule}");
+        assert!(said.contains(&expected), "{expected}: {said}");
+        assert!(said.contains(&format!("value=`{value}`")), "{value}: {said}");
+    }
+}
+
+#[test]
+fn a_value_of_the_wrong_form_is_named_with_its_rule() {
+    for (key, value, rule) in [
+        ("storage.durability", "never", "must be one of `always`, `interval`, `os`"),
+        ("telemetry.log_format", "yaml", "must be `text` or `json`"),
+        ("telemetry.access_log_keys", "open", "must be `hashed` or `clear`"),
+        ("tls.client_certificates", "maybe", "must be one of `off`, `optional`, `required`"),
+        ("gateway.development_account", "on", "must be one of `loopback`, `off`, `anywhere`"),
+        ("server.admin", "localhost", "must be an address, as in 127.0.0.1:50051"),
+        ("server.listen", "50051", "must be an address, as in 127.0.0.1:50051"),
+        ("server.azure_table", "none", "must be an address, as in 127.0.0.1:10002, or `off`"),
+        ("server.roles", "tables", "must be `all`, or of"),
+        ("storage.cache_bytes", "128MiB", "must be a whole number"),
+        ("limits.calls_max", "1.5", "must be a whole number"),
+        ("limits.calls_max", "99999999999999999999", "must be a whole number"),
+        ("limits.calls_max", "-1", "must be a whole number"),
+        ("server.worker_threads", "1.5", "must be a whole number"),
+        ("quotas.account_entities_per_second", "2.5", "must be a whole number"),
+        ("telemetry.access_log", "of", "must be `off`, `stderr`, or a path with a `/`"),
+        ("telemetry.log_filter", "loud", "must be `level` or `target=level`"),
+    ] {
+        let variable = format!("TRESTLE__{}", key.to_uppercase().replace('.', "__"));
+        let said = refusal(&variable, value);
+        assert!(said.contains(&format!("{key}: {rule}")), "{key}: {rule}: {said}");
+        assert!(said.contains(&format!("value=`{value}`")), "{value}: {said}");
+        assert!(!said.contains("invalid type") && !said.contains("constructor"), "{said}");
+    }
+}
+
+#[test]
+fn a_number_of_the_file_is_not_rounded() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    for (text, key) in [
+        ("[limits]\ncalls_max = 1.5\n", "limits.calls_max"),
+        ("[limits]\ncalls_max = true\n", "limits.calls_max"),
+        ("[quotas]\naccount_entities_per_second = 2.5\n", "quotas.account_entities_per_second"),
+    ] {
+        std::fs::write(file.path(), text).unwrap();
+        let path = file.path().to_str().unwrap();
+        let outcome = output(&mut trestle(&["config", "print", "--config", path]));
+        let said = String::from_utf8(outcome.stderr).unwrap();
+        assert_eq!(outcome.status.code(), Some(2), "{text}: {said}");
+        assert!(said.contains(&format!("{key}: must be a whole number")), "{said}");
+    }
+}
+
+#[test]
+fn an_address_that_is_taken_names_its_key_and_the_way_out_on_one_line() {
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let free = ["serve", "--ephemeral", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"];
+
+    let table = ["--azure-table", &address, "--azure-queue", "off"];
+    let outcome = output(&mut trestle(&[&free[..], &table].concat()));
+
+    let said = String::from_utf8(outcome.stderr).unwrap();
+    assert_eq!(outcome.status.code(), Some(5), "{said}");
+    assert!(said.contains("server.azure_table") && said.contains("`off`"), "{said}");
+    assert_eq!(said.lines().count(), 1, "{said}");
+}
+
+#[test]
+fn an_output_that_is_full_or_closed_is_no_panic_and_its_cause_is_told_once() {
+    use std::{fs::File, process::Stdio};
+    let full = File::options().write(true).open("/dev/full").unwrap();
+    let told = trestle(&["config", "print"]).stdout(full).stderr(Stdio::piped()).output().unwrap();
+    let full = File::options().write(true).open("/dev/full").unwrap();
+    let mut wrong = trestle(&["config", "print"]);
+    let deaf = wrong.env("TRESTLE__LIMITS__CALLS_MAX", "0").stderr(full).output().unwrap();
+
+    let said = String::from_utf8(told.stderr).unwrap();
+    assert_eq!((told.status.code(), said.matches("os error").count()), (Some(1), 1), "{said}");
+    assert_eq!(deaf.status.code(), Some(2), "{deaf:?}");
+}

@@ -1,0 +1,57 @@
+//! What a database that was finished must have, whatever happened to the process since.
+//!
+//! The database itself makes anew what it does not find: without its first keyspace, which names the
+//! others, it even deletes those. So this is looked at before it is opened.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use super::journals;
+use super::open::DATABASE;
+
+/// Holds the version of the format of the database.
+const VERSION: &str = "version";
+/// Holds a folder for each keyspace, by number.
+pub(super) const KEYSPACES: &str = "keyspaces";
+/// The number of the keyspace that names the others.
+const NAMES: u64 = 0;
+/// Is in the folder of every keyspace that was finished.
+const CURRENT: &str = "current";
+
+/// What is missing of a database with so many keyspaces; nothing, if it has all parts.
+pub(super) fn missing(database: &Path, keyspaces: usize) -> io::Result<Option<String>> {
+    let folders = database.join(KEYSPACES);
+    let names = Path::new(KEYSPACES).join(NAMES.to_string()).join(CURRENT);
+    for part in [Path::new(VERSION), &names] {
+        if !database.join(part).try_exists()? {
+            return Ok(Some(format!("a file is missing: file=`{DATABASE}/{}`", part.display())));
+        }
+    }
+    // The one that is written is never removed.
+    if journals::list(database)?.is_empty() {
+        return Ok(Some(format!("every journal is missing: file=`{DATABASE}/*.jnl`")));
+    }
+    let mut found = Vec::new();
+    for entry in fs::read_dir(&folders)? {
+        let entry = entry?;
+        let number = entry.file_name().to_str().and_then(|name| name.parse::<u64>().ok());
+        if let Some(number) = number
+            && number != NAMES
+            && entry.path().join(CURRENT).try_exists()?
+        {
+            found.push(number);
+        }
+    }
+    // A crash while keyspaces were added may have left more.
+    if found.len() >= keyspaces {
+        return Ok(None);
+    }
+    found.sort_unstable();
+    let gap = (1..).find(|number| !found.contains(number)).unwrap_or_default();
+    let found = found.iter().map(u64::to_string).collect::<Vec<_>>().join(", ");
+    Ok(Some(format!(
+        "folders of keyspaces are missing, such as `{DATABASE}/{KEYSPACES}/{gap}`: \
+         needed=`{keyspaces}`, found=`{found}`"
+    )))
+}
