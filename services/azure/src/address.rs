@@ -29,6 +29,11 @@ impl<'a> Address<'a> {
             let (account, is_secondary) = primary(label);
             return Some(Self { account, is_secondary, path, is_in_path: false });
         }
+        Self::in_path(path)
+    }
+
+    /// The same where the account is a segment of the path, whatever the host is called.
+    pub(crate) fn in_path(path: &'a str) -> Option<Self> {
         let rest = path.strip_prefix('/')?;
         let end = rest.find('/').unwrap_or(rest.len());
         let (segment, path) = rest.split_at_checked(end)?;

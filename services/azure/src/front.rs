@@ -125,25 +125,20 @@ impl<P: Protocol> Outer<P> {
     /// Lets a page see an answer, where the rules of the account do, and says to caches where that
     /// depends on the page.
     async fn show(&self, answer: &mut Response, head: &Head) {
-        let origin = head.headers.get(header::ORIGIN);
-        let is_cached = matches!(head.method, Method::GET | Method::HEAD);
-        if origin.is_none() && !(is_cached && answer.status().is_success()) {
+        let Some(origin) = head.headers.get(header::ORIGIN) else {
             return;
-        }
-        let rules = self.rules.rules(&head.account).await;
-        let allowed = origin.and_then(|origin| {
-            let allowed = rules.answer(origin, &head.method, answer.headers())?;
-            Some((allowed, HeaderMap::from_iter([(header::ORIGIN, origin.clone())])))
-        });
-        let shown = match allowed {
-            Some((allowed, asked)) => allowed.headers(head.method.clone(), asked).await,
-            None if is_cached && rules.vary(&head.method) => {
-                HeaderMap::from_iter([(header::VARY, HeaderValue::from_static("Origin"))])
-            }
-            None => return,
         };
-        for (name, value) in &shown {
-            answer.headers_mut().append(name, value.clone());
+        let rules = self.rules.rules(&head.account).await;
+        let is_cached = matches!(head.method, Method::GET | Method::HEAD);
+        if is_cached && rules.vary(&head.method) {
+            answer.headers_mut().insert(header::VARY, HeaderValue::from_static("Origin"));
+        }
+        let Some(allowed) = rules.answer(origin, &head.method, answer.headers()) else {
+            return;
+        };
+        let asked = HeaderMap::from_iter([(header::ORIGIN, origin.clone())]);
+        for (name, value) in &allowed.headers(head.method.clone(), asked).await {
+            answer.headers_mut().insert(name, value.clone());
         }
     }
 
@@ -245,14 +240,17 @@ impl<P: Protocol> Service<Request> for Front<P> {
             if is_http2 {
                 answer.headers_mut().insert(header::DATE, outer.date());
             }
-            if let Some(head) = head.filter(|_| sets_rules) {
+            // Also where the outcome is not known.
+            if let Some(head) = head.filter(|_| sets_rules && !answer.status().is_client_error()) {
                 outer.rules.forget(&head.account);
             }
             if let Some(head) = head.filter(|head| head.method != Method::OPTIONS) {
                 outer.show(&mut answer, head).await;
             }
+            // A preflight needs no credentials, so nobody waits for the rest of one.
+            let is_preflight = head.is_some_and(|head| head.method == Method::OPTIONS);
             if let Some(body) = body
-                && !body.drained().await
+                && (is_preflight || !body.drained().await)
             {
                 answer.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
             }

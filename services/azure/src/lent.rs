@@ -21,7 +21,7 @@ use trestle_service::layer::Request;
 /// Most bytes that are read only to be dropped: the longest body that a service takes.
 const LEFT_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// How long a client may take to send them.
-const LEFT_WITHIN: Duration = Duration::from_secs(2);
+const LEFT_WITHIN: Duration = Duration::from_secs(5);
 
 /// The body of a request, which a call may read or leave.
 #[derive(Clone)]

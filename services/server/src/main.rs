@@ -28,8 +28,8 @@ use trestle_runtime::{
 };
 use trestle_service::clock::SystemClock;
 
-/// How long the store may take to close, once nobody needs it. One that takes longer is opened as
-/// after a crash.
+/// How long what was left behind may take to end, such as a blocking step. Where that keeps the store
+/// from closing, it is opened as after a crash. The last flush or compaction is always waited for.
 const CLOSES_WITHIN: Duration = Duration::from_secs(1);
 /// How long the end may take once a second signal asked for it.
 const HURRY_WITHIN: Duration = Duration::from_secs(2);

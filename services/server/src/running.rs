@@ -176,7 +176,8 @@ impl Running {
         }
         let answers = Admin { health: node.health.clone(), metrics, pages: node.pages };
         let (lost, hurry) = (Lost::default(), CancellationToken::new());
-        let admin = answers.serve(admin, tls(admin_encryption), stop_rest.clone());
+        let ends = Ends { stop: stop_rest.clone(), hurry: hurry.clone() };
+        let admin = answers.serve(admin, tls(admin_encryption), ends);
         rest.spawn(lost.watch("server.admin", stop_rest.clone(), admin));
         rest.close();
         let limits = &settings.limits;

@@ -72,6 +72,13 @@ impl<'a> Target<'a> {
     /// The first operation that the caller may not do; then [`TableError::TableNotFound`] as that
     /// of the first.
     pub(crate) fn all(&self, operations: &[Operation]) -> Result<TableId, OperationError> {
+        if operations.is_empty() {
+            // A batch of none is for those who could change something by one.
+            let permit = |action| self.permit(action);
+            let changes = permit(Action::Insert).or_else(|_| permit(Action::Update));
+            let changes = changes.or_else(|_| permit(Action::Delete));
+            changes.map_err(|error| OperationError { index: 0, error })?;
+        }
         for (index, operation) in operations.iter().enumerate() {
             let allowed = self.covers(operation);
             allowed.map_err(|error| OperationError { index, error })?;

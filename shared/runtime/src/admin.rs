@@ -14,7 +14,6 @@ use axum::{
     routing::get,
 };
 use tokio::net::TcpListener;
-use tokio_util::sync::CancellationToken;
 use tonic::body::Body;
 use tower::{ServiceExt as _, service_fn};
 use tracing::warn;
@@ -23,7 +22,7 @@ use trestle_service::layer::{CallService, Request};
 use crate::{
     health::Health,
     openmetrics::Exposition,
-    serve::{Bounds, Drained, serve},
+    serve::{Bounds, Drained, Ends, serve},
     tls::Tls,
 };
 
@@ -75,13 +74,13 @@ impl Admin {
     }
 
     /// Serves until `stop`, encrypted with `tls`.
-    pub async fn serve(self, listener: TcpListener, tls: Option<Tls>, stop: CancellationToken) {
+    pub async fn serve(self, listener: TcpListener, tls: Option<Tls>, ends: impl Into<Ends>) {
         let router = self.router();
         let service = service_fn(move |request: Request| {
             let answer = router.clone().oneshot(request);
             async move { answer.await.map(|answer| answer.map(Body::new)) }
         });
-        let drained = serve(listener, tls, CallService::new(service), BOUNDS, stop).await;
+        let drained = serve(listener, tls, CallService::new(service), BOUNDS, ends).await;
         if drained != Drained::Clean {
             warn!("requests on the admin listener were cut off");
         }

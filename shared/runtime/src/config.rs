@@ -103,14 +103,16 @@ where
     let layered = builder.build().map_err(malformed)?;
     let mut problems = Vec::new();
     misfits("", Some(&defaults.cache), &layered.cache, &mut problems);
+    let mut keys = Vec::new();
+    let settings = serde_ignored::deserialize(layered, |path| keys.push(path.to_string()));
+    // What no setting knows is no number either.
+    if settings.is_ok() && !keys.is_empty() {
+        return Err(ConfigError::UnknownKeys { keys });
+    }
     if !problems.is_empty() {
         return Err(ConfigError::Malformed(problems.join("; ")));
     }
-
-    let mut keys = Vec::new();
-    let settings = serde_ignored::deserialize(layered, |path| keys.push(path.to_string()));
-    let settings = settings.map_err(malformed)?;
-    if keys.is_empty() { Ok(settings) } else { Err(ConfigError::UnknownKeys { keys }) }
+    settings.map_err(malformed)
 }
 
 /// Collects what is given for a whole number and is none: the crate would round it, or cut it off

@@ -159,7 +159,7 @@ async fn each_request_in_a_batch_needs_its_own_letter() {
 }
 
 #[tokio::test]
-async fn an_empty_batch_is_answered_to_those_who_may_change_entities_somewhere() {
+async fn an_empty_batch_is_answered_to_those_whose_signature_is_for_entities() {
     let rest = Rest::start();
     rest.table("tab").await;
     let empty = || {
@@ -170,13 +170,14 @@ async fn an_empty_batch_is_answered_to_those_who_may_change_entities_somewhere()
     for (token, failure) in [
         (of_account("b", "sco", "a"), (403, "AuthorizationServiceMismatch")),
         (of_account("t", "sc", "a"), (403, "AuthorizationResourceTypeMismatch")),
+        (token(terms(tab(), "r")), PERMISSION),
         (token(terms(absent, "a")), (404, "TableNotFound")),
         (token(terms_by_policy(tab(), "unknown")), (403, "AuthenticationFailed")),
     ] {
         let told = with(&rest, &token, "/$batch", empty()).await;
         assert_eq!(told.failure(), failure, "{token}: {told:?}");
     }
-    for token in [of_account("t", "o", "a"), token(terms(tab(), "a"))] {
+    for token in [of_account("t", "o", "a"), of_account("t", "o", "d"), token(terms(tab(), "u"))] {
         let told = with(&rest, &token, "/$batch", empty()).await;
         assert_eq!(told.status, 202, "{token}: {told:?}");
         assert!(told.text().contains("--changesetresponse_"), "{told:?}");

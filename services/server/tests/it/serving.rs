@@ -224,7 +224,10 @@ async fn a_second_signal_does_not_wait_for_calls() {
     let _answers = client.import_entities(requests).await.unwrap();
 
     server.terminate();
-    tokio::time::sleep(Duration::from_millis(300)).await;
+    // Two signals that nobody has taken yet would be one.
+    while admin_page(&server, "/readyz") == "ok\n" {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
     server.terminate();
     let waited = tokio::task::spawn_blocking(|| server.wait());
     let (status, log) =

@@ -12,7 +12,8 @@
 //!
 //! The note is written when nothing writes any more and the journals are synced, and it is removed
 //! before the database is opened, so that a crash is never taken for damage. A release that does not
-//! know it leaves it where it is; what that has written since shows that the note is out of date.
+//! know it leaves it where it is; what that has written since shows that the note is out of date. One
+//! that wrote nothing and only flushed an older journal away cannot be told from a loss.
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};
@@ -80,13 +81,27 @@ pub(super) fn check(directory: &Path, database: &Path) -> io::Result<Verdict> {
     Ok(judge(&noted, &found))
 }
 
-/// Removes the note, for good.
-pub(super) fn remove(directory: &Path) -> io::Result<()> {
-    match fs::remove_file(directory.join(FILE)) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        Err(error) => Err(error),
-        Ok(()) => File::open(directory)?.sync_all(),
-    }
+/// Removes the note, for good; what it said, if there was one.
+pub(super) fn take(directory: &Path) -> io::Result<Option<Vec<u8>>> {
+    let path = directory.join(FILE);
+    let text = match fs::read(&path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    fs::remove_file(path)?;
+    File::open(directory)?.sync_all()?;
+    Ok(Some(text))
+}
+
+/// Writes a note, whole or not at all.
+pub(super) fn put(directory: &Path, text: &[u8]) -> io::Result<()> {
+    let draft = directory.join("CLOSED.new");
+    let mut file = File::create(&draft)?;
+    file.write_all(text)?;
+    file.sync_all()?;
+    fs::rename(&draft, directory.join(FILE))?;
+    File::open(directory)?.sync_all()
 }
 
 /// Numbers of journals never come back, and the newest is never removed, so a newer one, or more in
@@ -176,12 +191,7 @@ impl Closing {
         }
         // What was removed stays removed from here on.
         File::open(&database)?.sync_all()?;
-        let draft = self.directory.join("CLOSED.new");
-        let mut file = File::create(&draft)?;
-        file.write_all(render(&journals).as_bytes())?;
-        file.sync_all()?;
-        fs::rename(&draft, self.directory.join(FILE))?;
-        File::open(&self.directory)?.sync_all()
+        put(&self.directory, render(&journals).as_bytes())
     }
 }
 

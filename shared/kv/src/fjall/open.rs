@@ -62,8 +62,13 @@ pub(super) fn open(options: &FjallOptions) -> Result<Shared, OpenError> {
         }
     };
     let unclear = if stored.is_empty() { Vec::new() } else { check_parts(path, stored.len())? };
-    closed::remove(path).map_err(io_failed)?;
-    let (database, trees) = open_database(options, &stored)?;
+    let note = closed::take(path).map_err(io_failed)?;
+    let opened = open_database(options, &stored);
+    if let (Err(_), Some(note)) = (&opened, note) {
+        // Nothing was written since; the next start is to look again.
+        closed::put(path, &note).map_err(io_failed)?;
+    }
+    let (database, trees) = opened?;
     tell_of_dropped(&unclear);
     if verdict != Verdict::Same {
         // Before the manifest says that they are there.
@@ -105,8 +110,8 @@ fn check_parts(path: &Path, keyspaces: usize) -> Result<Vec<Unclear>, OpenError>
             let note = path.join(closed::FILE);
             let note = note.display();
             return damaged(format!(
-                "{reason}; restore a backup, or remove `{note}` to open what is left, without \
-                 what was written last"
+                "{reason}; restore a backup, or remove `{note}` to open what can be read up to \
+                 there, if that is enough"
             ));
         }
         closed::Verdict::Outdated => {
@@ -186,7 +191,7 @@ fn start_creating(path: &Path) -> Result<(), OpenError> {
     if mark.try_exists().map_err(io_failed)? {
         match fs::remove_dir_all(path.join(DATABASE)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(io_failed(error)),
-            _ => return closed::remove(path).map_err(io_failed),
+            _ => return closed::take(path).map(drop).map_err(io_failed),
         }
     }
     for entry in fs::read_dir(path).map_err(io_failed)? {

@@ -91,6 +91,21 @@ async fn without_the_note_what_is_left_of_a_damaged_journal_opens() {
 }
 
 #[tokio::test]
+async fn an_opening_that_fails_keeps_the_note_for_the_next_one() {
+    let directory = tempfile::tempdir().unwrap();
+    closed(directory.path()).await;
+    let names = directory.path().join("db/keyspaces/0/current");
+    let sound = fs::read(&names).unwrap();
+    fs::write(&names, b"damaged").unwrap();
+
+    assert!(FjallEngine::open(options(directory.path())).is_err());
+
+    fs::write(&names, sound).unwrap();
+    overwrite(&directory.path().join("db/0.jnl"), 40, &[0xab; 20]);
+    refused(directory.path());
+}
+
+#[tokio::test]
 async fn a_journal_that_is_shorter_after_a_clean_end_is_refused() {
     let directory = tempfile::tempdir().unwrap();
     closed(directory.path()).await;

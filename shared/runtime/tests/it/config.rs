@@ -91,7 +91,7 @@ fn other_variables_of_the_environment_are_left_alone() {
 
 #[test]
 fn every_unknown_key_is_named_wherever_it_comes_from() {
-    let file = write("[server]\nlistn = \"x\"\n[nothing]\nkey = 1\n");
+    let file = write("[server]\nlistn = \"x\"\n[nothing]\nkey = 0.5\n");
 
     let error = from(Some(file.path()), &[("TRESTLE__LIMITS__CALL_MAX", "3")], &[]).unwrap_err();
 

@@ -105,7 +105,7 @@ impl Rules {
     }
 
     /// Whether what a page sees of answers to a method depends on its origin, which caches have to
-    /// know of answers to others too.
+    /// know.
     pub fn vary(&self, method: &Method) -> bool {
         let mut rules = self.0.iter();
         let first = rules.find(|rule| rule.allowed_methods.iter().any(|m| m == method.as_str()));

@@ -90,6 +90,15 @@ impl<'a> Parts<'a> {
         is_blank(self.preamble) && is_blank(self.rest)
     }
 
+    /// Whether something that begins as a boundary stands before the first one or, once every part
+    /// was taken, behind the last one. Other text there is of MIME, and says nothing.
+    #[must_use]
+    pub fn surround_parts(&self) -> bool {
+        let mut lines =
+            [self.preamble, self.rest].into_iter().flat_map(|text| text.split(|b| *b == b'\n'));
+        lines.any(|line| line.starts_with(b"--"))
+    }
+
     /// Takes what precedes the next boundary, and the boundary; none where there is no other.
     fn part(&mut self) -> Option<&'a [u8]> {
         let mut from = 0;

@@ -19,6 +19,8 @@ const MEMBERS_MAX: usize = 1100;
 /// Most nulls of a body that are kept, to be checked; what follows them is passed over, which is
 /// what becomes of a null anyway.
 const NULLS_MAX: usize = 1100;
+/// Most declared types. No client declares those of properties that it does not send.
+const TYPES_MAX: usize = 32 * 1024;
 
 /// Ends the name of the member that says the type of another one.
 const TYPE_SUFFIX: &str = "@odata.type";
@@ -163,7 +165,7 @@ impl<'a> Members<'a> {
     }
 
     fn are_too_many(&self) -> bool {
-        self.valued > MEMBERS_MAX
+        self.valued > MEMBERS_MAX || self.types.len() > TYPES_MAX
     }
 
     /// The value of a key.

@@ -124,6 +124,9 @@ fn nulls_and_types_do_not_count_toward_the_number_of_members() {
     let valued: Vec<_> = entity.properties.iter().filter(|p| p.value.is_some()).collect();
     assert!(matches!(&valued[..], [x] if x.name == "x"), "{valued:?}");
     assert!(entity.properties.len() < 1200, "what has no value is not kept without end");
+    let types: String = (0..=32 * 1024).map(|at| format!(r#""n{at}@odata.type":1,"#)).collect();
+    let refused = entity_of(format!(r#"{{{types}"x":1}}"#).as_bytes(), key()).expect_err("types");
+    assert_eq!(refused.reason, Reason::TooManyProperties);
 }
 
 #[test]
