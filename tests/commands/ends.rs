@@ -1,7 +1,13 @@
 //! How commands end: with nobody at standard error, interrupted, and with which codes.
 
-use std::{fmt::Write as _, fs, io, process::Command};
+use std::{
+    fs,
+    io::{self, Write as _},
+    path::Path,
+    process::{Command, Stdio},
+};
 
+use serde_json::Value;
 use tempfile::tempdir;
 use trestle_tests::Server;
 
@@ -37,26 +43,33 @@ fn a_command_whose_standard_error_is_closed_ends_as_it_would() {
     }
 }
 
-fn write_rows(file: &std::path::Path) {
-    let mut text = String::new();
-    for row in 0..60_000 {
-        writeln!(text, r#"{{"PartitionKey":"p","RowKey":"{row:05}","n":{row}}}"#).unwrap();
-    }
-    fs::write(file, text).unwrap();
+/// How a row is written.
+fn row(number: usize) -> String {
+    format!(r#"{{"PartitionKey":"p","RowKey":"{number:05}","n":{number}}}"#)
+}
+
+/// A server that lets so many entities a second into a partition, and so many at once after a rest.
+fn limited(a_second: &str, at_once: &str) -> Server {
+    let settings = [
+        ("TRESTLE__QUOTAS__PARTITION_ENTITIES_PER_SECOND", a_second),
+        ("TRESTLE__QUOTAS__PARTITION_BURST_ENTITIES", at_once),
+    ];
+    Server::start(&["--ephemeral"], &settings)
 }
 
 #[test]
 fn an_import_that_is_interrupted_says_how_far_it_came_and_how_to_go_on() {
-    let (server, directory) = (server(), tempdir().unwrap());
+    // All rows take minutes, and a chunk of five hundred two seconds, after which there are notes.
+    let (server, directory) = (limited("250", "250"), tempdir().unwrap());
     let path = |name: &str| directory.path().join(name);
     let (file, notes) = (path("rows.jsonl"), path("rows.jsonl.trestle-import"));
-    write_rows(&file);
+    let rows: Vec<_> = (0..60_000).map(row).collect();
+    fs::write(&file, rows.join("\n")).unwrap();
     succeeds(&server, &["table", "create", "rows"]);
     let import = ["table", "import", "rows", file.to_str().unwrap()];
 
     let child = spawned(&server, &import);
-    let has_progress = || fs::read_to_string(&notes).is_ok_and(|n| !n.contains("\"byte\":0"));
-    assert!(becomes(has_progress), "the import notes its progress");
+    assert!(becomes(|| notes.exists()), "the import notes its progress");
     interrupt(&child);
     let ended = wait(child);
 
@@ -64,8 +77,79 @@ fn an_import_that_is_interrupted_says_how_far_it_came_and_how_to_go_on() {
     for said in ["interrupted", &server.endpoint(), " rows are done", "go on with --resume"] {
         assert!(ended.errors.contains(said), "{said}: {ended:?}");
     }
+    let noted: Value = serde_json::from_slice(&fs::read(&notes).unwrap()).unwrap();
+    let done = usize::try_from(noted["done"]["row"].as_u64().unwrap()).unwrap();
+    // What follows may have changed: now it is short.
+    fs::write(&file, rows[..done + 10].join("\n")).unwrap();
     let resumed = succeeds(&server, &[&import[..], &["--resume"]].concat());
     assert!(resumed.errors.contains("resumed after row"), "{resumed:?}");
+}
+
+#[test]
+fn an_import_that_stops_at_a_row_does_not_wait_for_the_rest_of_a_pipe() {
+    let server = server();
+    succeeds(&server, &["table", "create", "rows"]);
+    succeeds(&server, &["table", "insert", "rows", "-p", "p", "-r", "00000", "-s", "mine=1"]);
+    let mut import = trestle(&server, &["table", "import", "rows", "-"]);
+    import.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut child = import.spawn().unwrap();
+    let mut input = child.stdin.take().unwrap();
+
+    // More than a chunk, and more is awaited.
+    for number in 0..600 {
+        writeln!(input, "{}", row(number)).unwrap();
+    }
+    let ended = wait(child);
+    drop(input);
+
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    assert!(ended.errors.contains("stopped at the first failed row"), "{ended:?}");
+}
+
+/// A workspace of Azurite with one table of one partition.
+fn write_workspace(folder: &Path, entities: usize) {
+    let entity = |number: usize| {
+        let keys = format!(r#""PartitionKey":"p","RowKey":"{number:05}""#);
+        format!(r#"{{{keys},"properties":{{{keys},"n":{number}}},"eTag":"x","$loki":1}}"#)
+    };
+    let entities: Vec<_> = (0..entities).map(entity).collect();
+    let database = |collections: &[(&str, &str)]| {
+        let collection = |(name, data): &(&str, &str)| {
+            format!(r#"{{"name":"{name}","data":[{data}],"idIndex":[],"maxId":3}}"#)
+        };
+        let collections: Vec<_> = collections.iter().map(collection).collect();
+        format!(r#"{{"filename":"x","collections":[{}]}}"#, collections.join(","))
+    };
+    let table = r#"{"account":"devstoreaccount1","table":"Rows","$loki":1}"#;
+    let tables = [
+        ("$TABLES_COLLECTION$", table),
+        ("$SERVICES_COLLECTION$", ""),
+        ("devstoreaccount1$Rows", &entities.join(",")),
+    ];
+    fs::create_dir(folder).unwrap();
+    fs::write(folder.join("__azurite_db_table__.json"), database(&tables)).unwrap();
+}
+
+#[test]
+fn an_import_that_is_interrupted_while_it_compares_ends_and_says_how_to_go_on() {
+    // What is copied uses up what there is, so that reading it back takes minutes.
+    let (server, directory) = (limited("1", "200"), tempdir().unwrap());
+    let path = |name: &str| directory.path().join(name);
+    let (workspace, notes) = (path("ws"), path("ws.trestle-import"));
+    write_workspace(&workspace, 200);
+
+    let child = spawned(&server, &["import", "azurite", workspace.to_str().unwrap()]);
+    let copied =
+        || fs::read_to_string(&notes).is_ok_and(|notes| notes.contains("\"complete\":true"));
+    assert!(becomes(copied), "everything is copied");
+    interrupt(&child);
+    let ended = wait(child);
+
+    assert_eq!(ended.code, Some(130), "{ended:?}");
+    let go_on = format!("go on with --resume: notes=`{}`", notes.display());
+    for said in ["interrupted", &server.endpoint(), "200 entities", &go_on] {
+        assert!(ended.errors.contains(said), "{said}: {ended:?}");
+    }
 }
 
 fn code(server: &Server, args: &[&str]) -> (Option<i32>, String) {

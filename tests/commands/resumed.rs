@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use tempfile::{TempDir, tempdir};
 use trestle_tests::Server;
 
@@ -17,6 +17,8 @@ const ROWS: [&str; 3] = [
     r#"{"PartitionKey":"p","RowKey":"3","n":3}"#,
 ];
 const LINES: [&str; 3] = [r#"{"text":"one"}"#, r#"{"text":"two"}"#, r#"{"text":"three"}"#];
+/// What notes say of the bytes before the start of a file.
+const HASH_OF_NOTHING: &str = "99aa06d3014798d86001c324468d497f";
 
 /// A file whose third line is malformed, and a command that stopped there.
 struct Stopped {
@@ -65,6 +67,21 @@ impl Stopped {
     fn object(&self) -> Value {
         serde_json::from_slice(&fs::read(&self.notes).unwrap()).unwrap()
     }
+}
+
+/// Puts the notes of a load back to its start, as they are while the first batch is under way.
+fn put_back(stopped: &Stopped) {
+    let mut notes = stopped.object();
+    notes["done"] = json!({ "byte": 0, "line": 0, "messages": 0 });
+    notes["hash"] = json!(HASH_OF_NOTHING);
+    fs::write(&stopped.notes, notes.to_string()).unwrap();
+}
+
+/// The messages of a queue in their order; they are short.
+fn texts(server: &Server) -> Vec<String> {
+    let peeked = succeeds(server, &["queue", "peek", "jobs", "-n", "32", "--json"]).output;
+    let line = |line: &str| serde_json::from_str::<Value>(line).unwrap()["text"].clone();
+    peeked.lines().map(|text| line(text).as_str().unwrap().to_owned()).collect()
 }
 
 fn name(path: &Path) -> &str {
@@ -173,4 +190,56 @@ fn a_load_that_did_not_begin_leaves_no_notes() {
     assert_eq!((missing.code, malformed.code), (Some(2), Some(2)), "{missing:?} {malformed:?}");
     let left: Vec<_> = fs::read_dir(directory.path()).unwrap().collect();
     assert_eq!(left.len(), 1, "{left:?}");
+}
+
+#[test]
+fn a_load_whose_batch_under_way_was_committed_sends_it_once_also_where_lines_were_appended() {
+    let three = [LINES[0], LINES[1], r#"{"text":"three"}"#].join("\n");
+    for (text, expected) in [
+        (format!("{}\n{}\n", LINES[0], LINES[1]), &["one", "two"][..]),
+        // The same messages, though not the same bytes.
+        (format!("{}\r\n{}", LINES[0], LINES[1]), &["one", "two"]),
+        (format!("{three}\n{{\"text\":\"four\"}}\n"), &["one", "two", "three", "four"]),
+    ] {
+        let load = Stopped::load();
+        put_back(&load);
+        fs::write(&load.file, text).unwrap();
+
+        let loaded = load.run(&["--resume"]);
+
+        assert_eq!(loaded.code, Some(0), "{loaded:?}");
+        assert_eq!(texts(&load.server), expected, "{loaded:?}");
+        assert!(!loaded.errors.contains("warning"), "{loaded:?}");
+        let said = format!("loaded {} messages", expected.len());
+        assert!(loaded.output.contains(&said), "{loaded:?}");
+    }
+}
+
+#[test]
+fn a_load_whose_batch_under_way_was_changed_sends_all_of_it_and_warns() {
+    let load = Stopped::load();
+    put_back(&load);
+    load.write([LINES[0], r#"{"text":"mended"}"#, LINES[2]]);
+
+    let loaded = load.run(&["--resume"]);
+
+    assert_eq!(loaded.code, Some(0), "{loaded:?}");
+    assert_eq!(texts(&load.server), ["one", "two", "one", "mended", "three"], "{loaded:?}");
+    let said = "warning: lines that were under way have changed: 2 messages may be sent twice";
+    assert!(loaded.errors.contains(said), "{loaded:?}");
+}
+
+#[test]
+fn a_load_that_an_older_version_began_sends_all_and_warns() {
+    let load = Stopped::load();
+    put_back(&load);
+    let mut notes = load.object();
+    notes.as_object_mut().unwrap().remove("under_way");
+    fs::write(&load.notes, notes.to_string()).unwrap();
+    load.write(LINES);
+
+    let loaded = load.run(&["--resume"]);
+
+    assert_eq!(texts(&load.server), ["one", "two", "one", "two", "three"], "{loaded:?}");
+    assert!(loaded.errors.contains("up to 100 messages may be sent twice"), "{loaded:?}");
 }

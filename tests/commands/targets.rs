@@ -6,7 +6,7 @@ use std::{
     process::{Command, Stdio},
 };
 
-use crate::client::{is_pipe, pipe, run, server, succeeds};
+use crate::client::{is_pipe, pipe, run, server, spawned, succeeds, wait};
 
 const KEYS: [&str; 4] = ["-p", "p", "-r", "r"];
 const LINE: &str = "{\"PartitionKey\":\"p\",\"RowKey\":\"r\"}\n";
@@ -48,6 +48,26 @@ fn an_export_or_a_drain_into_a_pipe_goes_through_it_and_leaves_it_a_pipe() {
     assert_eq!(resumed.code, Some(2), "{resumed:?}");
     let beside: Vec<_> = fs::read_dir(directory.path()).unwrap().collect();
     assert_eq!(beside.len(), 2, "no notes are left beside it: {beside:?}");
+}
+
+#[test]
+fn an_export_into_a_pipe_whose_reader_goes_away_fails_and_says_so() {
+    let (server, directory) = (with_table(), tempfile::tempdir().unwrap());
+    // More than the buffer of a pipe takes.
+    let text = format!("text={}", "x".repeat(30_000));
+    for row in ["1", "2", "3", "4"] {
+        let keys = ["-p", "p", "-r", row, "-s", &text];
+        succeeds(&server, &[&["table", "insert", "rows"][..], &keys].concat());
+    }
+    let fifo = directory.path().join("pipe.jsonl");
+    pipe(&fifo);
+
+    let child = spawned(&server, &["table", "export", "rows", fifo.to_str().unwrap()]);
+    drop(File::open(&fifo).unwrap());
+    let ended = wait(child);
+
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    assert!(ended.errors.contains("nobody reads it any more"), "{ended:?}");
 }
 
 #[test]

@@ -13,14 +13,22 @@ const FROM: &str = "--endpoint (TRESTLE_ENDPOINT)";
 /// # Errors
 /// What is no address of a server, with the rule that it breaks.
 pub(crate) fn is_encrypted(endpoint: &str) -> Result<bool, CliError> {
-    check(endpoint).map_err(|rule| {
-        // A password must not be shown.
-        let shown = match endpoint.rsplit_once('@') {
-            Some((_, place)) => format!("…@{place}"),
-            None => endpoint.to_owned(),
-        };
-        CliError::Usage(format!("{FROM}: {rule}: value=`{shown}`"))
-    })
+    check(endpoint)
+        .map_err(|rule| CliError::Usage(format!("{FROM}: {rule}: value=`{}`", shown(endpoint))))
+}
+
+/// An address without what may be secret in it.
+fn shown(endpoint: &str) -> String {
+    let (kept, cut) = endpoint.split_at(endpoint.find(['?', '#']).unwrap_or(endpoint.len()));
+    let mark = if cut.is_empty() { "" } else { "…" };
+    if cut.contains('@') {
+        // Whether a password goes on there or a signature began is not to be told.
+        return mark.to_owned();
+    }
+    match kept.rsplit_once('@') {
+        Some((_, place)) => format!("…@{place}{mark}"),
+        None => format!("{kept}{mark}"),
+    }
 }
 
 fn check(endpoint: &str) -> Result<bool, &'static str> {
@@ -40,7 +48,8 @@ fn check(endpoint: &str) -> Result<bool, &'static str> {
     if !port.is_empty() && authority.port_u16().is_none_or(|port| port == 0) {
         return Err("port must be 1 to 65535");
     }
-    if !matches!(uri.path(), "" | "/") || uri.query().is_some() {
+    // A fragment is no part of what was parsed.
+    if !matches!(uri.path(), "" | "/") || uri.query().is_some() || endpoint.contains('#') {
         return Err("must have no path behind the host and the port");
     }
     Ok(is_encrypted)
@@ -63,6 +72,23 @@ mod tests {
         for endpoint in ["", "http://", "localhost:1", "/path", "http://[::1]:65536", "https://a:b"]
         {
             assert!(check(endpoint).is_err(), "{endpoint}");
+        }
+    }
+
+    #[test]
+    fn an_address_is_shown_without_passwords_and_signatures() {
+        for (endpoint, expected) in [
+            ("http://host:50051/path", "http://host:50051/path"),
+            ("http://me:SECRET@host", "…@host"),
+            ("http://host:50051/?sv=1&sig=SECRET", "http://host:50051/…"),
+            ("http://host#sig=SECRET?", "http://host…"),
+            ("http://me:SECRET@host/?sig=SECRET", "…@host/…"),
+            ("http://me:SEC?RET@host/path", "…"),
+            ("http://host?sig=SECRET@SECRET", "…"),
+        ] {
+            let refused = is_encrypted(endpoint).map_err(|error| error.to_string());
+            let expected = format!("value=`{expected}`");
+            assert!(refused.as_ref().is_err_and(|text| text.ends_with(&expected)), "{refused:?}");
         }
     }
 }

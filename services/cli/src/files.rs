@@ -46,6 +46,15 @@ pub(crate) fn target(path: &Path) -> Result<Target, CliError> {
     }
 }
 
+/// The failure of a write where a quiet end will not do, unlike where output is only shown: something is missing of
+/// what was to go there.
+pub(crate) fn unread(error: io::Error) -> io::Error {
+    match error.kind() {
+        io::ErrorKind::BrokenPipe => io::Error::other("nobody reads it any more"),
+        _ => error,
+    }
+}
+
 /// The file that a link leads to, over others where need be.
 fn without_links(path: &Path) -> PathBuf {
     let mut path = path.to_owned();

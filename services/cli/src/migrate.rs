@@ -89,12 +89,13 @@ async fn import(
     let ledger = Arc::new(Ledger::open(&path, job, args.resume, progress)?);
     prepare::prepare(&session, &ledger, &plan, args).await?;
     let copy = Box::pin(source.copy(&session, &ledger, &plan));
-    let copied = Interrupts::listen()?.unless_pressed(copy).await;
+    let mut interrupts = Interrupts::listen()?;
+    let copied = interrupts.unless_pressed(copy).await;
     ledger.progress().finish_and_clear();
     ledger.save()?;
-    if let Err(error) = copied {
+    let halted = |error: CliError| {
         let (entities, messages) = ledger.read(Notes::done);
-        return Err(error.halted(true, || Halt {
+        error.halted(true, || Halt {
             endpoint: client.endpoint.clone(),
             done: format!(
                 "{} and {} are copied",
@@ -102,10 +103,15 @@ async fn import(
                 counted(messages, "message")
             ),
             next: format!("go on with --resume: notes=`{}`", path.display()),
-        }));
-    }
-    let report = compare::compare(&session, &ledger, &plan, args.parallel.into()).await?;
-    prepare::settle(&session, &ledger).await?;
+        })
+    };
+    copied.map_err(halted)?;
+    let compared = Box::pin(async {
+        let report = compare::compare(&session, &ledger, &plan, args.parallel.into()).await?;
+        prepare::settle(&session, &ledger).await?;
+        Ok(report)
+    });
+    let report = interrupts.unless_pressed(compared).await.map_err(halted)?;
     report.print(&mut output)?;
     output.flush()?;
     ledger.close()?;

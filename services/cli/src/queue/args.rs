@@ -126,7 +126,8 @@ pub enum QueueCommand {
     ///
     /// Lines as `drain` writes them are sent as they were; with --text every line is the text of a message. A load that
     /// was interrupted goes on with --resume, and sends nothing twice if that is within eight minutes; later, up to a
-    /// hundred messages. How far it is stands in FILE.trestle-load until it is complete: while that is there, a load
+    /// hundred messages. As many may be sent twice, never left out, where the lines that were under way have changed,
+    /// which it warns of. How far it is stands in FILE.trestle-load until it is complete: while that is there, a load
     /// without --resume is refused, and with it one of a file that changed before the place where it stopped.
     #[command(after_help = EXIT_CODES)]
     Load(LoadArgs),
@@ -211,7 +212,8 @@ pub struct LoadArgs {
     /// Every line is the text of a message
     #[arg(long)]
     pub(crate) text: bool,
-    /// Go on where an interrupted load of this file stopped
+    /// Go on where an interrupted load of this file stopped; up to a hundred messages may be sent twice if the lines
+    /// that were under way have changed
     #[arg(long)]
     pub(crate) resume: bool,
 }

@@ -40,21 +40,27 @@ pub(super) async fn run(
     let asked = Asked { queue: args.queue, max: RECEIVE_MAX, hidden: HIDDEN, wait: None };
     let progress = context.output.progress(None);
     let mut drain = Drain { asked, sink, progress, drained: 0, hidden: false };
-    let outcome = drain.all(context).await;
+    let mut interrupts = Interrupts::listen()?;
+    let outcome = match drain.all(context, &mut interrupts).await {
+        Ok(()) => {
+            let left = left(context, &drain.asked.queue);
+            interrupts.unless_pressed(async { Ok(left.await) }).await
+        }
+        Err(error) => Err(error),
+    };
     drain.progress.finish_and_clear();
     let drained = counted(drain.drained, "message");
-    if let Err(error) = outcome {
+    let left = outcome.map_err(|error| {
         let next = match drain.hidden {
             true => "repeat it later: some may be hidden for 5 minutes, and come again then",
             false => "repeat it: what was not written can be received again",
         };
-        return Err(error.halted(drain.drained > 0 || drain.hidden, || Halt {
+        error.halted(drain.drained > 0 || drain.hidden, || Halt {
             endpoint: client.endpoint.clone(),
             done: format!("{drained} are drained"),
             next: next.to_owned(),
-        }));
-    }
-    let left = left(context, &drain.asked.queue).await;
+        })
+    })?;
     let name = &drain.sink.name;
     let mut text = format!("drained {drained} to {name}");
     if let Some(left) = left.filter(|left| *left > 0) {
@@ -90,8 +96,11 @@ struct Drain {
 }
 
 impl Drain {
-    async fn all(&mut self, context: &mut Context) -> Result<(), CliError> {
-        let mut interrupts = Interrupts::listen()?;
+    async fn all(
+        &mut self,
+        context: &mut Context,
+        interrupts: &mut Interrupts,
+    ) -> Result<(), CliError> {
         loop {
             interrupts.none_yet().await?;
             // Not cut short: nobody would have the receipts of what it took.
@@ -187,11 +196,8 @@ impl Sink {
         let written = tokio::task::spawn_blocking(write).await;
         written
             .map_err(|error| CliError::Protocol(format!("writer failed: {error}")))?
-            .map_err(|error| match error.kind() {
-                // No quiet end, as where output is only shown: messages have been deleted.
-                io::ErrorKind::BrokenPipe => io::Error::other("nobody reads it any more"),
-                _ => error,
-            })
+            // Messages have been deleted.
+            .map_err(files::unread)
             .map_err(CliError::file(what))
     }
 

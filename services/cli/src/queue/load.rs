@@ -1,8 +1,9 @@
 //! `load`: every line of a file as a message.
 //!
-//! Notes beside the file say up to where every message is sent, so that a load that was killed can go on. A batch is
-//! sent under a request id that follows from the load and from where the batch begins: the one that was under way is
-//! sent again as the same request, which the server recognises, so no message is sent twice.
+//! Notes beside the file say up to where every message is sent and which batch is under way, so that a load that was
+//! killed can go on. A batch is sent under a request id that follows from the load, the place where the batch begins
+//! and its messages: the one that was under way is sent again as the same request, which the server recognises, so no
+//! message is sent twice. Where its lines have changed it is another request, so none is lost.
 
 mod lines;
 mod notes;
@@ -55,7 +56,7 @@ pub(super) async fn run(
         Interrupts::listen()?.unless_pressed(load.send_all(&mut lines)).await
     };
     load.progress.finish_and_clear();
-    let Load { context, notes, .. } = load;
+    let Load { context, mut notes, .. } = load;
     let loaded = notes.done.messages - started_at.messages;
     if let Err(error) = outcome {
         return Err(notes.stopped(error));
@@ -110,7 +111,8 @@ impl Load<'_> {
             let Some(Message { body, body_bytes }) = message else {
                 return self.send(&mut batch, before).await;
             };
-            if batch.len() == BATCH_MAX || bytes + body_bytes > BATCH_BYTES_MAX {
+            let ended_here = self.notes.batch_end().is_some_and(|end| end.line <= before.line);
+            if batch.len() == BATCH_MAX || bytes + body_bytes > BATCH_BYTES_MAX || ended_here {
                 self.send(&mut batch, before).await?;
                 bytes = 0;
             }
@@ -124,8 +126,7 @@ impl Load<'_> {
         if batch.is_empty() {
             return Ok(());
         }
-        self.notes.begin_sending()?;
-        let request_id = self.notes.request_id();
+        let request_id = self.notes.begin_batch(end, batch)?;
         let mut retries = Retries::new(Random::from_system());
         let queue = self.notes.job.queue.clone();
         loop {
@@ -139,7 +140,7 @@ impl Load<'_> {
             }
         }
         batch.clear();
-        self.notes.sent(end)?;
+        self.notes.sent(end);
         self.progress.set_position(end.byte);
         self.progress.set_message(counted(end.messages, "message"));
         Ok(())

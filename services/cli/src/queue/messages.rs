@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use tonic::{Code, Status};
 use trestle_proto::queue::v1::{
     DeleteMessagesRequest, Delivery, Message, OutgoingMessage, PeekMessagesRequest, ReceiptRef,
-    ReceiveMessagesRequest, RedriveMessagesRequest, SendMessagesRequest, SentMessage,
+    ReceiveMessagesRequest, RedriveMessagesRequest, SendMessagesRequest, SendResult, SentMessage,
     UpdateMessageRequest,
     message::Body,
     outgoing_message::{Body as OutgoingBody, Life, NeverExpires},
@@ -90,9 +90,21 @@ pub(super) async fn send_batch(
     request_id: &str,
 ) -> Result<Vec<SentMessage>, CliError> {
     let (queue, request_id) = (queue.to_owned(), request_id.to_owned());
+    let count = messages.len();
     let request = SendMessagesRequest { queue, messages, request_id };
     let request = context.session.request(request);
-    let results = context.queues.send_messages(request).await?.into_inner().results;
+    outcomes(context.queues.send_messages(request).await?.into_inner().results, count)
+}
+
+/// What became of so many messages.
+fn outcomes(results: Vec<SendResult>, count: usize) -> Result<Vec<SentMessage>, CliError> {
+    if results.len() != count {
+        // Fewer would pass for all of them.
+        return Err(CliError::Protocol(format!(
+            "{count} messages were answered with {} results",
+            results.len()
+        )));
+    }
     let outcome = |outcome| match outcome {
         Some(Outcome::Sent(sent)) => Ok(sent),
         Some(Outcome::Error(error)) => Err(status(&error).into()),
@@ -314,4 +326,20 @@ fn row(message: &Message) -> Vec<String> {
         message.dequeue_count.to_string(),
         body,
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_that_were_answered_with_another_number_of_results_count_as_failed() {
+        let sent = SendResult { outcome: Some(Outcome::Sent(SentMessage::default())) };
+        assert_eq!(outcomes(vec![sent.clone()], 1).map(|sent| sent.len()).ok(), Some(1));
+        for count in [0, 2] {
+            let error = outcomes(vec![sent.clone()], count).map(drop).map_err(|e| e.to_string());
+            let said = format!("{count} messages were answered with 1 results");
+            assert!(error.as_ref().is_err_and(|error| error.contains(&said)), "{error:?}");
+        }
+    }
 }

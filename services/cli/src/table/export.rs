@@ -76,6 +76,19 @@ impl<W: Write> Write for Counted<W> {
     }
 }
 
+/// A pipe or a device that was named, which must take everything.
+struct Named(File);
+
+impl Write for Named {
+    fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
+        self.0.write(buffer).map_err(files::unread)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush().map_err(files::unread)
+    }
+}
+
 /// Exports a table.
 pub(super) async fn run(
     context: &mut Context,
@@ -110,7 +123,8 @@ pub(super) async fn run(
         Target::Stream => {
             let what = format!("cannot write `{}`", args.file.display());
             let opened = OpenOptions::new().write(true).open(&args.file);
-            export.write_through(context, job, opened.map_err(CliError::input(what))?).await?
+            let opened = opened.map(Named).map_err(CliError::input(what))?;
+            export.write_through(context, job, opened).await?
         }
         Target::File(path) => export.write_file(context, job, path, args.resume).await?,
     };

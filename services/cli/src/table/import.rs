@@ -23,7 +23,7 @@ use crate::{
     output::{counted, say, thousands},
     prefix::Prefix,
     rows::{Format, Position, RowReader, csv, jsonl},
-    upload::Upload,
+    upload::{Book as _, Upload},
 };
 
 mod chunk;
@@ -60,7 +60,7 @@ pub(super) async fn run(
     upload.verify = verify;
     let result = Interrupts::listen()?.unless_pressed(upload.run(&mut ledger)).await;
     drop(upload);
-    if result.is_ok() {
+    if result.is_ok() && !ledger.is_halted() {
         // Otherwise nobody waits for it: it may hang at a pipe that says nothing.
         producer.await.map_err(|error| CliError::Protocol(format!("reader failed: {error}")))?;
     }

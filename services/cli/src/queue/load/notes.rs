@@ -5,7 +5,10 @@ use std::{
     time::Duration,
 };
 
+use prost::Message as _;
 use serde::{Deserialize, Serialize};
+use trestle_proto::queue::v1::OutgoingMessage;
+use xxhash_rust::xxh3::Xxh3;
 
 use crate::{
     client::Random,
@@ -39,6 +42,13 @@ pub(super) struct Place {
     pub(super) messages: u64,
 }
 
+/// A batch whose request was made: some or all of it may be sent.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct UnderWay {
+    end: Place,
+    request_id: String,
+}
+
 /// See the module.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Notes {
@@ -50,6 +60,9 @@ pub(super) struct Notes {
     /// Of the bytes before this place; not in notes of older versions.
     #[serde(default)]
     hash: Option<String>,
+    /// The batch behind this place, or the one before it once that is sent; not in notes of older versions.
+    #[serde(default)]
+    under_way: Option<UnderWay>,
     #[serde(skip)]
     kept: Option<Kept>,
 }
@@ -70,7 +83,8 @@ impl Notes {
     pub(super) fn begin(job: Job, file: Option<&Path>, resume: bool) -> Result<Self, CliError> {
         let mut random = Random::from_system();
         let load = format!("{:016x}{:016x}", random.next(), random.next());
-        let mut new = Self { job, load, done: Place::default(), hash: None, kept: None };
+        let done = Place::default();
+        let mut new = Self { job, load, done, hash: None, under_way: None, kept: None };
         let Some(file) = file else { return Ok(new) };
         let (path, prefix) = (files::beside(file, ".trestle-load"), Prefix::open(file)?);
         match files::load::<Self>(&path)? {
@@ -103,35 +117,79 @@ impl Notes {
                 "warning: whether the file changed is not known: `{shown}` is of an older version"
             )),
         }
-        if !is_recent(&path) {
-            say(&format!("warning: up to 100 messages may be sent twice: `{shown}` is old"));
+        let twice = "may be sent twice";
+        match (&self.under_way, self.under_way()) {
+            (None, _) => say(&format!(
+                "warning: up to 100 messages {twice}: `{shown}` is of an older version"
+            )),
+            (_, Some(batch)) if !is_recent(&path) => {
+                let messages = self.messages_of(batch);
+                say(&format!("warning: {messages} {twice}: `{shown}` is old"));
+            }
+            _ => {}
         }
         Ok(Self { kept: Some(Kept { path, prefix, is_there: true }), ..self })
     }
 
-    /// Writes the notes unless they are there. Before the first message: the name of the load must outlive it.
+    /// The batch that is sent as far as is known.
+    fn under_way(&self) -> Option<&UnderWay> {
+        self.under_way.as_ref().filter(|batch| batch.end != self.done)
+    }
+
+    fn messages_of(&self, batch: &UnderWay) -> String {
+        counted(batch.end.messages.saturating_sub(self.done.messages), "message")
+    }
+
+    /// Where the batch ends that was under way when the load was interrupted: the next has to end there too, to be
+    /// the same.
+    pub(super) fn batch_end(&self) -> Option<Place> {
+        self.under_way().map(|batch| batch.end)
+    }
+
+    /// Notes that the messages between what is done and `end` are to be sent; the id of the request that does it.
+    ///
+    /// The notes come first: the name of the load must outlive its messages. That the batch before is sent, they say
+    /// only now, since it would be recognised; so a batch costs one write.
     ///
     /// # Errors
     /// Notes that cannot be written.
-    pub(super) fn begin_sending(&mut self) -> Result<(), CliError> {
-        match &self.kept {
-            Some(Kept { is_there: false, .. }) => self.save(),
-            _ => Ok(()),
+    pub(super) fn begin_batch(
+        &mut self,
+        end: Place,
+        messages: &[OutgoingMessage],
+    ) -> Result<String, CliError> {
+        let request_id = self.request_id(messages);
+        let batch = UnderWay { end, request_id: request_id.clone() };
+        if self.under_way() == Some(&batch) {
+            // As old as they are: the server counts from the first time.
+            return Ok(request_id);
         }
+        if let Some(changed) = self.under_way().filter(|batch| batch.request_id != request_id) {
+            let messages = self.messages_of(changed);
+            say(&format!(
+                "warning: lines that were under way have changed: {messages} may be sent twice"
+            ));
+        }
+        self.under_way = Some(batch);
+        self.save()?;
+        Ok(request_id)
     }
 
-    /// The id of the request that sends the batch behind what is done.
-    pub(super) fn request_id(&self) -> String {
-        format!("load-{}-{:x}", self.load, self.done.byte)
+    /// The same for the same messages at the same place only: the server does not look at the messages of a request
+    /// that it knows, so changed ones would be lost.
+    fn request_id(&self, messages: &[OutgoingMessage]) -> String {
+        let mut hasher = Xxh3::new();
+        hasher.update(self.load.as_bytes());
+        hasher.update(&self.done.byte.to_be_bytes());
+        for message in messages {
+            hasher.update(&message.encode_length_delimited_to_vec());
+        }
+        format!("load-{:032x}", hasher.digest128())
     }
 
-    /// Notes that every message before `end` is sent.
-    ///
-    /// # Errors
-    /// Notes that cannot be written.
-    pub(super) fn sent(&mut self, end: Place) -> Result<(), CliError> {
+    /// That every message before `end` is sent.
+    pub(super) fn sent(&mut self, end: Place) {
         self.done = end;
-        self.save()
     }
 
     fn save(&mut self) -> Result<(), CliError> {
@@ -146,7 +204,15 @@ impl Notes {
     }
 
     /// The failure of a load, with what is to be done about it.
-    pub(super) fn stopped(&self, error: CliError) -> CliError {
+    pub(super) fn stopped(&mut self, error: CliError) -> CliError {
+        let is_there = self.kept.as_ref().is_some_and(|kept| kept.is_there);
+        if is_there
+            && self.under_way().is_none()
+            && let Err(problem) = self.save()
+        {
+            // What they do not know to be sent is recognised.
+            say(&format!("warning: {problem}"));
+        }
         match (error, &self.kept) {
             (CliError::Usage(problem), Some(Kept { is_there: true, .. })) => {
                 let what = "what stands before it is sent, mend the line and go on with --resume";
@@ -185,6 +251,8 @@ fn is_recent(notes: &Path) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use trestle_proto::queue::v1::outgoing_message::Body;
+
     use super::*;
 
     fn job(queue: &str) -> Job {
@@ -192,27 +260,43 @@ mod tests {
         Job { endpoint, queue: queue.to_owned(), queue_created, text: false }
     }
 
+    fn place(byte: u64) -> Place {
+        Place { byte, line: byte / 7, messages: byte / 7 }
+    }
+
+    fn messages(texts: &[&str]) -> Vec<OutgoingMessage> {
+        let body = |text: &str| Some(Body::Text(text.to_owned()));
+        texts
+            .iter()
+            .map(|text| OutgoingMessage { body: body(text), ..Default::default() })
+            .collect()
+    }
+
     #[test]
-    fn a_load_goes_on_under_the_request_ids_that_it_began_with() {
+    fn a_load_goes_on_under_the_request_id_of_its_batch_unless_that_changed() {
         let directory = tempfile::tempdir().expect("a directory");
         let file = directory.path().join("lines");
         std::fs::write(&file, "x".repeat(1000)).expect("written");
         let begin = |queue, resume| Notes::begin(job(queue), Some(&file), resume);
         let mut first = begin("jobs", false).expect("new");
-        let ids = first.request_id();
-        first.sent(Place { byte: 700, line: 100, messages: 100 }).expect("written");
-        let next = first.request_id();
+        let batches = [messages(&["a", "b"]), messages(&["c"]), messages(&["C"])];
+        let (middle, end) = (place(700), place(800));
+        let before = first.begin_batch(middle, &batches[0]).expect("written");
+        first.sent(middle);
+        let id = first.begin_batch(end, &batches[1]).expect("written");
+        assert!(before != id && id.len() <= 64, "{id}");
 
-        let resumed = begin("jobs", true).expect("they are there");
-        assert_eq!((resumed.done, resumed.request_id()), (first.done, next.clone()));
-        assert!(next != ids && next.len() <= 64, "{next}");
+        let mut resumed = begin("jobs", true).expect("they are there");
+        assert_eq!((resumed.done, resumed.batch_end()), (middle, Some(end)));
+        assert_eq!(resumed.begin_batch(end, &batches[1]).expect("as it was"), id);
+        assert_ne!(resumed.begin_batch(end, &batches[2]).expect("written"), id, "changed");
         assert!(begin("others", true).is_err());
         assert!(begin("jobs", false).is_err(), "not begun anew unasked");
 
         resumed.close().expect("removed");
         let mut again = begin("jobs", false).expect("new");
-        assert_ne!(again.request_id(), ids, "another load");
-        again.begin_sending().expect("written");
+        let again_id = again.begin_batch(middle, &batches[0]).expect("written");
+        assert_ne!(again_id, before, "another load");
         assert!(begin("jobs", false).is_err(), "something may be sent");
         again.close().expect("removed");
         assert_eq!(begin("jobs", true).expect("new").done, Place::default());
