@@ -19,8 +19,8 @@ use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
+use super::inventory::DATABASE;
 use super::journals;
-use super::open::DATABASE;
 
 /// The name of the file, in the directory of the engine.
 pub(super) const FILE: &str = "CLOSED";

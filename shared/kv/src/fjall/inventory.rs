@@ -8,8 +8,9 @@ use std::io;
 use std::path::Path;
 
 use super::journals;
-use super::open::DATABASE;
 
+/// The folder of the database, in the directory of the engine.
+pub(super) const DATABASE: &str = "db";
 /// Holds the version of the format of the database.
 const VERSION: &str = "version";
 /// Holds a folder for each keyspace, by number.

@@ -15,7 +15,7 @@ use fjall::{Database, KeyspaceCreateOptions};
 
 use super::closed;
 use super::guard::SpaceGuard;
-use super::inventory;
+use super::inventory::{self, DATABASE};
 use super::journals;
 use super::manifest::{self, Verdict};
 use super::options::{FjallOptions, Keyspace, OpenError};
@@ -23,7 +23,6 @@ use super::shared::{Parts, Shared, Tree};
 
 const LOCK: &str = "LOCK";
 const CREATING: &str = "CREATING";
-pub(super) const DATABASE: &str = "db";
 
 /// Sealed journals from which on the keyspaces that hold them back are flushed: two of those of 64 MiB
 /// that the database seals, so that a busy keyspace has flushed on its own what the oldest holds,
