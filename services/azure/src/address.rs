@@ -3,16 +3,18 @@
 //! Two styles: the account as the first label of the host (`acme.table.core.windows.net`), or as
 //! the first segment of the path (`127.0.0.1:10002/acme`), which works with every host. A host
 //! counts for the first only if its second label is the service, so that a name such as
-//! `storage.example.com` can be used with either.
+//! `storage.example.com` can be used with either. Hosts have no case; accounts in a path do.
+
+use std::borrow::Cow;
 
 /// What the name of the read-only replica of an account ends in.
 const SECONDARY: &str = "-secondary";
 
 /// See the module.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Address<'a> {
     /// The account, without `-secondary`.
-    pub(crate) account: &'a str,
+    pub(crate) account: Cow<'a, str>,
     /// Whether the read-only replica is asked.
     pub(crate) is_secondary: bool,
     /// What follows the account, as it was sent; begins with `/`.
@@ -24,9 +26,11 @@ pub(crate) struct Address<'a> {
 impl<'a> Address<'a> {
     /// Reads the address of a request to `service`, such as `table`, with its path as it was sent;
     /// none where no account is named.
-    pub(crate) fn of(path: &'a str, host: &'a str, service: &str) -> Option<Self> {
+    pub(crate) fn of(path: &'a str, host: &str, service: &str) -> Option<Self> {
         if let Some(label) = account_of(host, service) {
-            let (account, is_secondary) = primary(label);
+            let label = label.to_ascii_lowercase();
+            let (account, is_secondary) = primary(&label);
+            let account = Cow::Owned(account.to_owned());
             return Some(Self { account, is_secondary, path, is_in_path: false });
         }
         Self::in_path(path)
@@ -39,7 +43,8 @@ impl<'a> Address<'a> {
         let (segment, path) = rest.split_at_checked(end)?;
         let (account, is_secondary) = primary(segment);
         let path = if path.is_empty() { "/" } else { path };
-        (!account.is_empty()).then_some(Self { account, is_secondary, path, is_in_path: true })
+        let found = Self { account: account.into(), is_secondary, path, is_in_path: true };
+        (!account.is_empty()).then_some(found)
     }
 }
 
@@ -64,7 +69,7 @@ mod tests {
     fn parse(host: &str, path: &str) -> Option<(String, bool, String)> {
         let path = path.split('?').next().unwrap_or(path);
         let address = Address::of(path, host, "table")?;
-        Some((address.account.to_owned(), address.is_secondary, address.path.to_owned()))
+        Some((address.account.into_owned(), address.is_secondary, address.path.to_owned()))
     }
 
     #[test]

@@ -244,11 +244,11 @@ impl<P: Protocol> Service<Request> for Front<P> {
             if let Some(head) = head.filter(|_| sets_rules && !answer.status().is_client_error()) {
                 outer.rules.forget(&head.account);
             }
-            if let Some(head) = head.filter(|head| head.method != Method::OPTIONS) {
+            let is_preflight = head.is_some_and(|head| head.method == Method::OPTIONS);
+            if let Some(head) = head.filter(|_| !is_preflight) {
                 outer.show(&mut answer, head).await;
             }
             // A preflight needs no credentials, so nobody waits for the rest of one.
-            let is_preflight = head.is_some_and(|head| head.method == Method::OPTIONS);
             if let Some(body) = body
                 && (is_preflight || !body.drained().await)
             {

@@ -47,7 +47,7 @@ pub(crate) struct Head {
     pub(crate) is_secondary: bool,
     /// The path behind the account, as it was sent; begins with `/`.
     pub(crate) path: String,
-    /// The host that is named, with its port, in lower case.
+    /// The host that is named, with its port.
     pub(crate) host: String,
     /// The parameters, decoded.
     pub(crate) params: Params,
@@ -75,10 +75,8 @@ impl Head {
             let rule = format!("{rule}: value=`{}`", quoted(uri.path()));
             Fault::violation(Reason::InvalidUri, "path", rule)
         };
-        // Names of hosts have no case; those of accounts do.
-        let lower = host.to_ascii_lowercase();
-        let address = Address::of(uri.path(), &lower, service).ok_or_else(unnamed)?;
-        let account = AccountName::parse(address.account).ok_or_else(unnamed)?;
+        let address = Address::of(uri.path(), host, service).ok_or_else(unnamed)?;
+        let account = AccountName::parse(&address.account).ok_or_else(unnamed)?;
         check_single(headers)?;
         check_version(headers)?;
         let scheme = if peer.tls.is_some() { "https" } else { "http" };
@@ -92,7 +90,7 @@ impl Head {
             account,
             is_secondary: address.is_secondary,
             path: address.path.to_owned(),
-            host: lower.clone(),
+            host: host.to_owned(),
             params: Params::parse(uri.query().unwrap_or_default())?,
             base,
             peer,

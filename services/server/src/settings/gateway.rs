@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use trestle_runtime::config::choice;
 use trestle_service::upstream::Endpoint;
 
-use super::outside;
+use super::{outside, wide};
 use crate::roles::{Role, Roles};
 
 /// Longest setting for the time that calls wait for a role.
@@ -95,14 +95,12 @@ impl Default for GatewaySettings {
 impl GatewaySettings {
     /// What is wrong with the section for a process with these roles, each with its key.
     pub(super) fn problems(&self, roles: &Roles) -> Vec<String> {
-        let of = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
         let rules = [
-            ("connections", of(self.connections), 1..=CONNECTIONS_MAX),
-            ("waiting_calls_max", of(self.waiting_calls_max), 1..=WAITING_CALLS_MAX),
+            ("connections", wide(self.connections), 1..=CONNECTIONS_MAX),
+            ("waiting_calls_max", wide(self.waiting_calls_max), 1..=WAITING_CALLS_MAX),
             ("wait_ms", self.wait_ms, 0..=WAIT_MS_MAX),
         ];
-        let outside = |(key, value, range)| outside(&format!("gateway.{key}"), value, &range);
-        let mut problems = Vec::from_iter(rules.into_iter().filter_map(outside));
+        let mut problems = outside("gateway", rules);
         if self.table_endpoint.is_none() && roles.has(Role::Gateway) && !roles.has(Role::Table) {
             let rule = "required, since the role table is not in this process";
             problems.push(format!("gateway.table_endpoint: {rule}: roles=`{roles}`"));

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use trestle_service::limits::MESSAGE_BYTES_MAX;
 
-use super::outside;
+use super::{outside, wide};
 
 /// Most calls, and most connections, at a time: about as many sockets as Linux gives a process, and
 /// far more than its memory holds.
@@ -77,15 +77,14 @@ impl Default for LimitSettings {
 impl LimitSettings {
     /// What is wrong with the section, each with its key.
     pub(super) fn problems(&self) -> Vec<String> {
-        let of = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
         let (places, transfer) = (1..=PLACES_MAX, 1..=TRANSFER_SECONDS_MAX);
         let per_connection = u64::from(self.calls_per_connection_max);
         let (age, silence) = (CONNECTION_AGE_SECONDS_MAX, 1..=SILENCE_SECONDS_MAX);
-        let bytes = of(2 * MESSAGE_BYTES_MAX)..=BODY_BYTES_MAX;
+        let bytes = wide(2 * MESSAGE_BYTES_MAX)..=BODY_BYTES_MAX;
         let rules = [
-            ("calls_max", of(self.calls_max), places.clone()),
-            ("body_bytes_max", of(self.body_bytes_max), bytes),
-            ("connections_max", of(self.connections_max), places.clone()),
+            ("calls_max", wide(self.calls_max), places.clone()),
+            ("body_bytes_max", wide(self.body_bytes_max), bytes),
+            ("connections_max", wide(self.connections_max), places.clone()),
             ("calls_per_connection_max", per_connection, places),
             ("connection_age_seconds", self.connection_age_seconds, 1..=age),
             ("connection_grace_seconds", self.connection_grace_seconds, 0..=age),
@@ -95,7 +94,6 @@ impl LimitSettings {
             ("reader_within_seconds", self.reader_within_seconds, transfer),
             ("answer_within_seconds", self.answer_within_seconds, 1..=ANSWER_WITHIN_SECONDS_MAX),
         ];
-        let outside = |(key, value, range)| outside(&format!("limits.{key}"), value, &range);
-        rules.into_iter().filter_map(outside).collect()
+        outside("limits", rules)
     }
 }

@@ -90,8 +90,19 @@ impl Settings {
     }
 }
 
-/// The problem of a number that is not in its range, unless it is.
-fn outside(key: &str, value: u64, range: &RangeInclusive<u64>) -> Option<String> {
-    let rule = format!("must be {} to {}", range.start(), range.end());
-    (!range.contains(&value)).then(|| format!("{key}: {rule}: value=`{value}`"))
+/// A number of a section: its key, what it is, and its range.
+type Rule = (&'static str, u64, RangeInclusive<u64>);
+
+/// The problems of the numbers of a section that are not in their ranges.
+fn outside(section: &str, rules: impl IntoIterator<Item = Rule>) -> Vec<String> {
+    let problem = |(key, value, range): Rule| {
+        let rule = format!("must be {} to {}", range.start(), range.end());
+        (!range.contains(&value)).then(|| format!("{section}.{key}: {rule}: value=`{value}`"))
+    };
+    rules.into_iter().filter_map(problem).collect()
+}
+
+/// A number as a rule has it.
+fn wide(number: usize) -> u64 {
+    u64::try_from(number).unwrap_or(u64::MAX)
 }

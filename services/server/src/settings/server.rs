@@ -8,7 +8,7 @@ use std::{
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 
-use super::{TlsSettings, outside};
+use super::{TlsSettings, outside, wide};
 use crate::roles::{Role, Roles};
 
 /// Where to listen, if anywhere.
@@ -169,14 +169,13 @@ impl ServerSettings {
 
     /// What is wrong with the section, each with its key.
     pub(super) fn problems(&self, tls: &TlsSettings) -> Vec<String> {
-        let threads = self.worker_threads.map_or(1, |most| u64::try_from(most).unwrap_or(u64::MAX));
+        let threads = self.worker_threads.map_or(1, wide);
         let rules = [
             ("worker_threads", threads, 1..=WORKER_THREADS_MAX),
             ("drain_notice_ms", self.drain_notice_ms, 0..=DRAIN_NOTICE_MS_MAX),
             ("drain_seconds", self.drain_seconds, 0..=DRAIN_SECONDS_MAX),
         ];
-        let outside = |(key, value, range)| outside(&format!("server.{key}"), value, &range);
-        let mut problems = Vec::from_iter(rules.into_iter().filter_map(outside));
+        let mut problems = outside("server", rules);
         let exposed = self.exposed(tls);
         for (key, address) in exposed.into_iter().filter(|_| !self.allow_plaintext) {
             let encrypt = match key {

@@ -57,7 +57,6 @@ impl Default for StorageSettings {
 impl StorageSettings {
     /// What is wrong with the section, each with its key.
     pub(super) fn problems(&self) -> Vec<String> {
-        let range = 1..=SYNC_EVERY_MS_MAX;
-        Vec::from_iter(outside("storage.sync_every_ms", self.sync_every_ms, &range))
+        outside("storage", [("sync_every_ms", self.sync_every_ms, 1..=SYNC_EVERY_MS_MAX)])
     }
 }

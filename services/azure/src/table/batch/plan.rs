@@ -198,32 +198,21 @@ fn behind_account<'a>(
     let host = named.unwrap_or(&head.host);
     let address = Address::of(path, host, Table::SERVICE).filter(|address| {
         // The one segment of a path, or the first one of what is no name, is that of a table.
-        let is_account = || AccountName::parse(address.account).is_some() && address.path != "/";
+        let is_account = || AccountName::parse(&address.account).is_some() && address.path != "/";
         !address.is_in_path || is_account()
     });
-    match address {
-        None => Ok((path, false)),
-        Some(address) if is_of(address, head.account.as_str()) => {
-            Ok((address.path, address.is_secondary))
-        }
-        // Before a proxy the server may have a name that looks like that of an account.
-        Some(address) => match Address::in_path(path) {
-            Some(own) if own.account == head.account.as_str() => Ok((own.path, own.is_secondary)),
-            _ => {
-                let rule = "a request in a batch must be for the account that the batch is sent to";
-                let rule = format!("{rule}: account=`{}`", quoted(address.account));
-                Err(Fault::violation(Reason::ResourceNotFound, "path", rule))
-            }
-        },
+    let Some(address) = address else { return Ok((path, false)) };
+    let is_own = |found: &Address<'_>| found.account == head.account.as_str();
+    if is_own(&address) {
+        return Ok((address.path, address.is_secondary));
     }
-}
-
-/// Whether an address is that of an account. Names of hosts have no case, those of accounts do.
-fn is_of(address: Address<'_>, account: &str) -> bool {
-    match address.is_in_path {
-        true => address.account == account,
-        false => address.account.eq_ignore_ascii_case(account),
-    }
+    // Before a proxy the server may have a name that looks like that of an account.
+    let own = Address::in_path(path).filter(is_own);
+    own.map(|own| (own.path, own.is_secondary)).ok_or_else(|| {
+        let rule = "a request in a batch must be for the account that the batch is sent to";
+        let rule = format!("{rule}: account=`{}`", quoted(&address.account));
+        Fault::violation(Reason::ResourceNotFound, "path", rule)
+    })
 }
 
 fn operation(verb: Verb, body: &[u8]) -> Result<BatchOperation, Fault> {
