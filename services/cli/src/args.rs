@@ -5,7 +5,11 @@ use std::{path::PathBuf, time::Duration};
 use clap::{Args, Subcommand, ValueEnum};
 
 use crate::{
-    credentials::CredentialArgs, edm::EdmType, errors::EXIT_CODES, rows::Format, trust::TlsArgs,
+    credentials::CredentialArgs,
+    edm::{self, EdmType},
+    errors::EXIT_CODES,
+    rows::Format,
+    trust::TlsArgs,
 };
 
 /// Where the server is and how answers are shown; taken by every client command.
@@ -317,7 +321,7 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
 
 fn column_type(text: &str) -> Result<(String, EdmType), String> {
     let (name, edm) = text.split_once('=').ok_or("must be NAME=TYPE")?;
-    Ok((name.to_owned(), EdmType::parse(edm)?))
+    Ok((name.to_owned(), edm::parse_type(edm)?))
 }
 
 #[cfg(test)]

@@ -1,77 +1,23 @@
-//! The eight property types and the text form of a single value, shared by CSV, JSON and `--set`.
+//! The names of types and the text form of a single value, shared by CSV, JSON and `--set`.
 
 use std::borrow::Cow;
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use trestle_proto::table::v1::value::Kind;
+pub(crate) use trestle_service::edm::{ALL, EdmType};
 
 use crate::datetime;
 
-/// A property type of the Azure table model.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum EdmType {
-    String,
-    Int32,
-    Int64,
-    Double,
-    Boolean,
-    DateTime,
-    Guid,
-    Binary,
-}
-
-/// Every type, for help and for tests.
-pub(crate) const ALL: [EdmType; 8] = [
-    EdmType::String,
-    EdmType::Int32,
-    EdmType::Int64,
-    EdmType::Double,
-    EdmType::Boolean,
-    EdmType::DateTime,
-    EdmType::Guid,
-    EdmType::Binary,
-];
-
-impl EdmType {
-    /// The name as Azure spells it.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::String => "Edm.String",
-            Self::Int32 => "Edm.Int32",
-            Self::Int64 => "Edm.Int64",
-            Self::Double => "Edm.Double",
-            Self::Boolean => "Edm.Boolean",
-            Self::DateTime => "Edm.DateTime",
-            Self::Guid => "Edm.Guid",
-            Self::Binary => "Edm.Binary",
-        }
-    }
-
-    /// Reads a type name, with or without `Edm.`.
-    ///
-    /// # Errors
-    /// The rule that the name breaks.
-    pub(crate) fn parse(name: &str) -> Result<Self, String> {
-        let short = name.strip_prefix("Edm.").unwrap_or(name);
-        ALL.into_iter().find(|known| known.name().get(4..) == Some(short)).ok_or_else(|| {
-            let names: Vec<_> = ALL.iter().map(|known| known.name()).collect();
-            format!("unknown type `{name}`: must be one of {}", names.join(", "))
-        })
-    }
-
-    /// The type of a value.
-    pub(crate) fn of(kind: &Kind) -> Self {
-        match kind {
-            Kind::StringValue(_) => Self::String,
-            Kind::Int32Value(_) => Self::Int32,
-            Kind::Int64Value(_) => Self::Int64,
-            Kind::DoubleValue(_) => Self::Double,
-            Kind::BooleanValue(_) => Self::Boolean,
-            Kind::DatetimeValue(_) => Self::DateTime,
-            Kind::GuidValue(_) => Self::Guid,
-            Kind::BinaryValue(_) => Self::Binary,
-        }
-    }
+/// Reads a type name, with or without `Edm.`.
+///
+/// # Errors
+/// The rule that the name breaks.
+pub(crate) fn parse_type(name: &str) -> Result<EdmType, String> {
+    let known = EdmType::named(name).or_else(|| EdmType::named(&format!("Edm.{name}")));
+    known.ok_or_else(|| {
+        let names: Vec<_> = ALL.iter().map(|known| known.name()).collect();
+        format!("unknown type `{name}`: must be one of {}", names.join(", "))
+    })
 }
 
 /// Reads a value of a type from its text.
@@ -232,9 +178,9 @@ mod tests {
     #[test]
     fn type_names_are_read_with_and_without_prefix() {
         for edm in ALL {
-            assert_eq!(EdmType::parse(edm.name()), Ok(edm));
-            assert_eq!(EdmType::parse(&edm.name()[4..]), Ok(edm));
+            assert_eq!(parse_type(edm.name()), Ok(edm));
+            assert_eq!(parse_type(&edm.name()[4..]), Ok(edm));
         }
-        assert!(EdmType::parse("int64").unwrap_err().contains("Edm.Int64"));
+        assert!(parse_type("int64").unwrap_err().contains("Edm.Int64"));
     }
 }

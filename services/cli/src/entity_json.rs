@@ -190,7 +190,7 @@ fn reject_repeats<'a>(names: impl Iterator<Item = &'a str>) -> Result<(), FieldE
 fn annotation(name: &str, raw: &RawValue) -> Result<EdmType, FieldError> {
     let text: String = serde_json::from_str(raw.get())
         .map_err(|_| FieldError::new(name, raw.get(), "must be a string with a type name"))?;
-    EdmType::parse(&text).map_err(|rule| FieldError::new(name, text, rule))
+    edm::parse_type(&text).map_err(|rule| FieldError::new(name, text, rule))
 }
 
 fn key(

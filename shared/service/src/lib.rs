@@ -6,6 +6,7 @@ pub mod account;
 pub mod caller;
 pub mod clock;
 pub mod cors;
+pub mod edm;
 pub mod etag;
 pub mod exemplar;
 pub mod facts;

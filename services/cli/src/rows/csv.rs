@@ -172,7 +172,7 @@ fn cell_type(name: &str, cell: &[u8], edm: &[u8]) -> Result<Option<EdmType>, Fie
     let type_column = format!("{name}{TYPE_SUFFIX}");
     let edm = text(&type_column, edm)?;
     if !edm.is_empty() {
-        let parsed = EdmType::parse(edm);
+        let parsed = edm::parse_type(edm);
         return parsed.map(Some).map_err(|rule| FieldError::new(type_column, edm, rule));
     }
     if cell.is_empty() {

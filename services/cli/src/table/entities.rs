@@ -168,7 +168,7 @@ fn property(text: &str) -> Result<Property, CliError> {
     let fail = |rule: &str| CliError::Usage(format!("--set is malformed: `{text}`: {rule}"));
     let (left, value) = text.split_once('=').ok_or_else(|| fail("must be NAME[:TYPE]=VALUE"))?;
     let (name, edm) = match left.rsplit_once(':') {
-        Some((name, edm)) => (name, EdmType::parse(edm).map_err(|rule| fail(&rule))?),
+        Some((name, edm)) => (name, edm::parse_type(edm).map_err(|rule| fail(&rule))?),
         None => (left, EdmType::String),
     };
     let kind = edm::parse_value(edm, value).map_err(|rule| fail(&rule))?;

@@ -2,38 +2,9 @@
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use trestle_proto::table::v1::{Value, value::Kind};
+use trestle_service::edm::EdmType;
 
 use super::{datetime, read::Text};
-
-/// The types that can be declared.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Edm {
-    String,
-    Int32,
-    Int64,
-    Double,
-    Boolean,
-    DateTime,
-    Guid,
-    Binary,
-}
-
-impl Edm {
-    /// The type that the JSON text of an annotation names.
-    fn parse(annotation: &str) -> Result<Self, String> {
-        match &*text(annotation, "a type must be text")? {
-            "Edm.String" => Ok(Self::String),
-            "Edm.Int32" => Ok(Self::Int32),
-            "Edm.Int64" => Ok(Self::Int64),
-            "Edm.Double" => Ok(Self::Double),
-            "Edm.Boolean" => Ok(Self::Boolean),
-            "Edm.DateTime" => Ok(Self::DateTime),
-            "Edm.Guid" => Ok(Self::Guid),
-            "Edm.Binary" => Ok(Self::Binary),
-            _ => Err("its declared type is not one of the table model".to_owned()),
-        }
-    }
-}
 
 /// The value that a JSON text means; none for null.
 ///
@@ -44,7 +15,7 @@ impl Edm {
 /// The rule that is broken.
 pub(super) fn parse(json: &str, annotation: Option<&str>) -> Result<Option<Value>, String> {
     // A type that is none is refused also where there is nothing of it.
-    let edm = annotation.map(Edm::parse).transpose()?;
+    let edm = annotation.map(declared_type).transpose()?;
     if json == "null" {
         return Ok(None);
     }
@@ -55,7 +26,7 @@ pub(super) fn parse(json: &str, annotation: Option<&str>) -> Result<Option<Value
         (None, _) if json.contains(['.', 'e', 'E']) => double(json)?,
         (None, _) => int32(json)?,
         (Some(edm), Some(b'"')) => declared(edm, &text(json, NOT_TEXT)?)?,
-        (Some(edm @ (Edm::Int32 | Edm::Int64 | Edm::Double | Edm::Boolean)), _) => {
+        (Some(edm @ (EdmType::Int32 | EdmType::Int64 | EdmType::Double | EdmType::Boolean)), _) => {
             declared(edm, json)?
         }
         (Some(_), _) => return Err("must be text of its declared type".to_owned()),
@@ -69,23 +40,29 @@ fn text<'a>(json: &'a str, rule: &str) -> Result<std::borrow::Cow<'a, str>, Stri
     serde_json::from_str::<Text<'_>>(json).map(|text| text.0).map_err(|_| rule.to_owned())
 }
 
+/// The type that the JSON text of an annotation names.
+fn declared_type(annotation: &str) -> Result<EdmType, String> {
+    let named = EdmType::named(&text(annotation, "a type must be text")?);
+    named.ok_or_else(|| "its declared type is not one of the table model".to_owned())
+}
+
 /// The value of a declared type.
-fn declared(edm: Edm, text: &str) -> Result<Kind, String> {
+fn declared(edm: EdmType, text: &str) -> Result<Kind, String> {
     match edm {
-        Edm::String => Ok(Kind::StringValue(text.to_owned())),
-        Edm::Int32 => int32(text),
-        Edm::Int64 => decimal(text)
+        EdmType::String => Ok(Kind::StringValue(text.to_owned())),
+        EdmType::Int32 => int32(text),
+        EdmType::Int64 => decimal(text)
             .and_then(|digits| digits.parse().ok())
             .map(Kind::Int64Value)
             .ok_or_else(|| "Edm.Int64: must be a whole number from -2^63 to 2^63-1".to_owned()),
-        Edm::Double => double(text),
-        Edm::Boolean => boolean(text),
-        Edm::DateTime => datetime::parse(text)
+        EdmType::Double => double(text),
+        EdmType::Boolean => boolean(text),
+        EdmType::DateTime => datetime::parse(text)
             .map(Kind::DatetimeValue)
             .ok_or_else(|| format!("Edm.DateTime: {}", datetime::RULE)),
         // Of which form it must be, the service says; it stores lower case.
-        Edm::Guid => Ok(Kind::GuidValue(text.to_ascii_lowercase())),
-        Edm::Binary => STANDARD
+        EdmType::Guid => Ok(Kind::GuidValue(text.to_ascii_lowercase())),
+        EdmType::Binary => STANDARD
             .decode(text)
             .map(|bytes| Kind::BinaryValue(bytes.into()))
             .map_err(|_| "Edm.Binary: must be base64 with padding".to_owned()),
