@@ -4,12 +4,12 @@ use std::fs;
 
 use trestle_tests::{Authority, Server};
 
-use crate::client::{Ended, bare, ended};
+use crate::client::{Ended, bare};
 
 const QUESTION: &str = "is this the gRPC address of the server?";
 
 fn list(endpoint: &str, more: &[&str]) -> Ended {
-    ended(bare(&[&["table", "list", "--endpoint", endpoint][..], more].concat()))
+    Ended::of(bare(&[&["table", "list", "--endpoint", endpoint][..], more].concat()))
 }
 
 #[test]
@@ -27,7 +27,7 @@ fn an_address_that_cannot_be_one_is_refused_with_its_rule_and_where_it_is_from()
     ] {
         let mut command = bare(&["table", "list"]);
         command.env("TRESTLE_ENDPOINT", endpoint);
-        for refused in [ended(command), list(endpoint, &[])] {
+        for refused in [Ended::of(command), list(endpoint, &[])] {
             assert_eq!(refused.code, Some(2), "{endpoint}: {refused:?}");
             assert!(refused.errors.contains(rule), "{endpoint}: {refused:?}");
             let named = "--endpoint (TRESTLE_ENDPOINT)";

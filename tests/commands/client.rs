@@ -7,7 +7,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-use trestle_tests::{Server, server_binary};
+use trestle_tests::Server;
+pub(crate) use trestle_tests::{Ended, bare_command as bare, command as trestle};
 
 /// How long anything here may take.
 const SOON: Duration = Duration::from_secs(30);
@@ -17,38 +18,9 @@ pub(crate) fn server() -> Server {
     Server::start(&["--ephemeral"], &[])
 }
 
-/// A command without a server.
-pub(crate) fn bare(args: &[&str]) -> Command {
-    let mut command = Command::new(server_binary());
-    command.args(args).stdin(Stdio::null());
-    command
-}
-
-/// A command against a server.
-pub(crate) fn trestle(server: &Server, args: &[&str]) -> Command {
-    let mut command = bare(args);
-    command.args(["--endpoint", &server.endpoint()]);
-    command
-}
-
-/// What a command left.
-#[derive(Debug)]
-pub(crate) struct Ended {
-    pub(crate) code: Option<i32>,
-    pub(crate) output: String,
-    pub(crate) errors: String,
-}
-
-/// Runs a command to its end.
-pub(crate) fn ended(mut command: Command) -> Ended {
-    let output = command.output().expect("the client runs");
-    let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("text");
-    Ended { code: output.status.code(), output: text(output.stdout), errors: text(output.stderr) }
-}
-
 /// Runs a command against a server to its end.
 pub(crate) fn run(server: &Server, args: &[&str]) -> Ended {
-    ended(trestle(server, args))
+    Ended::of(trestle(server, args))
 }
 
 /// Runs a command that must succeed; what it left.
@@ -69,9 +41,7 @@ pub(crate) fn wait(mut child: Child) -> Ended {
     if !becomes(|| child.try_wait().expect("the client is ours").is_some()) {
         child.kill().expect("the client is killed");
     }
-    let output = child.wait_with_output().expect("the client is ours");
-    let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("text");
-    Ended { code: output.status.code(), output: text(output.stdout), errors: text(output.stderr) }
+    child.wait_with_output().expect("the client is ours").into()
 }
 
 /// Presses Ctrl-C.

@@ -11,7 +11,7 @@ use tempfile::tempdir;
 use trestle_tests::Server;
 
 use crate::client::{
-    becomes, interrupt, messages, pipe, run, server, spawned, succeeds, trestle, wait,
+    Ended, becomes, interrupt, messages, pipe, run, server, spawned, succeeds, trestle, wait,
 };
 
 /// More than the buffer of a pipe takes of one receive.
@@ -26,7 +26,7 @@ fn a_drain_to_standard_output_holds_the_lines_only() {
     let directory = tempdir().unwrap();
 
     let mut command = trestle(&server, &["queue", "drain", "jobs", "--to", "-"]);
-    let drained = crate::client::ended({
+    let drained = Ended::of({
         command.current_dir(directory.path());
         command
     });

@@ -12,7 +12,7 @@ use tempfile::tempdir;
 use trestle_tests::Server;
 
 use crate::client::{
-    Ended, bare, becomes, ended, interrupt, run, server, spawned, succeeds, trestle, wait,
+    Ended, bare, becomes, interrupt, run, server, spawned, succeeds, trestle, wait,
 };
 
 /// A command whose standard error nobody reads.
@@ -20,7 +20,7 @@ fn unheard(mut command: Command) -> Ended {
     let (reader, writer) = io::pipe().unwrap();
     drop(reader);
     command.stderr(writer);
-    ended(command)
+    Ended::of(command)
 }
 
 #[test]
@@ -182,7 +182,7 @@ fn files_that_are_missing_or_malformed_are_usage_errors() {
     let https = ["--endpoint", "https://127.0.0.1:1", "--ca-file"];
     for authorities in [&gone, &bad] {
         let args = [&["table", "list"][..], &https, &[authorities]].concat();
-        let ended = ended(bare(&args));
+        let ended = Ended::of(bare(&args));
         assert_eq!(ended.code, Some(2), "{ended:?}");
         let said = ended.errors.contains("holds no certificate");
         assert_eq!(said, authorities == &bad, "{ended:?}");

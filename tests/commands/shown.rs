@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::client::{bare, ended, run, server, succeeds};
+use crate::client::{Ended, bare, run, server, succeeds};
 
 #[test]
 fn a_dead_letter_tells_where_it_comes_from_and_how_often_it_was_tried() {
@@ -62,11 +62,11 @@ fn the_settings_of_a_queue_are_shown() {
 #[test]
 fn help_of_queues_speaks_of_queues() {
     for command in ["send", "drain", "stats"] {
-        let help = ended(bare(&["queue", command, "--help"])).output;
+        let help = Ended::of(bare(&["queue", command, "--help"])).output;
         assert!(help.contains("no such queue or message"), "{help}");
         assert!(!help.contains("entity") && !help.contains("rows"), "{help}");
     }
-    let help = ended(bare(&["queue", "properties", "set", "--help"])).output;
+    let help = Ended::of(bare(&["queue", "properties", "set", "--help"])).output;
     assert!(help.contains("\"allowed_origins\""), "{help}");
 }
 

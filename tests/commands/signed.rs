@@ -1,12 +1,12 @@
 //! Signatures that are made.
 
-use crate::client::{bare, ended};
+use crate::client::{Ended, bare};
 
 #[test]
 fn a_signature_ends_days_from_now_and_a_time_that_is_past_is_warned_of() {
     let sign = |more: &[&str]| {
         let account = ["--account", "devstoreaccount1"];
-        ended(bare(&[&["sas", "table", "orders"][..], &account, more].concat()))
+        Ended::of(bare(&[&["sas", "table", "orders"][..], &account, more].concat()))
     };
 
     let later = sign(&["--permissions", "r", "--expiry", "7d"]);

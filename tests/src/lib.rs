@@ -13,6 +13,7 @@
 
 mod authority;
 mod browser;
+mod command;
 mod entity;
 mod operation;
 mod policies;
@@ -32,6 +33,7 @@ mod world;
 pub use crate::{
     authority::{Authority, Issued},
     browser::{BINARY, TEXT, WebAnswer, framed, path_of, web_request},
+    command::{Ended, bare_command, command},
     entity::{double, entity, entity_of, int, key_of, null, prop, string, utf16, value_of},
     operation::{delete_op, insert_op, update_op, upsert_op},
     process::{Server, build_server, metric, page, server_binary},
