@@ -306,7 +306,7 @@ fn local(
         return Ok(Local { upstream, sweep, page: None, queue: Some(queue) });
     }
     let (quotas, meter) = (quotas.clone(), deps.meter.clone());
-    let table = TableRole::new(trestle_table::Deps { engine, clock, quotas, meter });
+    let table = TableRole::new(trestle_table::TableDeps { engine, clock, quotas, meter });
     let page = Some(hot_partitions::page(&table, settings.quotas.show_partition_keys));
     let upstream = Upstream::local(size.layer(table.server()));
     let sweep = Task::new("table-sweep", SWEEP_EVERY, move || {
