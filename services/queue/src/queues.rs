@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use trestle_identity::caller::{Authority, Caller, TableGrant};
 use trestle_kv::{Engine, ScanLimit, Write, after_key, transact};
 use trestle_service::{
-    caller::{Authority, Caller, TableGrant},
     clock::Ticks,
     fault::{Fault, Reason, Violations},
     name::{AccountName, QueueName},

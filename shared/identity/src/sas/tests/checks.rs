@@ -7,14 +7,16 @@ use crate::{
     caller::{
         AccountGrant, Authority, Caller, KeyRange, Letters, PolicyRef, QueueGrant, TableGrant,
     },
-    clock::Ticks,
-    fault::Reason,
-    name::AccountName,
-    peer::{Peer, PeerTls},
     sas::{
         AddressRange, BlobScope, Check, Named, Outcome, Protocol, Resource, Scope, Terms, Time,
         Token, Version, explain, mint, verify,
     },
+};
+use trestle_service::{
+    clock::Ticks,
+    fault::Reason,
+    name::AccountName,
+    peer::{Peer, PeerTls},
 };
 
 /// 2026-01-01T12:00:00Z.

@@ -10,10 +10,8 @@ use http::{HeaderMap, HeaderName, header};
 use percent_encoding::percent_decode_str;
 
 use super::{Scheme, is_near};
-use crate::{
-    account::{AccountKey, AccountSet, Signature},
-    clock::Ticks,
-};
+use crate::account::{AccountKey, AccountSet, Signature};
+use trestle_service::clock::Ticks;
 
 /// Since this version a length of zero is signed as no length.
 const EMPTY_LENGTH_SINCE: &str = "2015-02-21";

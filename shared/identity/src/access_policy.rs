@@ -9,10 +9,12 @@ use prost_types::Timestamp;
 
 use crate::{
     caller::{Letters, PolicyRef},
+    sas::START_SKEW,
+};
+use trestle_service::{
     clock::Ticks,
     fault::{Fault, Reason, Violations, quoted},
     limits::{ACCESS_POLICIES_MAX, ACCESS_POLICY_ID_CHARS_MAX},
-    sas::START_SKEW,
     xml,
 };
 

@@ -12,7 +12,7 @@ use std::{
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use ring::hmac;
 
-use crate::name::AccountName;
+use trestle_service::name::AccountName;
 
 /// Shortest key that is taken, in bytes: as long as a signature, or it would be the weaker of the
 /// two.

@@ -1,48 +1,46 @@
-//! Before a role without a gateway of its own: only somebody who may vouch for callers gets in.
+//! Peer authentication of a role without a gateway of its own: it takes calls from gateways only.
 //!
-//! Whoever reaches such a role says in headers who calls and what they may do, and is believed. So
-//! it has to be a gateway: a peer with a certificate, or one on this machine, or anybody, where an
-//! operator says that only gateways can reach the address.
+//! The headers of a call to such a role state the caller and the grant, and are not verified again.
+//! So the peer has to be a gateway: one with a certificate, one on this machine, or any, where the
+//! operator declares that only gateways can reach the address.
 
 use std::convert::Infallible;
 
 use tower::Service;
 
-use super::{
-    Answer, Request, Response,
-    frame::{Step, StepLayer},
-    refusal,
-};
-use crate::{
+use trestle_service::{
     fault::{Fault, Reason},
+    layer::{
+        Answer, Request, Response,
+        frame::{Step, StepLayer},
+        refusal,
+    },
     peer::Peer,
 };
 
-/// Lets gateways in.
-pub type TrustLayer = StepLayer<Trust>;
+/// Accepts calls of gateways.
+pub type PeerAuthenticationLayer = StepLayer<PeerAuthentication>;
 
 /// See the module.
 #[derive(Debug, Clone, Copy)]
-pub struct Trust {
-    trusts_all: bool,
+pub struct PeerAuthentication {
+    accepts_all: bool,
 }
 
-impl TrustLayer {
-    /// Lets certified and local peers in; with `trusts_all` everybody.
-    #[must_use]
-    pub fn new(trusts_all: bool) -> Self {
-        Self(Trust { trusts_all })
-    }
+/// Accepts peers with a certificate and local peers; with `accepts_all` every peer.
+#[must_use]
+pub fn layer(accepts_all: bool) -> PeerAuthenticationLayer {
+    StepLayer(PeerAuthentication { accepts_all })
 }
 
-impl Trust {
+impl PeerAuthentication {
     fn admits(self, peer: &Peer) -> bool {
         let is_certified = peer.tls.as_ref().is_some_and(|tls| tls.is_certified);
-        self.trusts_all || is_certified || peer.ip().is_loopback()
+        self.accepts_all || is_certified || peer.ip().is_loopback()
     }
 }
 
-impl Step for Trust {
+impl Step for PeerAuthentication {
     fn call<S>(&self, request: Request, inner: &mut S) -> Answer
     where
         S: Service<Request, Response = Response, Error = Infallible, Future = Answer>,
@@ -50,11 +48,11 @@ impl Step for Trust {
         if self.admits(&Peer::of(request.extensions())) {
             return inner.call(request);
         }
-        Box::pin(async { Ok(refusal(stranger())) })
+        Box::pin(async { Ok(refusal(unauthenticated_peer())) })
     }
 }
 
-fn stranger() -> Fault {
+fn unauthenticated_peer() -> Fault {
     let message = "this process takes calls from gateways only: show a client certificate that it \
                    accepts, or set server.trust_callers where only gateways reach it";
     Fault::new(Reason::NoAuthenticationInformation, message)
@@ -63,16 +61,16 @@ fn stranger() -> Fault {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::peer::PeerTls;
+    use trestle_service::peer::PeerTls;
 
     fn peer(address: &str, tls: Option<PeerTls>) -> Peer {
         Peer { address: address.parse().expect("an address"), tls }
     }
 
     #[test]
-    fn only_certified_and_local_peers_are_believed_unless_the_operator_says_so() {
+    fn accepts_certified_and_local_peers_and_others_only_if_configured() {
         let tls = |is_certified| Some(PeerTls { is_certified });
-        for (peer, is_believed) in [
+        for (peer, is_accepted) in [
             (Peer::in_process(), true),
             (peer("127.0.0.1:1", None), true),
             (peer("[::1]:1", None), true),
@@ -82,8 +80,8 @@ mod tests {
             (peer("10.0.0.1:1", None), false),
             (peer("[fe80::1]:1", None), false),
         ] {
-            assert_eq!(TrustLayer::new(false).0.admits(&peer), is_believed, "{peer:?}");
-            assert!(TrustLayer::new(true).0.admits(&peer), "{peer:?}");
+            assert_eq!(layer(false).0.admits(&peer), is_accepted, "{peer:?}");
+            assert!(layer(true).0.admits(&peer), "{peer:?}");
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::fault::{Fault, Reason};
+use trestle_service::fault::{Fault, Reason};
 
 /// What a caller may do in an account.
 #[derive(Debug, Clone, PartialEq, Eq)]

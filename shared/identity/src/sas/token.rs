@@ -11,6 +11,8 @@ use super::{
 use crate::{
     account::Signature,
     caller::{KeyRange, Letters},
+};
+use trestle_service::{
     fault::{Violations, quoted},
     limits::ACCESS_POLICY_ID_CHARS_MAX,
     name::TableName,

@@ -19,19 +19,21 @@ use http::{
 };
 use tower::Service;
 
-use super::{
-    Answer, Request, Response,
-    frame::{Step, StepLayer},
-    refusal,
-};
 use crate::{
     account::{AccountSet, Accounts},
     caller::{ACCOUNT, ACCOUNT_HEADER, Caller, QUEUE, QUEUE_HEADER},
+    sas::{self, Check, Denial, Named, Resource, TOKEN_BYTES_MAX},
+};
+use trestle_service::{
     clock::{Clock, Ticks},
     fault::{Reason, Violations},
+    layer::{
+        Answer, Request, Response,
+        frame::{Step, StepLayer},
+        refusal,
+    },
     name::{AccountName, QueueName},
     peer::Peer,
-    sas::{self, Check, Denial, Named, Resource, TOKEN_BYTES_MAX},
     upstream::kind::kind_of,
 };
 
@@ -62,12 +64,10 @@ pub struct Credentials {
     identity: Identity,
 }
 
-impl CredentialsLayer {
-    /// Checks credentials with `identity`.
-    #[must_use]
-    pub fn new(identity: Identity) -> Self {
-        Self(Credentials { identity })
-    }
+/// Checks credentials with `identity`.
+#[must_use]
+pub fn layer(identity: Identity) -> CredentialsLayer {
+    StepLayer(Credentials { identity })
 }
 
 impl Step for Credentials {

@@ -11,7 +11,7 @@ use super::{
     ACCOUNT_HEADER, AccountGrant, Authority, Caller, Denied, GRANT_HEADER, KeyRange, Letters,
     PolicyRef, QueueGrant, TableGrant,
 };
-use crate::{
+use trestle_service::{
     fault::{Fault, Reason},
     name::AccountName,
 };

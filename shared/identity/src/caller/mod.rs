@@ -9,15 +9,19 @@ mod wire;
 
 use std::sync::Arc;
 
-use http::{HeaderMap, HeaderName};
+use http::{Extensions, HeaderMap, HeaderName};
 
 pub use self::grant::{
     AccountGrant, Authority, Denied, KeyRange, Letters, PolicyRef, QueueGrant, TableGrant,
 };
-use crate::{facts::Facts, fault::Fault, layer::Request, name::AccountName};
-
-/// The header that carries the account.
-pub const ACCOUNT_HEADER: &str = "trestle-account";
+pub use trestle_service::name::ACCOUNT_HEADER;
+use trestle_service::{
+    facts::{Facts, LoggedCaller},
+    fault::Fault,
+    forwarded::{self, Forwarded},
+    layer::Request,
+    name::AccountName,
+};
 
 /// The header that carries what the caller may do, where that is less than everything.
 pub const GRANT_HEADER: &str = "trestle-grant-bin";
@@ -50,8 +54,8 @@ impl Caller {
     /// Puts the caller on a request, in place of what the client may have sent.
     pub fn insert(self: Arc<Self>, request: &mut Request) {
         remove(request.headers_mut());
-        Facts::of(request.extensions()).caller(&self);
-        request.extensions_mut().insert(self);
+        Facts::of(request.extensions()).caller(|| self.logged());
+        forwarded::insert(self, request.extensions_mut());
     }
 
     /// The caller that a request carries; the owner of the development account where it carries
@@ -60,17 +64,34 @@ impl Caller {
     /// # Errors
     /// Headers that hold no caller.
     pub fn of<T>(request: &tonic::Request<T>) -> Result<Arc<Self>, Fault> {
-        match request.extensions().get::<Arc<Self>>() {
-            Some(caller) => Ok(Arc::clone(caller)),
+        match Self::in_process(request.extensions()) {
+            Some(caller) => Ok(caller),
             None => wire::read(request.metadata()).map(Arc::new),
         }
     }
 
-    /// Writes the caller of a request that leaves the process into its headers.
-    pub(crate) fn export(request: &mut Request) {
-        if let Some(caller) = request.extensions_mut().remove::<Arc<Self>>() {
-            wire::write(&caller, request.headers_mut());
-        }
+    /// The caller that a layer of this process put on a request.
+    #[must_use]
+    pub fn in_process(extensions: &Extensions) -> Option<Arc<Self>> {
+        forwarded::get(extensions)
+    }
+
+    fn logged(&self) -> LoggedCaller {
+        let credential = match &self.authority {
+            Authority::Owner => "owner",
+            Authority::Account(_) => "account_sas",
+            Authority::Table(_) => "table_sas",
+            Authority::Queue(_) => "queue_sas",
+        };
+        let policy = self.authority.policy().map(|policy| policy.id.clone());
+        LoggedCaller { account: self.account.clone(), credential, policy }
+    }
+}
+
+/// In the headers of a request to another process.
+impl Forwarded for Caller {
+    fn write(&self, headers: &mut HeaderMap) {
+        wire::write(self, headers);
     }
 }
 

@@ -6,7 +6,7 @@ use std::{
 };
 
 use super::Malformed;
-use crate::fault::quoted;
+use trestle_service::fault::quoted;
 
 /// An IPv4 address, or all from one to another, both included.
 #[derive(Debug, Clone, PartialEq, Eq)]

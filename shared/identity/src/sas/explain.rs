@@ -5,7 +5,8 @@ use super::{
     check::{RULES, Use},
     string_to_sign,
 };
-use crate::{account::Account, caller::KeyRange, clock::Ticks, fault::Reason, peer::Peer};
+use crate::{account::Account, caller::KeyRange};
+use trestle_service::{clock::Ticks, fault::Reason, peer::Peer};
 
 /// What a token says and how it fares.
 #[derive(Debug, Clone, PartialEq, Eq)]

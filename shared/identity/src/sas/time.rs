@@ -5,7 +5,7 @@ use std::fmt;
 use time::{Date, Month, OffsetDateTime, PrimitiveDateTime, Time as Clock};
 
 use super::Malformed;
-use crate::{clock::Ticks, fault::quoted};
+use trestle_service::{clock::Ticks, fault::quoted};
 
 /// A time of a token.
 #[derive(Debug, Clone, PartialEq, Eq)]

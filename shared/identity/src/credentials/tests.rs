@@ -3,13 +3,16 @@
 use std::net::SocketAddr;
 
 use http::HeaderValue;
+use tonic::{Code, Status, body::Body};
+use tonic_types::StatusExt as _;
+use tower::{Layer as _, ServiceExt as _, service_fn};
 
 use super::*;
 use crate::{
     account::{Account, AccountKey},
     caller::Authority,
-    peer::PeerTls,
 };
+use trestle_service::{clock::SystemClock, peer::PeerTls};
 
 /// 2026-01-01T12:00:00Z.
 const NOON: i64 = 1_767_268_800;
@@ -184,4 +187,46 @@ fn a_page_that_knows_this_machine_by_another_name_needs_credentials() {
     }
     let basic = basic_of("acme", &key(1));
     assert!(open(&[("origin", "null"), ("host", "evil.example"), ("authorization", &basic)]));
+}
+
+#[tokio::test]
+async fn what_a_client_claims_to_be_is_replaced() {
+    let name = AccountName::parse("acme").expect("a name");
+    let key = STANDARD.encode([7; 64]);
+    let keys = vec![AccountKey::decode(&key).expect("a key")];
+    let account = Account { name: name.clone(), keys, is_disabled: false };
+    let accounts = Accounts::new([account]);
+    let identity = Identity { accounts, clock: Arc::new(SystemClock), is_open: false };
+    let service = layer(identity).layer(service_fn(|request: Request| -> Answer {
+        let request = request.map(|_body| ());
+        let headers = request.headers().clone();
+        let seen = Caller::of(&tonic::Request::from_http(request)).expect("a caller");
+        let mut answer = Response::new(Body::empty());
+        *answer.headers_mut() = headers;
+        answer.extensions_mut().insert(seen);
+        Box::pin(async { Ok(answer) })
+    }));
+    let ask = async |headers: &[(&'static str, &str)]| {
+        let mut request = Request::new(Body::empty());
+        for (name, value) in headers {
+            let value = HeaderValue::from_str(value).expect("a header value");
+            request.headers_mut().insert(*name, value);
+        }
+        let Ok(answer) = service.clone().oneshot(request).await;
+        answer
+    };
+
+    let credentials = format!("Basic {}", STANDARD.encode(format!("acme:{key}")));
+    let grant = ("trestle-grant-bin", "AAAA");
+    let claims = [("trestle-account", "acme"), grant, ("authorization", credentials.as_str())];
+    let seen = ask(&claims).await;
+    let nobody = ask(&[grant]).await;
+    let nobody = Status::from_header_map(nobody.headers()).expect("a status");
+
+    let caller = seen.extensions().get::<Arc<Caller>>().map(|caller| &**caller);
+    assert_eq!(caller, Some(&Caller::owner(name)));
+    assert_eq!(nobody.code(), Code::Unauthenticated);
+    let reason = nobody.get_error_details().error_info().map(|info| info.reason.clone());
+    assert_eq!(reason.as_deref(), Some("NO_AUTHENTICATION_INFORMATION"));
+    assert!(claims.iter().all(|(name, _)| !seen.headers().contains_key(*name)));
 }

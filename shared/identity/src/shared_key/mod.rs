@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use time::{OffsetDateTime, UtcOffset, format_description::well_known::Rfc2822};
 
-use crate::clock::Ticks;
+use trestle_service::clock::Ticks;
 
 /// How far the date of a request may be from the server's.
 pub const DATE_SKEW: Duration = Duration::from_secs(15 * 60);

@@ -10,7 +10,7 @@ use http_body::{Body as _, Frame};
 use tokio::time::{Sleep, sleep};
 use tonic::body::Body;
 
-use crate::{
+use trestle_service::{
     fault::{Fault, Reason},
     layer::{
         Answer,

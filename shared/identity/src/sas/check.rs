@@ -11,6 +11,8 @@ use super::{Malformed, Resource, Scope, Terms, Token, string_to_sign};
 use crate::{
     account::{Account, AccountSet},
     caller::{AccountGrant, Authority, Caller, Denied, Letters, PolicyRef, QueueGrant, TableGrant},
+};
+use trestle_service::{
     clock::Ticks,
     fault::{Fault, Reason},
     peer::Peer,

@@ -2,10 +2,8 @@
 //! some headers, the date and the path, with a key of the account.
 
 use super::{Scheme, is_near};
-use crate::{
-    account::{AccountKey, AccountSet, Signature},
-    clock::Ticks,
-};
+use crate::account::{AccountKey, AccountSet, Signature};
+use trestle_service::clock::Ticks;
 
 /// What of a request is signed, each as it was sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
