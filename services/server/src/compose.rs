@@ -295,7 +295,7 @@ fn local(
     let (clock, random) = (Arc::clone(&deps.clock), deps.random);
     let size = MessageSizeLayer::new(MESSAGE_BYTES_MAX);
     if role == Role::Queue {
-        let queue = QueueRole::new(trestle_queue::Deps { engine, clock, random });
+        let queue = QueueRole::new(trestle_queue::QueueDeps { engine, clock, random });
         let upstream = Upstream::local(size.layer(queue.server()));
         let sweeper = queue.clone();
         let sweep = Task::new("queue-sweep", SWEEP_EVERY, move || {

@@ -16,7 +16,7 @@ use trestle_identity::{
     shared_key::{Scheme, queue::Signed},
 };
 use trestle_kv::MemoryEngine;
-use trestle_queue::{Deps, QueueRole};
+use trestle_queue::{QueueDeps, QueueRole};
 use trestle_service::{
     clock::{ManualClock, Ticks},
     upstream::Upstream,
@@ -73,7 +73,7 @@ struct Ask {
 fuzz_target!(|asks: Vec<Ask>| {
     let clock = Arc::new(ManualClock::new(Ticks::from_unix(1_763_726_400, 0).expect("in range")));
     let (engine, random) = (Arc::new(MemoryEngine::new()), || 7);
-    let role = QueueRole::new(Deps { engine, clock: clock.clone(), random });
+    let role = QueueRole::new(QueueDeps { engine, clock: clock.clone(), random });
     let identity =
         Identity { accounts: Accounts::new([Account::development()]), clock, is_open: true };
     let upstream = Upstream::local(role.server());

@@ -94,7 +94,7 @@ impl Gateway {
         });
         let tables = Upstream::local(role.server());
         let (engine, random) = (Arc::new(MemoryEngine::new()), || 7);
-        let role = QueueRole::new(trestle_queue::Deps { engine, clock: clock.clone(), random });
+        let role = QueueRole::new(trestle_queue::QueueDeps { engine, clock: clock.clone(), random });
         let queues = Upstream::local(role.server());
         let methods = Methods::from_descriptors(trestle_proto::FILE_DESCRIPTOR_SET);
         let observe = Observe {

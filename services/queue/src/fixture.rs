@@ -21,8 +21,8 @@ use trestle_service::{
 
 use crate::{
     authorize::Access,
+    deduplication::Sent,
     keys::QueueId,
-    memory::Sent,
     messages::{Delivered, Messages},
     model::queue_name,
     receipt::Claimed,
@@ -34,7 +34,7 @@ use crate::{
 
 /// What scans came past.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Passed {
+pub(crate) struct ScanCost {
     /// Rows that are there.
     pub(crate) rows: usize,
     /// Keys that were deleted, of each of which a store on disk has a mark until it compacts: here none is ever
@@ -53,7 +53,7 @@ pub(crate) struct Counting {
 struct Counted {
     /// The keys that were deleted.
     marks: BTreeSet<Bytes>,
-    passed: Passed,
+    passed: ScanCost,
 }
 
 struct CountingSnapshot(Box<dyn Snapshot>, Counting);
@@ -64,7 +64,7 @@ impl Counting {
     }
 
     /// What was passed since this was last asked.
-    pub(crate) fn take(&self) -> Passed {
+    pub(crate) fn take(&self) -> ScanCost {
         std::mem::take(&mut self.lock().passed)
     }
 }
@@ -128,7 +128,7 @@ impl Snapshot for CountingSnapshot {
 
 /// A service with one queue on such a store, at a time that the test sets. Clones share everything.
 #[derive(Clone)]
-pub(crate) struct Bench {
+pub(crate) struct Fixture {
     pub(crate) engine: Counting,
     pub(crate) clock: Arc<ManualClock>,
     pub(crate) messages: Messages,
@@ -136,7 +136,7 @@ pub(crate) struct Bench {
     pub(crate) name: QueueName,
 }
 
-impl Bench {
+impl Fixture {
     /// An empty queue.
     pub(crate) async fn new() -> Self {
         let start = Ticks::from_unix(1_700_000_000, 0).expect("in range");
@@ -173,8 +173,8 @@ impl Bench {
 
     /// Receives up to `max` messages for so many seconds.
     pub(crate) async fn receive(&self, max: usize, hidden: u64) -> Vec<Delivered> {
-        let (hidden_for, wait) = (Duration::from_secs(hidden), Duration::ZERO);
-        let receive = Receive { max, hidden_for, wait };
+        let (visibility_timeout, wait) = (Duration::from_secs(hidden), Duration::ZERO);
+        let receive = Receive { max, visibility_timeout, wait };
         self.messages.receive(&self.access, &self.name, receive).await.expect("received")
     }
 

@@ -4,14 +4,14 @@
 use std::time::Duration;
 
 use crate::{
-    bench::{Bench, Passed, outgoing},
-    shelf::{FAR, LOAD},
+    delivery::{CHECKPOINT_AFTER, LOAD},
+    fixture::{Fixture, ScanCost, outgoing},
 };
 
 /// How long deliveries are hidden, in seconds.
 const HIDDEN: u64 = 60;
 
-impl Bench {
+impl Fixture {
     async fn fill(&self, count: usize, delay: u64) {
         for _ in 0..count / 100 {
             self.send(vec![outgoing(delay); 100]).await;
@@ -38,18 +38,18 @@ impl Bench {
 async fn counting_and_receiving_after_a_restart_read_as_little_from_a_deep_queue() {
     let mut read = Vec::new();
     for depth in [5_000, 40_000] {
-        let mut bench = Bench::new().await;
-        bench.fill(depth / 2, 0).await;
-        bench.fill(depth / 2, 3600).await;
+        let mut fixture = Fixture::new().await;
+        fixture.fill(depth / 2, 0).await;
+        fixture.fill(depth / 2, 3600).await;
 
-        bench.restart();
-        assert_eq!(bench.count().await, depth as u64);
-        let counted = bench.engine.take().rows;
+        fixture.restart();
+        assert_eq!(fixture.count().await, depth as u64);
+        let counted = fixture.engine.take().rows;
         assert!(counted <= 1, "{counted} rows read to count {depth}");
-        bench.consume(1, 1).await;
-        let first = bench.engine.take().rows;
-        bench.consume(500, 1).await;
-        read.push((first, bench.engine.take().rows));
+        fixture.consume(1, 1).await;
+        let first = fixture.engine.take().rows;
+        fixture.consume(500, 1).await;
+        read.push((first, fixture.engine.take().rows));
     }
 
     let bound = LOAD.rows;
@@ -61,41 +61,44 @@ async fn counting_and_receiving_after_a_restart_read_as_little_from_a_deep_queue
 #[tokio::test]
 async fn each_message_of_a_queue_deeper_than_the_index_is_read_once_and_so_is_what_is_left_of_it() {
     const DEPTH: usize = 100_000;
-    const NOTES: usize = DEPTH / FAR * 2;
-    let bench = Bench::new().await;
-    bench.fill(DEPTH, 0).await;
+    const NOTES: usize = DEPTH / CHECKPOINT_AFTER * 2;
+    let fixture = Fixture::new().await;
+    fixture.fill(DEPTH, 0).await;
 
-    bench.consume(DEPTH, 50).await;
+    fixture.consume(DEPTH, 50).await;
 
-    let passed = bench.engine.take();
+    let passed = fixture.engine.take();
     assert!((1..=DEPTH + NOTES).contains(&passed.rows), "{passed:?}");
     // Of each one its body, and where it stood while it was held.
     assert!(passed.marks <= 2 * DEPTH, "{passed:?}");
-    assert_eq!(bench.count().await, 0);
+    assert_eq!(fixture.count().await, 0);
 }
 
 #[tokio::test]
 async fn next_to_nothing_is_passed_of_what_was_consumed_however_much_it_was() {
     for consumed in [1_000, 20_000] {
-        let bench = Bench::new().await;
+        let fixture = Fixture::new().await;
         // The index knows the queue from here on.
-        assert_eq!(bench.receive(1, HIDDEN).await, []);
-        bench.fill(consumed, 0).await;
-        bench.consume(consumed, 50).await;
-        bench.count().await;
-        bench.engine.take();
+        assert_eq!(fixture.receive(1, HIDDEN).await, []);
+        fixture.fill(consumed, 0).await;
+        fixture.consume(consumed, 50).await;
+        fixture.count().await;
+        fixture.engine.take();
 
-        bench.fill(100, 0).await;
+        fixture.fill(100, 0).await;
         assert_eq!(
-            bench.messages.peek(&bench.access, &bench.name, 32).await.expect("read").len(),
+            fixture.messages.peek(&fixture.access, &fixture.name, 32).await.expect("read").len(),
             32
         );
-        bench.consume(100, 1).await;
-        bench.count().await;
+        fixture.consume(100, 1).await;
+        fixture.count().await;
 
         // A note of how far the queue has come may have been due.
-        let passed = bench.engine.take();
-        assert!(passed.rows <= 2 && passed.marks <= FAR, "{passed:?} after {consumed}");
+        let passed = fixture.engine.take();
+        assert!(
+            passed.rows <= 2 && passed.marks <= CHECKPOINT_AFTER,
+            "{passed:?} after {consumed}"
+        );
     }
 }
 
@@ -105,20 +108,20 @@ async fn a_restart_passes_as_little_of_what_was_consumed_however_much_it_was() {
     // Ten a second.
     const UNDER_WAY: u64 = HIDDEN * 10;
     for consumed in [10_000, 40_000] {
-        let mut bench = Bench::new().await;
+        let mut fixture = Fixture::new().await;
         for _ in 0..consumed / 100 {
-            bench.fill(100, 0).await;
-            bench.consume(100, 50).await;
+            fixture.fill(100, 0).await;
+            fixture.consume(100, 50).await;
         }
-        bench.fill(100, 0).await;
+        fixture.fill(100, 0).await;
 
-        bench.restart();
-        bench.consume(100, 1).await;
-        bench.count().await;
+        fixture.restart();
+        fixture.consume(100, 1).await;
+        fixture.count().await;
 
-        let passed = bench.engine.take();
+        let passed = fixture.engine.take();
         assert!(
-            passed.marks <= 2 * (FAR + usize::try_from(UNDER_WAY).expect("few")),
+            passed.marks <= 2 * (CHECKPOINT_AFTER + usize::try_from(UNDER_WAY).expect("few")),
             "{passed:?} after {consumed}"
         );
         assert!(passed.rows <= 200, "{passed:?} after {consumed}");
@@ -127,13 +130,14 @@ async fn a_restart_passes_as_little_of_what_was_consumed_however_much_it_was() {
 
 #[tokio::test]
 async fn clearing_a_deep_queue_reads_nothing_of_it() {
-    let bench = Bench::new().await;
-    bench.fill(20_000, 0).await;
-    bench.engine.take();
+    let fixture = Fixture::new().await;
+    fixture.fill(20_000, 0).await;
+    fixture.engine.take();
 
-    let cleared = bench.messages.queues.clear(bench.access.account(), bench.name.clone()).await;
+    let cleared =
+        fixture.messages.queues.clear(fixture.access.account(), fixture.name.clone()).await;
 
     cleared.expect("cleared");
-    assert_eq!(bench.count().await, 0);
-    assert_eq!(bench.engine.take(), Passed::default());
+    assert_eq!(fixture.count().await, 0);
+    assert_eq!(fixture.engine.take(), ScanCost::default());
 }

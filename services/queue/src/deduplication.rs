@@ -14,10 +14,10 @@ use trestle_service::clock::Ticks;
 
 use crate::{
     error::QueueError,
-    keys::Place,
+    keys::Slot,
     receipt::Receipt,
     stored::MessageState,
-    wire::{self, Fields},
+    wire::{self, RecordReader},
 };
 
 const VERSION: u8 = 2;
@@ -32,7 +32,7 @@ const DUPLICATE_WAITS: u8 = 4;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct SentState {
     /// Where it stood.
-    pub(crate) place: Place,
+    pub(crate) slot: Slot,
     /// How it stood.
     pub(crate) state: MessageState,
     /// Whether it waited behind another message of its group; then it had no receipt.
@@ -52,27 +52,27 @@ impl Sent {
     /// What deletes or updates it as long as nobody received it; none where it waits behind another message of its
     /// group, as it will come to stand elsewhere.
     pub(crate) fn receipt(&self) -> Option<Receipt> {
-        let SentState { place, state, waits } = &self.sent;
-        (!waits).then(|| Receipt::of(*place, state))
+        let SentState { slot, state, waits } = &self.sent;
+        (!waits).then(|| Receipt::of(*slot, state))
     }
 }
 
 /// The messages of a send, by what names it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Memory {
+pub(crate) struct DeduplicationRecord {
     /// When it is forgotten.
     pub(crate) until: Ticks,
     /// The messages; none where one was refused.
     pub(crate) sent: Vec<Option<Sent>>,
 }
 
-impl Memory {
+impl DeduplicationRecord {
     /// The stored form.
     pub(crate) fn encode(&self) -> Bytes {
         let mut value = vec![VERSION];
         value.extend_from_slice(&self.until.get().to_be_bytes());
         for sent in &self.sent {
-            let Some(Sent { sent: SentState { place, state, waits }, is_duplicate }) = sent else {
+            let Some(Sent { sent: SentState { slot, state, waits }, is_duplicate }) = sent else {
                 value.push(REFUSED);
                 continue;
             };
@@ -83,8 +83,8 @@ impl Memory {
                 (true, true) => DUPLICATE_WAITS,
             });
             wire::push_bytes(&mut value, &state.encode());
-            value.extend_from_slice(&place.visible_at.get().to_be_bytes());
-            value.extend_from_slice(&place.sequence.to_be_bytes());
+            value.extend_from_slice(&slot.visible_at.get().to_be_bytes());
+            value.extend_from_slice(&slot.sequence.to_be_bytes());
         }
         value.into()
     }
@@ -98,7 +98,7 @@ impl Memory {
         let fields = || {
             let is_old = value.first() == Some(&VERSION_WITHOUT_OUTCOMES);
             let version = if is_old { VERSION_WITHOUT_OUTCOMES } else { VERSION };
-            let mut fields = Fields::of(value, version)?;
+            let mut fields = RecordReader::of(value, version)?;
             let until = fields.ticks()?;
             let mut sent = Vec::new();
             while !fields.is_empty() {
@@ -115,8 +115,8 @@ impl Memory {
                     _ => return None,
                 };
                 let state = MessageState::decode(fields.bytes()?).ok()?;
-                let place = Place { visible_at: fields.ticks()?, sequence: fields.u64()? };
-                sent.push(Some(Sent { sent: SentState { place, state, waits }, is_duplicate }));
+                let slot = Slot { visible_at: fields.ticks()?, sequence: fields.u64()? };
+                sent.push(Some(Sent { sent: SentState { slot, state, waits }, is_duplicate }));
             }
             Some(Self { until, sent })
         };
@@ -134,46 +134,4 @@ impl Memory {
 }
 
 #[cfg(test)]
-mod tests {
-    use uuid::Uuid;
-
-    use super::*;
-
-    #[test]
-    fn a_memory_survives_and_lasts_until_its_time() {
-        let at = |ticks| Ticks::new(ticks).expect("in range");
-        let state = MessageState {
-            id: Uuid::from_u128(7),
-            inserted_at: at(5),
-            expires_at: None,
-            generation: 0,
-            dequeue_count: 0,
-            group: None,
-        };
-        let place = Place { visible_at: at(6), sequence: 9 };
-        let of = |waits, is_duplicate| {
-            Some(Sent { sent: SentState { place, state, waits }, is_duplicate })
-        };
-        let (sent, waiting) = (of(false, false), of(true, false));
-        let all = vec![sent, None, waiting, of(false, true), of(true, true)];
-        let memory = Memory { until: at(100), sent: all };
-
-        let value = memory.encode();
-
-        assert_eq!(Memory::of(Some(&value), at(99)).ok(), Some(Some(memory)));
-        assert_eq!(Memory::of(Some(&value), at(100)).ok(), Some(None));
-        assert_eq!(Memory::of(None, at(0)).ok(), Some(None));
-        assert!(Memory::decode(&value[..value.len() - 1]).is_err());
-        assert!(Memory::decode(b"").is_err());
-        let (until, message) = (&value[1..9], &value[10..72]);
-        let old = [&[1][..], until, message].concat();
-        let old = Memory::decode(&old).expect("written by an earlier server");
-        assert_eq!(old.sent, [sent]);
-        // Which knew the outcomes 0, 1 and 2 later, and no other.
-        let old = [&[2][..], until, &[0, 1], message, &[2], message].concat();
-        let old = Memory::decode(&old).expect("written by an earlier server");
-        assert_eq!(old.sent, [None, sent, waiting]);
-        let unknown = [&[2][..], until, &[5], message].concat();
-        assert!(Memory::decode(&unknown).is_err());
-    }
-}
+mod tests;

@@ -1,7 +1,7 @@
 //! A queue as the process knows it: the index of its messages, and who waits for one.
 //!
-//! A place is given to one consumer at a time, and to those who wait before those who come. Nothing here is awaited
-//! under the lock. A claim that is dropped, by whatever cancellation, frees its places again.
+//! A slot is given to one consumer at a time, and to those who wait before those who come. Nothing here is awaited
+//! under the lock. A claim that is dropped, by whatever cancellation, frees its slots again.
 
 use std::{
     collections::BTreeMap,
@@ -17,11 +17,11 @@ use trestle_kv::{Engine, ScanLimit};
 use trestle_service::clock::Ticks;
 
 use crate::{
+    delivery::expiry_buckets::{IndexEntry, SharedExpiryBuckets},
+    delivery::index::Index,
+    delivery::monotonic_clock::MonotonicClock,
     error::QueueError,
-    expiries::{self, Standing},
-    index::Index,
-    keys::{self, Cursor, Place, QueueId},
-    steady::SteadyClock,
+    keys::{self, Cursor, QueueId, Slot},
 };
 
 /// How much of the store is read at once: some milliseconds.
@@ -31,14 +31,14 @@ const LOOKS_MAX: usize = 32;
 /// How long the timer sleeps at most: the clock may step forward meanwhile.
 const TIMER_MAX: Duration = Duration::from_secs(1);
 /// After so many messages it is noted how far the queue has come: a restart passes them in a millisecond.
-pub(crate) const FAR: usize = 2048;
+pub(crate) const CHECKPOINT_AFTER: usize = 2048;
 
 /// See the module.
-pub(crate) struct Shelf {
+pub(crate) struct Scheduler {
     id: QueueId,
     engine: Arc<dyn Engine>,
-    clock: Arc<SteadyClock>,
-    expiries: Arc<expiries::Shared>,
+    clock: Arc<MonotonicClock>,
+    expiries: Arc<SharedExpiryBuckets>,
     inner: Mutex<Inner>,
     /// One reader of the store at a time.
     loading: tokio::sync::Mutex<()>,
@@ -56,7 +56,7 @@ struct Inner {
     /// When the timer looks next; none where none runs.
     timer_at: Option<Instant>,
     /// Somebody is about to note how far it has come.
-    is_noting: bool,
+    is_checkpointing: bool,
     used_at: Instant,
 }
 
@@ -67,21 +67,21 @@ struct Waiter {
 
 /// Places that one consumer has alone. Those that are not settled are free again when it is dropped.
 pub(crate) struct Claim {
-    shelf: Arc<Shelf>,
-    places: Vec<Place>,
+    scheduler: Arc<Scheduler>,
+    slots: Vec<Slot>,
 }
 
 /// A write under way; over when dropped.
 pub(crate) struct Writing {
-    shelf: Arc<Shelf>,
+    scheduler: Arc<Scheduler>,
     number: u64,
 }
 
 /// A note of how far the queue has come under way; over when dropped.
-pub(crate) struct Noting(Arc<Shelf>);
+pub(crate) struct CheckpointGuard(Arc<Scheduler>);
 
 /// What became of asking for messages.
-pub(crate) enum Turn {
+pub(crate) enum ClaimOutcome {
     /// There are some.
     Claimed(Claim),
     /// There were none in time.
@@ -90,26 +90,26 @@ pub(crate) enum Turn {
     Closed,
 }
 
-/// A place in the line; left when dropped.
-struct Ticket {
-    shelf: Arc<Shelf>,
+/// A slot in the line; left when dropped.
+struct WaiterGuard {
+    scheduler: Arc<Scheduler>,
     number: u64,
     hand: oneshot::Receiver<Claim>,
 }
 
 enum Step {
-    Done(Turn),
-    Wait(Ticket),
+    Done(ClaimOutcome),
+    Wait(WaiterGuard),
     Load,
 }
 
-impl Shelf {
+impl Scheduler {
     /// A queue that has come as far as `cursor`.
     pub(crate) fn new(
         id: QueueId,
         engine: Arc<dyn Engine>,
-        clock: Arc<SteadyClock>,
-        expiries: Arc<expiries::Shared>,
+        clock: Arc<MonotonicClock>,
+        expiries: Arc<SharedExpiryBuckets>,
         cursor: Cursor,
     ) -> Self {
         let inner = Inner {
@@ -118,7 +118,7 @@ impl Shelf {
             next_waiter: 0,
             is_closed: false,
             timer_at: None,
-            is_noting: false,
+            is_checkpointing: false,
             used_at: Instant::now(),
         };
         let (loading, timer) = (tokio::sync::Mutex::default(), Notify::new());
@@ -137,7 +137,7 @@ impl Shelf {
         self: &Arc<Self>,
         max: usize,
         deadline: Instant,
-    ) -> Result<Turn, QueueError> {
+    ) -> Result<ClaimOutcome, QueueError> {
         loop {
             match self.step(max, deadline) {
                 Step::Done(turn) => return Ok(turn),
@@ -145,10 +145,10 @@ impl Shelf {
                 Step::Wait(mut ticket) => {
                     let handed = tokio::time::timeout_at(deadline, &mut ticket.hand).await;
                     match handed {
-                        Ok(Ok(claim)) => return Ok(Turn::Claimed(claim)),
+                        Ok(Ok(claim)) => return Ok(ClaimOutcome::Claimed(claim)),
                         // Closed: the hand is gone without a claim.
-                        Ok(Err(_)) => return Ok(Turn::Closed),
-                        Err(_elapsed) => return Ok(Turn::Empty),
+                        Ok(Err(_)) => return Ok(ClaimOutcome::Closed),
+                        Err(_elapsed) => return Ok(ClaimOutcome::Empty),
                     }
                 }
             }
@@ -160,37 +160,37 @@ impl Shelf {
         let mut inner = self.lock();
         inner.used_at = Instant::now();
         if inner.is_closed {
-            return Step::Done(Turn::Closed);
+            return Step::Done(ClaimOutcome::Closed);
         }
         self.dispatch(&mut inner, now);
-        let places = inner.index.take(max, now);
-        if !places.is_empty() {
-            return Step::Done(Turn::Claimed(Claim { shelf: Arc::clone(self), places }));
+        let slots = inner.index.take(max, now);
+        if !slots.is_empty() {
+            return Step::Done(ClaimOutcome::Claimed(Claim { scheduler: Arc::clone(self), slots }));
         }
         if inner.index.ends_before(now) {
             return Step::Load;
         }
         if deadline <= Instant::now() {
-            return Step::Done(Turn::Empty);
+            return Step::Done(ClaimOutcome::Empty);
         }
         inner.next_waiter += 1;
         let number = inner.next_waiter;
         let (hand, receiver) = oneshot::channel();
         inner.line.insert(number, Waiter { max, hand });
         self.set_timer(&mut inner, now);
-        Step::Wait(Ticket { shelf: Arc::clone(self), number, hand: receiver })
+        Step::Wait(WaiterGuard { scheduler: Arc::clone(self), number, hand: receiver })
     }
 
     /// Gives what is due to those who wait.
     fn dispatch(self: &Arc<Self>, inner: &mut Inner, now: Ticks) {
         while inner.index.has_due(now) {
             let Some((_, waiter)) = inner.line.pop_first() else { break };
-            let places = inner.index.take(waiter.max, now);
-            let claim = Claim { shelf: Arc::clone(self), places };
+            let slots = inner.index.take(waiter.max, now);
+            let claim = Claim { scheduler: Arc::clone(self), slots };
             if let Err(mut refused) = waiter.hand.send(claim) {
                 // Taken out, as dropping them in the claim would ask for the lock again.
-                let places = std::mem::take(&mut refused.places);
-                inner.index.give_back(&places);
+                let slots = std::mem::take(&mut refused.slots);
+                inner.index.give_back(&slots);
             }
         }
     }
@@ -269,10 +269,10 @@ impl Shelf {
         let _abort = AbortLoad(self);
         let snapshot = self.engine.snapshot().await?;
         let scan = snapshot.scan(&keys::states_from(self.id, start), LOAD).await?;
-        let places = scan.entries.iter().map(|entry| keys::place_of(&entry.key));
-        let places = places.collect::<Result<Vec<_>, _>>()?;
+        let slots = scan.entries.iter().map(|entry| keys::slot_of(&entry.key));
+        let slots = slots.collect::<Result<Vec<_>, _>>()?;
         let mut inner = self.lock();
-        inner.index.end_load(&places, scan.more);
+        inner.index.end_load(&slots, scan.more);
         let now = self.clock.now();
         self.dispatch(&mut inner, now);
         self.set_timer(&mut inner, now);
@@ -289,43 +289,43 @@ impl Shelf {
         // Both under the lock: the cursor must not pass what is about to be written.
         let now = self.clock.now();
         let (sequence, value) = sequence();
-        let number = inner.index.begin_write(Place { visible_at: now, sequence });
-        (Writing { shelf: Arc::clone(self), number }, now, value)
+        let number = inner.index.begin_write(Slot { visible_at: now, sequence });
+        (Writing { scheduler: Arc::clone(self), number }, now, value)
     }
 
     /// Notes what a write removed and what it left, once the store has it.
-    pub(crate) fn change(self: &Arc<Self>, removed: &[Place], inserted: &[Standing]) {
-        self.note_expiries(inserted);
+    pub(crate) fn change(self: &Arc<Self>, removed: &[Slot], inserted: &[IndexEntry]) {
+        self.note_expirations(inserted);
         let now = self.clock.now();
         let mut inner = self.lock();
-        for place in removed {
-            inner.index.remove(*place);
+        for slot in removed {
+            inner.index.remove(*slot);
         }
-        for standing in inserted {
-            inner.index.insert(standing.place);
+        for entry in inserted {
+            inner.index.insert(entry.slot);
         }
         self.dispatch(&mut inner, now);
         self.set_timer(&mut inner, now);
     }
 
-    fn note_expiries(&self, standings: &[Standing]) {
-        if !standings.is_empty() {
-            self.expiries.with(|known| standings.iter().for_each(|standing| known.note(standing)));
+    fn note_expirations(&self, entries: &[IndexEntry]) {
+        if !entries.is_empty() {
+            self.expiries.with(|known| entries.iter().for_each(|entry| known.note(entry)));
         }
     }
 
-    /// Up to `max` places that are due, after `after`; reads on in the store if there are none.
+    /// Up to `max` slots that are due, after `after`; reads on in the store if there are none.
     ///
     /// # Errors
     /// A failed read.
     pub(crate) async fn look(
         self: &Arc<Self>,
-        after: Option<Place>,
+        after: Option<Slot>,
         max: usize,
-    ) -> Result<Vec<Place>, QueueError> {
+    ) -> Result<Vec<Slot>, QueueError> {
         let look = |index: &Index, now| index.look(after, max, now);
         let is_needed = |index: &Index, now| index.ends_before(now) && look(index, now).is_empty();
-        // Bounded: what lies behind very many places that nobody takes is not looked for.
+        // Bounded: what lies behind very many slots that nobody takes is not looked for.
         for _ in 0..LOOKS_MAX {
             let now = self.clock.now();
             {
@@ -347,19 +347,19 @@ impl Shelf {
     }
 
     /// Whether it should be noted how far the queue has come, and nobody is about to; over when dropped.
-    pub(crate) fn begin_noting(self: &Arc<Self>) -> Option<Noting> {
+    pub(crate) fn begin_checkpoint(self: &Arc<Self>) -> Option<CheckpointGuard> {
         let mut inner = self.lock();
-        if inner.index.gone() < FAR || inner.is_noting {
+        if inner.index.gone() < CHECKPOINT_AFTER || inner.is_checkpointing {
             return None;
         }
-        inner.is_noting = true;
-        Some(Noting(Arc::clone(self)))
+        inner.is_checkpointing = true;
+        Some(CheckpointGuard(Arc::clone(self)))
     }
 
-    /// See [`Index::take_progress`].
-    pub(crate) fn take_progress(&self) -> Option<Cursor> {
+    /// See [`Index::take_checkpoint`].
+    pub(crate) fn take_checkpoint(&self) -> Option<Cursor> {
         let now = self.clock.now();
-        self.lock().index.take_progress(now)
+        self.lock().index.take_checkpoint(now)
     }
 
     /// See [`Index::oldest_range`].
@@ -405,7 +405,7 @@ fn until_next(inner: &Inner, now: Ticks) -> Duration {
 }
 
 /// Frees the index when a load ends before its time.
-struct AbortLoad<'a>(&'a Arc<Shelf>);
+struct AbortLoad<'a>(&'a Arc<Scheduler>);
 
 impl Drop for AbortLoad<'_> {
     fn drop(&mut self) {
@@ -413,58 +413,58 @@ impl Drop for AbortLoad<'_> {
     }
 }
 
-impl Drop for Ticket {
+impl Drop for WaiterGuard {
     fn drop(&mut self) {
-        self.shelf.lock().line.remove(&self.number);
+        self.scheduler.lock().line.remove(&self.number);
     }
 }
 
 impl Drop for Writing {
     fn drop(&mut self) {
-        self.shelf.lock().index.end_write(self.number);
+        self.scheduler.lock().index.end_write(self.number);
     }
 }
 
-impl Drop for Noting {
+impl Drop for CheckpointGuard {
     fn drop(&mut self) {
-        self.0.lock().is_noting = false;
+        self.0.lock().is_checkpointing = false;
     }
 }
 
 impl Claim {
-    /// The claimed places, in order.
-    pub(crate) fn places(&self) -> &[Place] {
-        &self.places
+    /// The claimed slots, in order.
+    pub(crate) fn slots(&self) -> &[Slot] {
+        &self.slots
     }
 
     /// Where they are claimed.
-    pub(crate) fn shelf(&self) -> &Arc<Shelf> {
-        &self.shelf
+    pub(crate) fn scheduler(&self) -> &Arc<Scheduler> {
+        &self.scheduler
     }
 
-    /// These places were emptied, and those filled instead.
-    pub(crate) fn settle(&mut self, emptied: &[Place], filled: &[Standing]) {
-        self.shelf.note_expiries(filled);
-        self.places.retain(|place| !emptied.contains(place));
-        let now = self.shelf.clock.now();
-        let mut inner = self.shelf.lock();
-        for standing in filled {
-            inner.index.insert(standing.place);
+    /// These slots were emptied, and those filled instead.
+    pub(crate) fn settle(&mut self, emptied: &[Slot], filled: &[IndexEntry]) {
+        self.scheduler.note_expirations(filled);
+        self.slots.retain(|slot| !emptied.contains(slot));
+        let now = self.scheduler.clock.now();
+        let mut inner = self.scheduler.lock();
+        for entry in filled {
+            inner.index.insert(entry.slot);
         }
         inner.index.drop_taken(emptied);
-        self.shelf.dispatch(&mut inner, now);
-        self.shelf.set_timer(&mut inner, now);
+        self.scheduler.dispatch(&mut inner, now);
+        self.scheduler.set_timer(&mut inner, now);
     }
 }
 
 impl Drop for Claim {
     fn drop(&mut self) {
-        if self.places.is_empty() {
+        if self.slots.is_empty() {
             return;
         }
-        let now = self.shelf.clock.now();
-        let mut inner = self.shelf.lock();
-        inner.index.give_back(&self.places);
-        self.shelf.dispatch(&mut inner, now);
+        let now = self.scheduler.clock.now();
+        let mut inner = self.scheduler.lock();
+        inner.index.give_back(&self.slots);
+        self.scheduler.dispatch(&mut inner, now);
     }
 }
