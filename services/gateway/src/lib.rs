@@ -15,12 +15,8 @@ use std::{convert::Infallible, time::Duration};
 use tower::{Service, ServiceBuilder};
 use trestle_identity::credentials::{self, Identity};
 use trestle_service::layer::{
-    Answer, CallService, Request, Response,
-    admission::AdmissionLayer,
-    body_bytes::BodyBytesLayer,
-    deadline::DeadlineLayer,
-    panic::PanicLayer,
-    trace::TraceLayer,
+    Answer, CallService, Request, Response, admission::AdmissionLayer, body_bytes::BodyBytesLayer,
+    deadline::DeadlineLayer, panic::PanicLayer, trace::TraceLayer,
 };
 
 use crate::cors::PageAccountLayer;
