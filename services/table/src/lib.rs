@@ -33,7 +33,7 @@ use trestle_service::{
     clock::Clock,
     fault::Fault,
     limits::MESSAGE_BYTES_MAX,
-    quota::{HotKey, LiveQuotas},
+    quota::{HeavyHitter, LiveQuotas},
 };
 
 use crate::throttle::Throttle;
@@ -79,7 +79,7 @@ impl TableRole {
 
     /// The partitions of all accounts that were used most in the last seconds.
     #[must_use]
-    pub fn hottest_partitions(&self, count: usize) -> Vec<HotKey<HotPartition>> {
+    pub fn hottest_partitions(&self, count: usize) -> Vec<HeavyHitter<HotPartition>> {
         self.api.throttle().hottest(None, count)
     }
 

@@ -2,7 +2,7 @@
 
 use trestle_kv::{Durability, EngineStatus};
 use trestle_proto::table::v1 as proto;
-use trestle_service::{clock::Ticks, etag::format_etag, quota::HotKey};
+use trestle_service::{clock::Ticks, etag::format_etag, quota::HeavyHitter};
 
 use crate::{keys::TableRecord, throttle::HotPartition, write::NewVersion};
 
@@ -41,8 +41,8 @@ pub(super) fn stats(
 }
 
 /// A partition that is used much.
-pub(super) fn hot_partition(hot: HotKey<HotPartition>) -> proto::HotPartition {
-    let HotKey { name, per_second, refused } = hot;
+pub(super) fn hot_partition(hot: HeavyHitter<HotPartition>) -> proto::HotPartition {
+    let HeavyHitter { name, per_second, refused } = hot;
     proto::HotPartition {
         table: name.table,
         partition_key: name.partition_key,

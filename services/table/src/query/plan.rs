@@ -7,8 +7,8 @@
 //! Conditions that the interval implies are removed from the filter; the rest, the residual, is checked
 //! on each entity read.
 
+use trestle_identity::caller;
 use trestle_kv::order::compare_text;
-use trestle_service::caller;
 
 use super::{
     Filter, advice::advise, ast::Expr, eval::system_slot, interval::KeyInterval, normal::normalize,

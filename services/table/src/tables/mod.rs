@@ -5,9 +5,9 @@ mod list;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use trestle_identity::caller::{Authority, Caller, QueueGrant};
 use trestle_kv::{Engine, Write, transact};
 use trestle_service::{
-    caller::{Authority, Caller, QueueGrant},
     clock::{Ticks, WriteClock},
     fault::Violations,
     name::{AccountName, TableName},

@@ -66,8 +66,8 @@ impl ChargedBuckets {
         now: Duration,
     ) -> Result<(), LimitExceeded> {
         let reserve = |key, rate| match ahead {
-            true => buckets.borrow(key, rate, tokens, now),
-            false => buckets.take(key, rate, tokens, now),
+            true => buckets.reserve_ahead(key, rate, tokens, now),
+            false => buckets.reserve(key, rate, tokens, now),
         };
         if let Some(rate) = self.quota.partition
             && let Err(wait) = reserve(self.partition, rate)
@@ -83,7 +83,7 @@ impl ChargedBuckets {
             && let Err(wait) = reserve(self.account, rate)
         {
             if let Some(rate) = self.quota.partition {
-                buckets.give_back(self.partition, rate, tokens);
+                buckets.refund(self.partition, rate, tokens);
             }
             return Err(LimitExceeded { scope: LimitScope::Account, rate, wait });
         }
@@ -93,20 +93,20 @@ impl ChargedBuckets {
     /// Charges tokens that were used already, whether they are there or not.
     pub(super) fn debit(&self, buckets: &KeyedBuckets, tokens: u64, now: Duration) {
         if let Some(rate) = self.quota.partition {
-            buckets.owe(self.partition, rate, tokens, now);
+            buckets.debit(self.partition, rate, tokens, now);
         }
         if let Some(rate) = self.quota.account {
-            buckets.owe(self.account, rate, tokens, now);
+            buckets.debit(self.account, rate, tokens, now);
         }
     }
 
     /// Returns tokens that were reserved and not used.
     pub(super) fn refund(&self, buckets: &KeyedBuckets, tokens: u64) {
         if let Some(rate) = self.quota.partition {
-            buckets.give_back(self.partition, rate, tokens);
+            buckets.refund(self.partition, rate, tokens);
         }
         if let Some(rate) = self.quota.account {
-            buckets.give_back(self.account, rate, tokens);
+            buckets.refund(self.account, rate, tokens);
         }
     }
 

@@ -19,7 +19,7 @@ use opentelemetry::metrics::{MeterProvider as _, noop::NoopMeterProvider};
 use tokio::time::Instant;
 use trestle_service::{
     name::{AccountName, TableName},
-    quota::{Hot, HotKey, KeyedBuckets, LiveQuotas},
+    quota::{HeavyHitter, HeavyHitters, KeyedBuckets, LiveQuotas},
     semconv,
 };
 
@@ -31,7 +31,7 @@ pub(crate) use self::{observe::observe, reservation::TokenReservation};
 pub(crate) struct Throttle {
     quotas: LiveQuotas,
     buckets: KeyedBuckets,
-    heavy_hitters: Hot<HotPartition>,
+    heavy_hitters: HeavyHitters<HotPartition>,
     /// Keyed by the process, so that no client can aim at the bucket of another.
     hasher: RandomState,
     started: Instant,
@@ -74,7 +74,7 @@ impl Throttle {
         Self {
             quotas,
             buckets: KeyedBuckets::default(),
-            heavy_hitters: Hot::default(),
+            heavy_hitters: HeavyHitters::default(),
             hasher: RandomState::new(),
             started: Instant::now(),
             refusals: semconv::throttled(meter),
@@ -86,7 +86,7 @@ impl Throttle {
         &self,
         account: Option<&AccountName>,
         count: usize,
-    ) -> Vec<HotKey<HotPartition>> {
+    ) -> Vec<HeavyHitter<HotPartition>> {
         let wanted =
             |partition: &HotPartition| account.is_none_or(|account| partition.account == *account);
         self.heavy_hitters.hottest(count, self.now(), wanted)

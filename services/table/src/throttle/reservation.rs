@@ -3,7 +3,7 @@
 use std::{hash::BuildHasher as _, time::Duration};
 
 use opentelemetry::KeyValue;
-use trestle_service::{fault::quoted, quota::Use, semconv};
+use trestle_service::{fault::quoted, quota::Usage, semconv};
 
 use super::{
     HotPartition, QuotaExceeded, TableRef, Throttle,
@@ -149,12 +149,12 @@ impl<'a> TokenReservation<'a> {
             self.charged.refund(&self.throttle.buckets, self.ahead);
         }
         if self.used > 0 {
-            self.count(Use::Taken(self.used), self.throttle.now());
+            self.count(Usage::Used(self.used), self.throttle.now());
         }
         (self.ahead, self.used) = (0, 0);
     }
 
-    fn count(&self, usage: Use, now: Duration) {
+    fn count(&self, usage: Usage, now: Duration) {
         let hash = self.charged.partition;
         let name = || HotPartition {
             account: self.table.account.clone(),
@@ -162,7 +162,7 @@ impl<'a> TokenReservation<'a> {
             partition_key: keys::partition_key(&self.partition).unwrap_or_default(),
             hash,
         };
-        self.throttle.heavy_hitters.note(hash, usage, now, name);
+        self.throttle.heavy_hitters.record(hash, usage, now, name);
     }
 
     /// Fails when no token is left under this limit.
@@ -178,7 +178,7 @@ impl<'a> TokenReservation<'a> {
         let labels = [KeyValue::new(semconv::THROTTLE_SCOPE, exceeded.scope.label())];
         self.throttle.refusals.add(1, &labels);
         if !self.partition.is_empty() {
-            self.count(Use::Refused, self.throttle.now());
+            self.count(Usage::Refused, self.throttle.now());
         }
         let subject = match exceeded.scope {
             LimitScope::Account => format!("account `{}`", self.table.account),
