@@ -5,13 +5,14 @@ use std::time::Duration;
 
 use tower::ServiceBuilder;
 use trestle_gateway::{Limits, Observe, Routes};
+use trestle_identity::peer_authentication;
 use trestle_runtime::{edge::Edge, health::Health, task::Task};
 use trestle_service::{
     access::AccessLog,
     layer::{
         CallService, admission::AdmissionLayer, body_bytes::BodyBytesLayer,
         deadline::DeadlineLayer, facts::FactsLayer, methods::Methods, panic::PanicLayer,
-        trace::TraceLayer, trust::TrustLayer,
+        trace::TraceLayer,
     },
 };
 
@@ -67,7 +68,7 @@ pub(crate) fn direct(
         // So is what they hold.
         .layer(BodyBytesLayer::new(limits.body_bytes_max, limits.request_within_max, methods))
         // Last, before the routes: who calls is believed from here on.
-        .layer(TrustLayer::new(trusts_all))
+        .layer(peer_authentication::layer(trusts_all))
         .service(routes(roles));
     let calls = beside_health(context.health, CallService::new(stack))?;
     Ok(Ingress { calls, azure: Vec::new(), watches: Vec::new() })

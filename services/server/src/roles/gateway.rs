@@ -4,7 +4,8 @@
 use std::sync::Arc;
 
 use trestle_gateway::{CorsStore, IngressStack, cors, gateway};
-use trestle_service::{account::Accounts, cors::Lookup, layer::credentials::Identity};
+use trestle_identity::{account::Accounts, credentials::Identity};
+use trestle_service::cors::Lookup;
 
 use super::{Build, BuildContext, ReachedRole, RoleSpec};
 use crate::{

@@ -30,12 +30,13 @@ pub const QUEUE: RoleSpec = RoleSpec {
 
 fn build(context: &BuildContext<'_>) -> Result<BuiltRole, Failure> {
     let (clock, random) = (Arc::clone(&context.deps.clock), context.deps.random);
-    let queue = QueueRole::new(trestle_queue::Deps { engine: context.engine()?, clock, random });
+    let queue =
+        QueueRole::new(trestle_queue::QueueDeps { engine: context.engine()?, clock, random });
     let sweeper = queue.clone();
     let sweep = Task::new("queue-sweep", SWEEP_EVERY, move || {
         let queue = sweeper.clone();
         async move { queue.sweep().await.map_err(Into::into) }
     });
     let calls = BuiltRole::new(queue.server());
-    Ok(BuiltRole { tasks: vec![sweep], drain: Some(Box::new(move || queue.leave())), ..calls })
+    Ok(BuiltRole { tasks: vec![sweep], drain: Some(Box::new(move || queue.shut_down())), ..calls })
 }
