@@ -9,6 +9,7 @@
     reason = "tests"
 )]
 
+mod broken;
 mod child;
 mod conform;
 mod crash;
