@@ -20,6 +20,8 @@ mod journal;
 mod load;
 mod model;
 mod opening;
+mod pressure;
 mod scans;
 mod space;
+mod versions;
 mod world;
