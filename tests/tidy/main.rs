@@ -8,13 +8,15 @@
 
 mod compatibility;
 mod layers;
-mod mask;
 mod named_tests;
 mod proto;
 mod rust;
+mod sizes;
 mod source;
 mod telemetry;
 mod text;
+mod tokens;
+mod types;
 
 use source::{Finding, Source, all};
 
@@ -125,4 +127,34 @@ fn crates_depend_only_on_the_layers_below() {
 #[test]
 fn every_dependency_has_its_version_in_the_workspace() {
     check(layers::own_versions);
+}
+
+/// Names that several files define. It may only fall.
+const SHARED_TYPE_NAMES_MAX: usize = 110;
+
+#[test]
+fn a_type_name_is_defined_once() {
+    let sources = all();
+    let found = types::defined_twice(&sources);
+    let lines = found.iter().map(|(name, files)| format!("{name}: {}", files.join(" ")));
+    let lines: Vec<String> = lines.collect();
+    println!("{}", lines.join("\n"));
+    assert!(lines.len() <= SHARED_TYPE_NAMES_MAX, "{} of them:\n{}", lines.len(), lines.join("\n"));
+}
+
+/// `just sizes` shows what this prints.
+#[test]
+fn there_are_as_many_lines_of_tests_as_of_code() {
+    let sources = all();
+    let sizes = sizes::by_crate(&sources);
+    println!("crate                  median   code  tests");
+    for (name, size) in &sizes {
+        let (median, code, tests) = (size.median(), size.code_lines, size.test_lines);
+        println!("{name:<22} {median:>6} {code:>6} {tests:>6}");
+    }
+    let sum = |lines: fn(&sizes::Size) -> usize| sizes.values().map(lines).sum::<usize>();
+    let percent = sum(|size| size.test_lines) * 100 / sum(|size| size.code_lines);
+    println!("lines of tests for each 100 of code: {percent}");
+
+    assert!(percent >= sizes::TEST_PERCENT_MIN, "too few tests: {percent} lines for each 100");
 }

@@ -1,6 +1,10 @@
 //! Rules on every text file.
 
-use crate::source::{Finding, Source};
+use crate::{
+    rust::in_sequences,
+    source::{Finding, Source},
+    tokens::{is_word, name},
+};
 
 const LINES_MAX: usize = 500;
 const COLUMNS_MAX: usize = 120;
@@ -76,15 +80,13 @@ pub(crate) fn empty_names(source: &Source) -> Vec<Finding> {
             findings.push(source.finding(0, format!("a name that says nothing: `{stem}`")));
         }
     }
-    if source.is_rust() {
-        for (index, line) in source.code().lines().enumerate() {
-            let name = line.trim_start().trim_start_matches("pub ").strip_prefix("mod ");
-            let name = name.map(|name| name.trim_end_matches([';', '{', ' ']));
-            if let Some(name) = name.filter(|name| NAMES.contains(name)) {
-                findings.push(source.finding(index, format!("a name that says nothing: `{name}`")));
-            }
+    findings.extend(in_sequences(source, |tokens| match tokens {
+        [keyword, module, ..] if is_word(keyword, "mod") => {
+            let module = name(module).filter(|module| NAMES.contains(&module.as_str()))?;
+            Some(format!("a name that says nothing: `{module}`"))
         }
-    }
+        _ => None,
+    }));
     findings
 }
 
