@@ -129,6 +129,11 @@ fn every_dependency_has_its_version_in_the_workspace() {
     check(layers::own_versions);
 }
 
+#[test]
+fn every_dependency_has_a_reason() {
+    report(&layers::unlisted(&all()));
+}
+
 /// Names that several files define. It may only fall.
 const SHARED_TYPE_NAMES_MAX: usize = 110;
 

@@ -80,7 +80,7 @@ pub(crate) fn empty_names(source: &Source) -> Vec<Finding> {
             findings.push(source.finding(0, format!("a name that says nothing: `{stem}`")));
         }
     }
-    findings.extend(in_sequences(source, |tokens| match tokens {
+    findings.extend(in_sequences(source, "mod ", |tokens| match tokens {
         [keyword, module, ..] if is_word(keyword, "mod") => {
             let module = name(module).filter(|module| NAMES.contains(&module.as_str()))?;
             Some(format!("a name that says nothing: `{module}`"))
