@@ -131,7 +131,7 @@ pub(crate) fn unlisted(sources: &[Source]) -> Vec<Finding> {
 /// The dependency of a row of the page, if it has a reason.
 fn listed((index, line): (usize, &str)) -> Option<(&str, usize)> {
     let (name, reason) = line.strip_prefix("| `")?.split_once("` | ")?;
-    (reason.trim_end_matches(" |") != "").then_some((name, index))
+    (!reason.trim_end_matches(" |").is_empty()).then_some((name, index))
 }
 
 /// The names of the dependencies of a manifest that are not our own crates.
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dependency_on_a_layer_that_is_not_below_is_found() {
+    fn reports_a_dependency_on_a_higher_layer() {
         for (name, other) in [
             ("trestle-kv", "trestle-service"),
             ("trestle-service", "trestle-table"),
@@ -194,12 +194,12 @@ mod tests {
     }
 
     #[test]
-    fn a_crate_without_a_place_is_found() {
+    fn reports_a_crate_outside_the_layers() {
         assert_eq!(misplaced(&[manifest("trestle-misc", "")]).len(), 1);
     }
 
     #[test]
-    fn a_version_outside_of_the_workspace_is_found() {
+    fn reports_a_version_outside_the_workspace() {
         for own in ["serde = \"1\"", "serde = { version = \"1\", features = [] }"] {
             assert_eq!(own_versions(&manifest("trestle-kv", own)).len(), 1, "{own}");
         }
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dependency_without_a_reason_is_found() {
+    fn reports_a_dependency_without_a_reason() {
         let root = "[workspace]\n[workspace.dependencies]\nserde = \"1\"\ntrestle-kv = {}\n";
         let found = |page: &str| {
             let own = manifest("trestle-fuzz", "[dev-dependencies]\nbytes = \"1\"\n");

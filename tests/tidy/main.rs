@@ -60,12 +60,12 @@ fn every_operation_of_azure_storage_is_in_the_document_on_compatibility() {
 }
 
 #[test]
-fn nothing_is_called_the_same_without_a_test() {
+fn every_claim_of_compatibility_has_a_test() {
     check(compatibility::unproven);
 }
 
 #[test]
-fn every_open_end_names_an_issue() {
+fn every_unfinished_mark_names_an_issue() {
     check(text::open_ends);
 }
 
@@ -75,12 +75,12 @@ fn no_file_names_the_host_of_a_package_registry() {
 }
 
 #[test]
-fn no_module_is_named_after_nothing() {
+fn no_module_has_an_empty_name() {
     check(text::empty_names);
 }
 
 #[test]
-fn no_name_of_telemetry_is_outside_of_its_module() {
+fn telemetry_names_are_in_their_module() {
     check(telemetry::stray_names);
 }
 
@@ -95,17 +95,17 @@ fn no_test_is_ignored() {
 }
 
 #[test]
-fn no_match_is_computed_and_thrown_away() {
+fn no_result_of_matches_is_unused() {
     check(rust::bare_matches);
 }
 
 #[test]
-fn nothing_is_printed_for_debugging() {
+fn no_debug_print_is_left() {
     check(rust::debug_prints);
 }
 
 #[test]
-fn every_file_says_what_it_is_for() {
+fn every_file_has_a_purpose_comment() {
     check(rust::missing_docs);
 }
 

@@ -65,7 +65,7 @@ pub(crate) fn bare_matches(source: &Source) -> Vec<Finding> {
     for tokens in sequences(&source.tokens()) {
         for (index, token) in tokens.iter().enumerate() {
             let before = index.checked_sub(1).and_then(|index| tokens.get(index));
-            let begins = before.is_none_or(|before| ends_statement(before));
+            let begins = before.is_none_or(ends_statement);
             let [mark, _, end] = tokens.get(index + 1..index + 4).unwrap_or_default() else {
                 continue;
             };
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn a_function_past_the_bound_is_found_wherever_it_stands() {
+    fn reports_a_long_function() {
         let function = |indent: &str, first_line: &str, lines: usize| {
             let body = format!("{indent}    a();\n").repeat(lines);
             let other = format!("{indent}fn g() {{\n{indent}}}\n");
@@ -193,19 +193,19 @@ mod tests {
     }
 
     #[test]
-    fn a_test_that_is_ignored_is_found() {
+    fn reports_an_ignored_test() {
         assert_eq!(ignored_tests(&rust("#[test]\n    #[ignore = \"slow\"]")).len(), 1);
         assert_eq!(ignored_tests(&rust("// #[ignore]\nlet a = \"#[ignore]\";")), []);
     }
 
     #[test]
-    fn a_print_for_debugging_is_found() {
+    fn reports_a_debug_print() {
         assert_eq!(debug_prints(&rust("let a = dbg!(b);")).len(), 1);
         assert_eq!(debug_prints(&rust("// dbg!(b)")), []);
     }
 
     #[test]
-    fn a_comparison_that_is_thrown_away_is_found() {
+    fn reports_an_unused_matches() {
         for bare in [
             "fn f() {\n    matches!(a, Some(_));\n}",
             "let a = 1;\n    matches!(\n        a,\n        Some(b) if (b > 1)\n    );",
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_without_its_purpose_is_found() {
+    fn reports_a_file_without_a_purpose_comment() {
         assert_eq!(missing_docs(&rust("use std::fmt;")).len(), 1);
         assert_eq!(missing_docs(&rust("// Not a doc comment.")).len(), 1);
         assert_eq!(missing_docs(&rust("//! What it is for.")), []);
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_no_module_is_found() {
+    fn reports_an_orphan_file() {
         let crate_of = |modules: &str| {
             vec![
                 Source::new("a/Cargo.toml", "[[test]]\npath = \"it/main.rs\"\n"),

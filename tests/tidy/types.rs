@@ -40,7 +40,7 @@ fn definitions(stream: TokenStream) -> Vec<String> {
 }
 
 #[test]
-fn a_name_that_two_files_define_is_found() {
+fn reports_a_type_defined_twice() {
     let sources = |other: &str| {
         [
             Source::new("shared/a/src/lib.rs", "pub struct One; enum Two {} type Three = u8;"),
