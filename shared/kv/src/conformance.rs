@@ -18,11 +18,42 @@ use bytes::Bytes;
 pub use self::commits::*;
 pub use self::limits::*;
 pub use self::scans::*;
-use crate::{Change, CommitError, Engine, Entry, Keyspace, Scan, ScanLimit, Snapshot, Span, Write};
+use crate::{
+    Change, ChangeSpec, CommitError, Domain, DomainRef, Engine, Entry, Keyspace, Lock, Scan,
+    ScanLimit, Snapshot, Span, Version, Write,
+};
 
 /// The keyspaces of the engine under test.
-pub const KEYSPACES: [Keyspace; 2] =
-    [Keyspace { name: "first", kinds: 1..=1 }, Keyspace { name: "second", kinds: 0x40..=0xFF }];
+pub const KEYSPACES: [Keyspace; 2] = [
+    Keyspace { name: "first", kinds: 1..=1, domain: domain_of },
+    Keyspace { name: "second", kinds: 0x40..=0xFF, domain: domain_of },
+];
+
+/// The domain of a key: what is between its kind and the first `/`.
+#[must_use]
+pub fn domain_of(key: &[u8]) -> DomainRef<'_> {
+    let name = key.get(1..).unwrap_or_default();
+    DomainRef { group: 1, part: name.split(|byte| *byte == b'/').next().unwrap_or_default() }
+}
+
+/// A change that holds the domains of these keys exclusively and reads nothing yet.
+pub fn covering<'a>(keys: impl IntoIterator<Item = &'a Bytes>) -> ChangeSpec {
+    let mut domains: Vec<_> = keys.into_iter().map(|key| Domain::of_key(key, domain_of)).collect();
+    domains.sort();
+    domains.dedup();
+    let mut spec = ChangeSpec::new(domains.pop().unwrap_or(Domain::new(1, "none")));
+    spec.also.extend(domains.into_iter().map(|domain| (domain, Lock::Exclusive)));
+    spec
+}
+
+/// A change that reads these keys and holds their domains exclusively.
+pub fn reading<'a>(keys: impl IntoIterator<Item = &'a Bytes> + Clone) -> ChangeSpec {
+    let mut spec = covering(keys.clone());
+    for key in keys {
+        spec.read(key.clone());
+    }
+    spec
+}
 
 /// A kind of the first keyspace, and one of the second.
 const KIND: u8 = 1;
@@ -38,7 +69,7 @@ pub async fn run_all(mut open: impl FnMut() -> Arc<dyn Engine>) {
     let rules: &[Rule] = &[
         |engine| Box::pin(changes_are_atomic_across_kinds(engine)),
         |engine| Box::pin(the_last_write_of_a_key_in_a_change_counts(engine)),
-        |engine| Box::pin(decisions_see_the_newest_values_in_the_order_of_their_reads(engine)),
+        |engine| Box::pin(decisions_read_the_newest_values_by_name(engine)),
         |engine| Box::pin(contended_increments_all_count(engine)),
         |engine| Box::pin(only_one_of_many_inserts_of_a_key_wins(engine)),
         |engine| Box::pin(a_change_without_writes_succeeds_and_writes_nothing(engine)),
@@ -72,9 +103,9 @@ fn put(key: Bytes, value: impl Into<Bytes>) -> Write {
     Write::Put { key, value: value.into() }
 }
 
-async fn commit(engine: &dyn Engine, writes: Vec<Write>) -> Result<(), CommitError> {
-    let decide = Box::new(move |_: &[Option<Bytes>]| writes.clone());
-    engine.commit(Change { reads: Vec::new(), decide }).await
+async fn commit(engine: &dyn Engine, writes: Vec<Write>) -> Result<Version, CommitError> {
+    let spec = covering(writes.iter().map(Write::key));
+    engine.commit(Change::new(spec, move |_, _| writes.clone().into())).await
 }
 
 async fn store(engine: &dyn Engine, writes: Vec<Write>) {

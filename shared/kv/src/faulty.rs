@@ -12,7 +12,14 @@ use async_trait::async_trait;
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 
-use crate::{Change, CommitError, Engine, EngineError, EngineStatus, Snapshot};
+use bytes::Bytes;
+
+use crate::limits::Limits;
+use crate::time::Ticks;
+use crate::{
+    Change, CommitError, Engine, EngineError, EngineStatus, Scan, ScanLimit, Snapshot, Span,
+    Version,
+};
 
 /// How often each fault happens, from 0.0, never, to 1.0, always.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -74,7 +81,15 @@ impl Engine for FaultyEngine {
         self.inner.snapshot().await
     }
 
-    async fn commit(&self, change: Change) -> Result<(), CommitError> {
+    async fn get(&self, key: &[u8]) -> Result<Option<Bytes>, EngineError> {
+        self.snapshot().await?.get(key).await
+    }
+
+    async fn scan(&self, span: &Span, limit: ScanLimit) -> Result<Scan, EngineError> {
+        self.snapshot().await?.scan(span, limit).await
+    }
+
+    async fn commit(&self, change: Change) -> Result<Version, CommitError> {
         let delay = self.delay();
         if !delay.is_zero() {
             tokio::time::sleep(delay).await;
@@ -93,6 +108,14 @@ impl Engine for FaultyEngine {
             return Err(self.commit_unseen(change).await);
         }
         self.inner.commit(change).await
+    }
+
+    fn limits(&self) -> Limits {
+        self.inner.limits()
+    }
+
+    fn now(&self) -> Ticks {
+        self.inner.now()
     }
 
     fn status(&self) -> EngineStatus {

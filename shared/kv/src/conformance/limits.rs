@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::{KIND, commit, get, key, put};
+use super::{KIND, commit, get, key, put, reading};
 use crate::limits::{CHANGE_BYTES_MAX, KEY_BYTES_MAX, READS_MAX, VALUE_BYTES_MAX, WRITES_MAX};
-use crate::{Change, CommitError, Engine};
+use crate::{Change, CommitError, Engine, Version, Writes};
 
 /// The longest key is kept whole; a longer one, and an empty one, is refused.
 pub async fn keys_are_taken_up_to_their_bound(engine: Arc<dyn Engine>) {
@@ -51,9 +51,11 @@ pub async fn values_are_taken_up_to_their_bound(engine: Arc<dyn Engine>) {
 /// Reads, writes and bytes of a change.
 pub async fn changes_are_taken_up_to_their_bounds(engine: Arc<dyn Engine>) {
     let writes = |count: usize| -> Vec<_> {
-        (0..count).map(|row| put(key(KIND, &format!("{row:05}")), "")).collect()
+        (0..count).map(|row| put(key(KIND, &format!("w/{row:05}")), "")).collect()
     };
-    let reads = |count: usize| vec![key(KIND, "r"); count];
+    let reads = |count: usize| -> Vec<_> {
+        (0..count).map(|row| key(KIND, &format!("r/{row:05}"))).collect()
+    };
     // Equal parts, each with its key of three bytes; they share one buffer.
     let parts = CHANGE_BYTES_MAX / VALUE_BYTES_MAX + 1;
     let part = Bytes::from(vec![0; VALUE_BYTES_MAX]);
@@ -85,6 +87,6 @@ pub async fn changes_are_taken_up_to_their_bounds(engine: Arc<dyn Engine>) {
     }
 }
 
-async fn read_only(engine: &dyn Engine, reads: Vec<Bytes>) -> Result<(), CommitError> {
-    engine.commit(Change { reads, decide: Box::new(|_| Vec::new()) }).await
+async fn read_only(engine: &dyn Engine, reads: Vec<Bytes>) -> Result<Version, CommitError> {
+    engine.commit(Change::new(reading(&reads), |_, _| Writes::new())).await
 }

@@ -166,7 +166,9 @@ pub async fn long_scans_return_everything_once(engine: Arc<dyn Engine>) {
             vec![KIND, high, low].into()
         })
         .collect();
-    store(&*engine, stored.iter().map(|key| put(key.clone(), "v")).collect()).await;
+    for part in stored.chunks(1_000) {
+        store(&*engine, part.iter().map(|key| put(key.clone(), "v")).collect()).await;
+    }
     let span = Span::prefix(&[KIND]);
 
     let seen = scan(&*engine, &span, NO_LIMIT).await;

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use fjall::PersistMode;
 
 use super::options::{SpaceProbe, SyncPolicy};
-use super::shared::{Shared, said};
+use super::shared::{Shared, error_text};
 
 pub(super) struct Housekeeper {
     pub(super) shared: Arc<Shared>,
@@ -70,7 +70,7 @@ impl Housekeeper {
             (self.shared.on_sync)(started.elapsed());
         }
         if let Err(error) = persisted {
-            self.shared.stop(format!("background work failed: {}", said(&error)).into());
+            self.shared.stop(format!("background work failed: {}", error_text(&error)).into());
         }
     }
 }

@@ -10,7 +10,7 @@ use crate::world::options;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_memory_engine_keeps_the_contract() {
-    conformance::run_all(|| Arc::new(MemoryEngine::new())).await;
+    conformance::run_all(|| Arc::new(MemoryEngine::new(conformance::KEYSPACES))).await;
 }
 
 async fn fjall_keeps_the_contract(durability: SyncPolicy) {
@@ -42,6 +42,8 @@ async fn the_fjall_engine_keeps_the_contract_with_syncs_at_an_interval() {
 #[tokio::test]
 async fn an_engine_wrapped_without_faults_keeps_the_contract() {
     let never = FaultRates::default();
-    conformance::run_all(|| Arc::new(FaultyEngine::new(Arc::new(MemoryEngine::new()), 1, never)))
-        .await;
+    conformance::run_all(|| {
+        Arc::new(FaultyEngine::new(Arc::new(MemoryEngine::new(conformance::KEYSPACES)), 1, never))
+    })
+    .await;
 }
