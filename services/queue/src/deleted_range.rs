@@ -22,7 +22,8 @@ pub(crate) enum QueuePart {
 
 impl QueuePart {
     /// Every part.
-    pub(crate) const ALL: [Self; 4] = [Self::States, Self::Bodies, Self::NextInGroups, Self::Groups];
+    pub(crate) const ALL: [Self; 4] =
+        [Self::States, Self::Bodies, Self::NextInGroups, Self::Groups];
 }
 
 /// A part of a deleted queue that is being removed.

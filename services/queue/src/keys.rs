@@ -67,9 +67,9 @@ pub const KEYSPACES: &[Keyspace] = &[
 /// The domain of a key: its queue, if it contains a queue id.
 fn domain_of(key: &[u8]) -> DomainRef<'_> {
     let id = match key.first() {
-        Some(
-            &(DELETED | HEAD | CURSOR | DEDUPLICATION | BODY | STATE | NEXT_IN_GROUP | GROUP),
-        ) => key.get(1..9),
+        Some(&(DELETED | HEAD | CURSOR | DEDUPLICATION | BODY | STATE | NEXT_IN_GROUP | GROUP)) => {
+            key.get(1..9)
+        }
         Some(&DEDUPLICATION_EXPIRY) => key.get(9..17),
         _ => None,
     };

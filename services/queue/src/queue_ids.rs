@@ -44,7 +44,8 @@ impl QueueIds {
         let mut spec = ChangeSpec::new(keys::own_domain(&key));
         let next_id = spec.read(key.clone());
         transact(&*self.engine, spec, move |reads, _version| {
-            let stored = reads.get(next_id).map(|value| keys::decode_number(value, "next queue id"));
+            let stored =
+                reads.get(next_id).map(|value| keys::decode_number(value, "next queue id"));
             let first = stored.transpose()?.unwrap_or(1);
             let end = first.saturating_add(BLOCK);
             let mut writes = Writes::new();

@@ -100,12 +100,17 @@ impl Fence {
 }
 
 impl FencedHead {
+    /// The stored head.
+    pub(crate) fn stored<'a>(&self, reads: &Reads<'a>) -> Option<&'a [u8]> {
+        reads.get(self.read).map(|value| &**value)
+    }
+
     /// As [`Fence::check`], with what the change read.
     ///
     /// # Errors
     /// As [`Fence::check`].
     pub(crate) fn check(&self, reads: &Reads<'_>) -> Result<Head, AttemptError> {
-        self.fence.check(reads.get(self.read).map(|value| &**value))
+        self.fence.check(self.stored(reads))
     }
 }
 

@@ -20,10 +20,12 @@ mod schedulers;
 mod sequences;
 
 #[cfg(test)]
+pub(crate) use self::fence::Fence;
+#[cfg(test)]
 pub(crate) use self::scheduler::{CHECKPOINT_AFTER, LOAD};
 pub(crate) use self::{
     expiry_buckets::{BUCKET_MESSAGES, IndexEntry, SharedExpiryBuckets},
-    fence::{AttemptError, Fence, FenceCause, Fenced, FencedHead},
+    fence::{AttemptError, FenceCause, Fenced, FencedHead},
     monotonic_clock::MonotonicClock,
     ownership::{OwnershipPolicy, TakeOverAlways},
     record_cache::RecordCache,
