@@ -6,9 +6,9 @@ mod list;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use trestle_identity::caller::{Authority, Caller, TableGrant};
 use trestle_kv::Engine;
 use trestle_service::{
-    caller::{Authority, Caller, TableGrant},
     fault::Violations,
     name::{AccountName, QueueName},
 };

@@ -10,13 +10,15 @@ use http::{HeaderMap, HeaderName, HeaderValue, Request};
 use http_body_util::{BodyExt as _, Full};
 use libfuzzer_sys::fuzz_target;
 use tower::ServiceExt as _;
+use trestle_identity::{
+    account::{Account, AccountKey, Accounts},
+    credentials::Identity,
+    shared_key::{Scheme, queue::Signed},
+};
 use trestle_kv::MemoryEngine;
 use trestle_queue::{QueueDeps, QueueRole};
 use trestle_service::{
-    account::{Account, AccountKey, Accounts},
     clock::{ManualClock, Ticks},
-    layer::credentials::Identity,
-    shared_key::{Scheme, queue::Signed},
     upstream::Upstream,
 };
 

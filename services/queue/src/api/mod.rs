@@ -10,11 +10,10 @@ use std::{pin::Pin, sync::Arc};
 
 use futures::Stream;
 use tonic::{Request, Response, Status, Streaming};
+use trestle_identity::caller::Caller;
 use trestle_kv::Engine;
 use trestle_proto::queue::v1::{self as proto, queue_service_server::QueueService};
-use trestle_service::{
-    caller::Caller, clock::Ticks, facts::Facts, fault::Fault, name::AccountName,
-};
+use trestle_service::{clock::Ticks, facts::Facts, fault::Fault, name::AccountName};
 
 use self::facts::{NamedRequest, record_returned};
 use crate::{

@@ -1,0 +1,98 @@
+//! Stored access policies of a table, and the service properties of an account: checks and storage.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use trestle_identity::access_policy;
+use trestle_kv::{Engine, Write, transact};
+use trestle_proto::table::v1 as proto;
+use trestle_service::{
+    fault::Fault,
+    name::{AccountName, TableName},
+    service_properties,
+};
+
+use crate::{authorize, error::TableError, keys, lookup};
+
+/// The letters of a permission, in their order.
+const PERMISSIONS: &str = "raud";
+
+/// The settings of tables and accounts.
+#[derive(Clone)]
+pub(crate) struct TableSettings {
+    engine: Arc<dyn Engine>,
+}
+
+impl TableSettings {
+    /// The settings in `engine`.
+    pub(crate) fn new(engine: Arc<dyn Engine>) -> Self {
+        Self { engine }
+    }
+
+    /// The access policies of a table.
+    ///
+    /// # Errors
+    /// [`TableError::TableNotFound`], or a failed read.
+    pub(crate) async fn access_policies(
+        &self,
+        account: &AccountName,
+        table: &TableName,
+    ) -> Result<Vec<proto::AccessPolicy>, TableError> {
+        let snapshot = self.engine.snapshot().await?;
+        let id = lookup::resolve(&*snapshot, account, table).await?;
+        lookup::access_policies(&*snapshot, id).await
+    }
+
+    /// Replaces the access policies of a table.
+    ///
+    /// # Errors
+    /// A broken rule, [`TableError::TableNotFound`], or a failed commit.
+    pub(crate) async fn set_access_policies(
+        &self,
+        account: &AccountName,
+        table: &TableName,
+        policies: Vec<proto::AccessPolicy>,
+    ) -> Result<(), TableError> {
+        check_policies(&policies)?;
+        let id = lookup::resolve(&*self.engine.snapshot().await?, account, table).await?;
+        let key = keys::access_policies(id);
+        let write = if policies.is_empty() {
+            Write::Delete { key }
+        } else {
+            let stored = proto::SetTableAccessPoliciesRequest { table: String::new(), policies };
+            Write::Put { key, value: keys::encode_message(&stored) }
+        };
+        let decide = move |_: &[Option<Bytes>]| Ok::<_, TableError>((vec![write.clone()], ()));
+        transact(&*self.engine, Vec::new(), decide).await?
+    }
+
+    /// The service properties, every part set.
+    ///
+    /// # Errors
+    /// A failed read.
+    pub(crate) async fn properties(
+        &self,
+        account: &AccountName,
+    ) -> Result<proto::ServiceProperties, TableError> {
+        let key = keys::service_properties(account);
+        Ok(service_properties::read(&*self.engine, &key).await?)
+    }
+
+    /// Changes the given parts of the service properties.
+    ///
+    /// # Errors
+    /// A broken rule, or a failed commit.
+    pub(crate) async fn set_properties(
+        &self,
+        account: &AccountName,
+        change: proto::ServiceProperties,
+    ) -> Result<(), TableError> {
+        let key = keys::service_properties(account);
+        Ok(service_properties::change(&*self.engine, key, change).await?)
+    }
+}
+
+fn check_policies(policies: &[proto::AccessPolicy]) -> Result<(), Fault> {
+    let stated: Vec<_> = policies.iter().map(authorize::stated).collect();
+    access_policy::check(&stated, PERMISSIONS)
+}
