@@ -101,7 +101,8 @@
 //! # Testing
 //!
 //! With the feature `testing`, `conformance` holds the contract as functions over any engine, and
-//! `faulty` wraps an engine to fail on purpose, by a seed.
+//! `faulty` wraps an engine to fail on purpose, and `pressure` names the points of a commit at which
+//! it, or the engine on disk, is delayed, fails or ends the process, by a seed or by count.
 
 mod change;
 #[cfg(feature = "testing")]
@@ -117,6 +118,8 @@ mod keyspace;
 pub mod limits;
 mod memory;
 pub mod order;
+#[cfg(feature = "testing")]
+pub mod pressure;
 mod span;
 pub mod time;
 mod version;
@@ -128,8 +131,8 @@ pub use crate::domain::{Domain, DomainOf, DomainRef, Lock};
 pub use crate::engine::{Durability, Engine, EngineStatus, Entry, Scan, ScanLimit, Snapshot};
 pub use crate::error::{CommitError, EngineError};
 pub use crate::fjall::{
-    EngineStats, FjallEngine, FjallOptions, GroupObserver, GroupWrite, OpenError, SpaceProbe,
-    SyncObserver, SyncPolicy,
+    CommitPoint, EngineStats, FjallEngine, FjallOptions, GroupObserver, GroupWrite, OpenError,
+    PointHook, SpaceProbe, SyncObserver, SyncPolicy,
 };
 pub use crate::keyspace::{Keyspace, Keyspaces, key_domain};
 pub use crate::limits::Limits;

@@ -20,6 +20,7 @@ use tokio::sync::mpsc;
 use super::group::{Group, Job, Outcome, answer};
 use super::guard::{Passage, wait_for_compaction};
 use super::options::SyncPolicy;
+use super::point::CommitPoint;
 use super::recent::Recent;
 use super::shared::{Shared, Tree, error_text};
 use super::stats::GroupWrite;
@@ -96,13 +97,19 @@ impl Committer {
         self.written = group.len();
         self.recent.note(self.group, group.keys());
         let outcome = self.write(&mut group);
+        let outcome = match (&outcome, self.shared.reach(CommitPoint::AfterSync)) {
+            (Outcome::Durable, Err(reason)) => Outcome::Unknown(reason),
+            _ => outcome,
+        };
         if matches!(outcome, Outcome::Durable) {
             self.shared.show_group(self.group);
         }
         if let Outcome::Refused(reason) | Outcome::Unknown(reason) = &outcome {
             self.shared.stop(Arc::clone(reason));
         }
-        group.finish(&outcome);
+        if self.shared.reach(CommitPoint::BeforeAnswer).is_ok() {
+            group.finish(&outcome);
+        }
     }
 
     /// Turns away the first and everyone who queued up behind it meanwhile.
@@ -120,6 +127,9 @@ impl Committer {
     fn write(&mut self, group: &mut Group) -> Outcome {
         if group.is_empty() {
             return Outcome::Durable;
+        }
+        if let Err(reason) = self.shared.reach(CommitPoint::BeforeJournal) {
+            return Outcome::Unknown(reason);
         }
         let (writers, hides) = (group.writers(), group.hides());
         let mode = self.persist_mode();

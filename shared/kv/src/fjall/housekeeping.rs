@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use fjall::PersistMode;
 
 use super::options::{SpaceProbe, SyncPolicy};
+use super::point::CommitPoint;
 use super::shared::{Shared, error_text};
 
 pub(super) struct Housekeeper {
@@ -64,6 +65,10 @@ impl Housekeeper {
             SyncPolicy::Interval(_) => PersistMode::SyncData,
             SyncPolicy::Always | SyncPolicy::Os => PersistMode::Buffer,
         };
+        if let Err(reason) = self.shared.reach(CommitPoint::BeforeFlush) {
+            self.shared.stop(reason);
+            return;
+        }
         let started = Instant::now();
         let persisted = self.shared.database.persist(mode);
         if matches!(mode, PersistMode::SyncData) {

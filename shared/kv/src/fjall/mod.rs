@@ -19,6 +19,7 @@ mod journals;
 mod manifest;
 mod open;
 mod options;
+mod point;
 mod recent;
 mod shared;
 mod snapshot;
@@ -34,6 +35,7 @@ use tokio::sync::{Semaphore, mpsc, oneshot};
 pub use self::options::{
     FjallOptions, GroupObserver, OpenError, SpaceProbe, SyncObserver, SyncPolicy,
 };
+pub use self::point::{CommitPoint, PointHook};
 pub use self::stats::{EngineStats, GroupWrite};
 
 use self::committer::{Committer, QUEUE_MAX};

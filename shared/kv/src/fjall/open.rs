@@ -92,6 +92,7 @@ pub(super) fn open(options: &FjallOptions) -> Result<Shared, OpenError> {
         space: SpaceGuard::new(options.min_free_bytes),
         on_group: std::sync::Arc::clone(&options.on_group),
         on_sync: std::sync::Arc::clone(&options.on_sync),
+        on_point: options.on_point.clone(),
         lock,
     }))
 }

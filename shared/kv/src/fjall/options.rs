@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::point::PointHook;
 use super::stats::GroupWrite;
 use crate::Keyspace;
 use crate::time::{Clock, SystemClock};
@@ -59,6 +60,8 @@ pub struct FjallOptions {
     pub on_group: GroupObserver,
     /// Who is told of syncs. Default: nobody.
     pub on_sync: SyncObserver,
+    /// Steps in at points of a commit, for tests. Default: none.
+    pub on_point: Option<PointHook>,
 }
 
 impl FjallOptions {
@@ -75,6 +78,7 @@ impl FjallOptions {
             space_probe: Arc::new(file_system_space),
             on_group: Arc::new(|_| {}),
             on_sync: Arc::new(|_| {}),
+            on_point: None,
         }
     }
 }

@@ -14,6 +14,7 @@ use super::closed::Closing;
 use super::guard::SpaceGuard;
 use super::hidden::Hidden;
 use super::options::{GroupObserver, SyncObserver, SyncPolicy};
+use super::point::{CommitPoint, PointHook};
 use super::stats::Counters;
 use crate::keyspace::{Keyspaces, unknown_keyspace};
 use crate::limits::Limits;
@@ -40,6 +41,7 @@ pub(super) struct Shared {
     pub(super) counters: Counters,
     pub(super) on_group: GroupObserver,
     pub(super) on_sync: SyncObserver,
+    pub(super) on_point: Option<PointHook>,
     pub(super) hidden: Hidden,
     /// Set by the housekeeper, taken by the committer.
     pub(super) heartbeat_due: AtomicBool,
@@ -63,6 +65,7 @@ pub(super) struct Parts {
     pub(super) space: SpaceGuard,
     pub(super) on_group: GroupObserver,
     pub(super) on_sync: SyncObserver,
+    pub(super) on_point: Option<PointHook>,
     pub(super) lock: File,
 }
 
@@ -83,6 +86,7 @@ impl Shared {
             counters: Counters::default(),
             on_group: parts.on_group,
             on_sync: parts.on_sync,
+            on_point: parts.on_point,
             heartbeat_due: AtomicBool::new(true),
             visible_group: AtomicU64::new(0),
             stopped: OnceLock::new(),
@@ -94,6 +98,14 @@ impl Shared {
     /// The tree that holds a key.
     pub(super) fn tree(&self, key: &[u8]) -> Option<&Tree> {
         self.trees.get(self.keyspaces.index_of(key)?)
+    }
+
+    /// A point in the path of a commit is reached.
+    ///
+    /// # Errors
+    /// The failure of a hook there.
+    pub(super) fn reach(&self, point: CommitPoint) -> Result<(), Arc<str>> {
+        self.on_point.as_ref().map_or(Ok(()), |hook| hook(point))
     }
 
     /// The newest value of a key.
