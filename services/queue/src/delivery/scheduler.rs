@@ -148,6 +148,12 @@ impl Scheduler {
         inner.used_at.elapsed() >= idle_for
     }
 
+    /// Uses up the sequences of the token.
+    #[cfg(test)]
+    pub(crate) fn exhaust_sequences(&self) {
+        self.sequences.exhaust();
+    }
+
     /// How many consumers wait.
     #[cfg(test)]
     pub(crate) fn waiting(&self) -> usize {

@@ -47,4 +47,12 @@ impl Sequences {
 }
 
 #[cfg(test)]
+impl Sequences {
+    /// Takes every number.
+    pub(crate) fn exhaust(&self) {
+        self.taken.store(PER_TOKEN, Ordering::SeqCst);
+    }
+}
+
+#[cfg(test)]
 mod tests;

@@ -1,6 +1,7 @@
 //! Any sequence of commands does what a plain model of a queue does, on every engine, with crashes and a clock that
 //! jumps both ways in between.
 
+mod ownership;
 mod plain;
 mod waiting;
 
