@@ -3,7 +3,8 @@
 use std::{sync::Arc, time::Duration};
 
 use trestle_kv::{
-    ChangeSpec, Engine, Entry, Lock, Reads, Scan, ScanLimit, Span, Ticks, Writes, after_key, transact,
+    ChangeSpec, Engine, Entry, Lock, Reads, Scan, ScanLimit, Span, Ticks, Writes, after_key,
+    transact,
 };
 
 use crate::{
@@ -90,12 +91,7 @@ impl DeletedTableSweeper {
 
 /// The writes of one step: removes the scanned rows and records the resume key. The record of an empty table is
 /// removed once its grace period is over. No step puts more than it removes, so that a full disk does not stop it.
-fn decide_step(
-    id: TableId,
-    deleted: &DeletedTable,
-    scan: &Scan,
-    grace_is_over: bool,
-) -> Writes {
+fn decide_step(id: TableId, deleted: &DeletedTable, scan: &Scan, grace_is_over: bool) -> Writes {
     let mut writes = Writes::with_capacity(scan.entries.len() + 1);
     let key = keys::deleted_table(id);
     let Some(last) = scan.entries.last() else {
@@ -119,7 +115,8 @@ fn spec_of(id: TableId, writes: &Writes) -> ChangeSpec {
     let mut spec = ChangeSpec::new(records.clone());
     for write in writes.as_slice() {
         let domain = keys::domain(write.key());
-        let is_named = domain == records || spec.also.last().is_some_and(|(last, _)| *last == domain);
+        let is_named =
+            domain == records || spec.also.last().is_some_and(|(last, _)| *last == domain);
         if !is_named {
             spec.also(domain, Lock::Exclusive);
         }

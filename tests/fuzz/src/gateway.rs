@@ -87,8 +87,7 @@ impl Gateway {
         let clock = Arc::new(ManualClock::new(now));
         let meter = NoopMeterProvider::new().meter("fuzz");
         let role = TableRole::new(trestle_table::TableDeps {
-            engine: Arc::new(MemoryEngine::new()),
-            clock: clock.clone(),
+            engine: Arc::new(MemoryEngine::with_clock(trestle_table::KEYSPACES, clock.clone())),
             quotas: LiveQuotas::default(),
             meter: meter.clone(),
         });

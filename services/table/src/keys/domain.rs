@@ -14,7 +14,9 @@ pub fn domain(key: &Bytes) -> Domain {
 /// The domain of a small record: the record itself, but one for all records of a table id.
 pub(super) fn of_record(key: &[u8]) -> DomainRef<'_> {
     match key {
-        [ACCESS_POLICIES | DELETED_TABLE, id @ ..] => DomainRef { group: ACCESS_POLICIES, part: id },
+        [ACCESS_POLICIES | DELETED_TABLE, id @ ..] => {
+            DomainRef { group: ACCESS_POLICIES, part: id }
+        }
         _ => key_domain(key),
     }
 }

@@ -30,8 +30,8 @@ use trestle_kv::{Keyspace, order};
 use trestle_service::name::AccountName;
 
 pub use self::{
-    domain::domain,
     deleted_table::{DeletedTable, deleted_table, deleted_table_id, deleted_tables},
+    domain::domain,
     entity::{entities, entity, partition_end, partition_key, partition_of, partition_start, row},
     settings::{access_policies, decode_message, encode_message, service_properties},
     table::{TableRecord, table, tables},

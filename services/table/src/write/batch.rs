@@ -58,9 +58,8 @@ fn decide_batch(
     let mut written = Vec::with_capacity(operations.len());
     for (index, (operation, row)) in operations.iter().zip(rows).enumerate() {
         let stored = reads.get(*row);
-        let effect = operation
-            .decide(stored, version)
-            .map_err(|error| OperationError { index, error })?;
+        let effect =
+            operation.decide(stored, version).map_err(|error| OperationError { index, error })?;
         written.push(WriteResult::of(operation, stored, &effect));
         add_writes(reads.key(*row), effect, &mut writes);
     }

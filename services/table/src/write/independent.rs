@@ -188,10 +188,7 @@ fn decide_chunk(
 }
 
 /// Chunks that are small beside the limits of the store.
-fn into_commits(
-    operations: Vec<EntityOperation>,
-    limits: &Limits,
-) -> Vec<Vec<EntityOperation>> {
+fn into_commits(operations: Vec<EntityOperation>, limits: &Limits) -> Vec<Vec<EntityOperation>> {
     let most = COMMIT_ENTITIES_MAX.min(limits.domains).min(limits.reads).min(limits.writes);
     let mut chunks: Vec<Vec<EntityOperation>> = Vec::new();
     let mut bytes = 0;

@@ -84,7 +84,8 @@ fn limited_to(range: KeyRange) -> EntityAccess {
 
 /// A reader of a store whose table `orders` has these entities.
 async fn reader_of(keys: &[EntityKey]) -> EntityReader {
-    let engine = Arc::new(MemoryEngine::with_clock(keys::KEYSPACES, Arc::new(ManualClock::new(now()))));
+    let engine =
+        Arc::new(MemoryEngine::with_clock(keys::KEYSPACES, Arc::new(ManualClock::new(now()))));
     let (id, name) = (TableId(7), table("orders"));
     let mut writes = Writes::new();
     let record = TableRecord::new(id, now(), &name).encode();

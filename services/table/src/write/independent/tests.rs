@@ -102,7 +102,8 @@ fn versions_of_one_chunk_count_up_in_the_order_of_its_writes() {
     // The second insert of row 1 fails, so it has no version.
     let operations = [insert(1), insert(2), insert(1), upsert(1), upsert(1)];
     let mut set = ReadSet::default();
-    let rows: Vec<_> = keys_of(TableId(1), &operations).into_iter().map(|key| set.add(key)).collect();
+    let rows: Vec<_> =
+        keys_of(TableId(1), &operations).into_iter().map(|key| set.add(key)).collect();
     let version = Version::new(Ticks::from_unix(1, 0).expect("in range"));
 
     let absent = vec![None; set.keys().len()];
