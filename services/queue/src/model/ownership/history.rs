@@ -31,8 +31,8 @@ pub(super) struct Generation {
     pub(super) visible_at: Ticks,
 }
 
-/// A message in one queue: its sequence there, and a number of the queue.
-pub(super) type MessageKey = (usize, u64);
+/// A message in one queue: a number of the queue, its sequence there, and its id.
+pub(super) type MessageKey = (usize, u64, u128);
 
 #[derive(Debug, Default)]
 pub(super) struct History {
@@ -109,8 +109,14 @@ impl History {
     fn check_deliveries(&self) {
         let mut before: Option<(MessageKey, &Generation)> = None;
         for ((key, number), generation) in &self.generations {
+            let is_reused =
+                |other: &MessageKey| (other.0, other.1) == (key.0, key.1) && other.2 != key.2;
+            // A queue that was cleared begins with the first sequence again, under another id.
+            assert!(
+                !self.clears.is_empty() || !before.is_some_and(|(other, _)| is_reused(&other)),
+                "one sequence for two messages: {key:?}"
+            );
             if let Some((_, earlier)) = before.filter(|(other, _)| other == key) {
-                assert_eq!(earlier.text, generation.text, "one sequence for two messages: {key:?}");
                 assert!(
                     !generation.is_delivery || generation.at >= earlier.visible_at,
                     "delivered while it was held: {earlier:?}, then {generation:?}"
@@ -136,7 +142,10 @@ impl History {
                 let Some(first) = deliveries.filter(|g| g.is_delivery).map(|g| g.at).min() else {
                     continue;
                 };
-                assert!(last.is_none_or(|last| last <= first), "{group} is out of order: {texts:?}");
+                assert!(
+                    last.is_none_or(|last| last <= first),
+                    "{group} is out of order: {texts:?}"
+                );
                 last = Some(first);
             }
         }

@@ -84,12 +84,11 @@ async fn work(world: Arc<World>, worker: usize, also: Also) {
     }
 }
 
-/// One round: how often the queue of work was taken over.
+/// One round of everything.
 async fn round(seed: u64, also: Also) {
     let world = World::new(seed, also == Also::Redrive).await;
-    let workers: Vec<_> = (0..WORKERS)
-        .map(|worker| tokio::spawn(work(Arc::clone(&world), worker, also)))
-        .collect();
+    let workers: Vec<_> =
+        (0..WORKERS).map(|worker| tokio::spawn(work(Arc::clone(&world), worker, also))).collect();
     for worker in workers {
         worker.await.unwrap_or_else(|error| panic!("seed {seed}: {error}"));
     }

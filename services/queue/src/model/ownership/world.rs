@@ -14,7 +14,7 @@ use trestle_service::{
 };
 
 use super::{
-    history::{Call, Generation, History, Outcome},
+    history::{Call, Generation, History, MessageKey, Outcome},
     store::{PlacedQueues, Placement, Random, Yielding},
 };
 use crate::{
@@ -44,6 +44,13 @@ pub(super) struct Held {
     queue: usize,
     text: String,
     claimed: Claimed,
+}
+
+impl Held {
+    fn key(&self) -> MessageKey {
+        let id = uuid::Uuid::try_parse(&self.claimed.message_id).expect("an id").as_u128();
+        (self.queue, self.claimed.receipt.slot.sequence, id)
+    }
 }
 
 /// See the module.
@@ -78,8 +85,7 @@ impl World {
             )
         });
         let queues = [queue_name("work"), queue_name("dead")];
-        let dead_letter =
-            DeadLetter { queue: queues[1].clone(), dequeue_count_max: DEQUEUES_MAX };
+        let dead_letter = DeadLetter { queue: queues[1].clone(), dequeue_count_max: DEQUEUES_MAX };
         let settings = QueueSettings {
             dead_letter: has_dead_letters.then_some(dead_letter),
             deduplication_window: Some(Duration::from_secs(3600)),
@@ -87,8 +93,7 @@ impl World {
         };
         let access = Access::owner(AccountName::development());
         let history = Mutex::default();
-        let world =
-            Self { store, clock, placement, services, access, queues, history, settings };
+        let world = Self { store, clock, placement, services, access, queues, history, settings };
         let plain = QueueSettings::default();
         for (name, settings) in world.queues.iter().zip([world.settings.clone(), plain]) {
             let queues = &world.services[0].queues;
@@ -192,7 +197,7 @@ impl World {
         let (text, visible_at) = (text(&delivered.body), delivered.slot.visible_at);
         let at = visible_at.before(HELD);
         let new = Generation { text: text.clone(), is_delivery: true, at, visible_at };
-        let key = (queue, delivered.slot.sequence);
+        let key = (queue, delivered.slot.sequence, delivered.state.id.as_u128());
         self.history().add_generation(key, delivered.state.generation, new);
         let message_id = delivered.state.id.to_string();
         Held { queue, text, claimed: Claimed { message_id, receipt: delivered.receipt() } }
@@ -211,8 +216,7 @@ impl World {
             Some(Ok(deleted)) if deleted[0] => Outcome::Done,
             Some(Ok(_)) => Outcome::Refused,
         };
-        let receipt = held.claimed.receipt;
-        let key = (held.queue, receipt.slot.sequence);
+        let (key, receipt) = (held.key(), held.claimed.receipt);
         let mut history = self.history();
         history.deletes.entry(held.text).or_default().push((key, receipt.generation, outcome));
         outcome
@@ -237,7 +241,7 @@ impl World {
         let (text, visible_at) = (held.text.clone(), receipt.slot.visible_at);
         let at = visible_at.before(visibility_timeout);
         let new = Generation { text, is_delivery: false, at, visible_at };
-        let key = (held.queue, receipt.slot.sequence);
+        let key = held.key();
         self.history().add_generation(key, receipt.generation, new);
         let message_id = held.claimed.message_id.clone();
         Some(Held { claimed: Claimed { message_id, receipt }, ..held })
