@@ -3,7 +3,7 @@
 
 use prost_types::Timestamp;
 use tonic::Code;
-use trestle_proto::{queue::v1 as queue, table::v1 as table};
+use trestle_proto::{queue::v1 as queue, service::v1::AccessPolicy, table::v1 as table};
 use trestle_service::{
     caller::KeyRange,
     sas::{AddressRange, Protocol, Scope, Terms},
@@ -103,13 +103,13 @@ async fn the_policy_of_a_table_is_asked_before_protocol_and_address_and_these_be
     let owner = world.table("orders").await;
     world.table("others").await;
     owner.insert(entity("p", "r", [])).await.unwrap();
-    let policy = table::AccessPolicy {
+    let policy = AccessPolicy {
         id: "p".to_owned(),
         expiry_time: expiry(),
         permissions: Some("r".to_owned()),
         ..Default::default()
     };
-    let expired = table::AccessPolicy {
+    let expired = AccessPolicy {
         expiry_time: Some(Timestamp { seconds: 1_000_000_000, nanos: 0 }),
         ..policy.clone()
     };
@@ -152,7 +152,7 @@ async fn the_policy_of_a_queue_is_asked_before_protocol_and_address_and_these_be
 ) {
     let owner = world.queue("jobs").await;
     world.queue("others").await;
-    let policy = queue::AccessPolicy {
+    let policy = AccessPolicy {
         id: "p".to_owned(),
         expiry_time: expiry(),
         permissions: Some("r".to_owned()),

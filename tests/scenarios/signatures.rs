@@ -3,8 +3,9 @@
 use http::HeaderName;
 use prost_types::Timestamp;
 use tonic::Code;
+use trestle_proto::service::v1::AccessPolicy;
 use trestle_proto::table::v1::{
-    AccessPolicy, Entity, QueryEntitiesRequest, StreamEntitiesRequest, WriteMode, stored,
+    Entity, QueryEntitiesRequest, StreamEntitiesRequest, WriteMode, stored,
 };
 use trestle_service::{caller::KeyRange, sas::Scope};
 use trestle_tests::{

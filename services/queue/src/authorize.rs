@@ -7,7 +7,7 @@ mod tests;
 
 use std::sync::Arc;
 
-use trestle_proto::queue::v1::AccessPolicy;
+use trestle_proto::service::v1::AccessPolicy;
 use trestle_service::{
     access_policy::{self, Reference},
     caller::{AccountGrant, Authority, Caller, Letters, QueueGrant},

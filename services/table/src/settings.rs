@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use trestle_kv::{Engine, Snapshot, Write, transact};
+use trestle_proto::service::v1::{AccessPolicy, ServiceProperties};
 use trestle_proto::table::v1 as proto;
 use trestle_service::{
     access_policy,
@@ -43,7 +44,7 @@ impl Settings {
         &self,
         account: &AccountName,
         table: &TableName,
-    ) -> Result<Vec<proto::AccessPolicy>, TableError> {
+    ) -> Result<Vec<AccessPolicy>, TableError> {
         let snapshot = self.engine.snapshot().await?;
         let id = tables::resolve(&*snapshot, account, table).await?;
         stored_policies(&*snapshot, id).await
@@ -57,7 +58,7 @@ impl Settings {
         &self,
         account: &AccountName,
         table: &TableName,
-        policies: Vec<proto::AccessPolicy>,
+        policies: Vec<AccessPolicy>,
     ) -> Result<(), TableError> {
         check_policies(&policies)?;
         let id = tables::resolve(&*self.engine.snapshot().await?, account, table).await?;
@@ -79,7 +80,7 @@ impl Settings {
     pub(crate) async fn properties(
         &self,
         account: &AccountName,
-    ) -> Result<proto::ServiceProperties, TableError> {
+    ) -> Result<ServiceProperties, TableError> {
         let key = keys::service_properties(account);
         Ok(service_properties::read(&*self.engine, &key).await?)
     }
@@ -91,7 +92,7 @@ impl Settings {
     pub(crate) async fn set_properties(
         &self,
         account: &AccountName,
-        change: proto::ServiceProperties,
+        change: ServiceProperties,
     ) -> Result<(), TableError> {
         let key = keys::service_properties(account);
         Ok(service_properties::change(&*self.engine, key, change).await?)
@@ -105,14 +106,14 @@ impl Settings {
 pub(crate) async fn stored_policies(
     snapshot: &dyn Snapshot,
     id: TableId,
-) -> Result<Vec<proto::AccessPolicy>, TableError> {
+) -> Result<Vec<AccessPolicy>, TableError> {
     let value = snapshot.get(&keys::access_policies(id)).await?;
     let stored: proto::SetTableAccessPoliciesRequest =
         keys::decode_message(value.as_ref(), "access policies")?;
     Ok(stored.policies)
 }
 
-fn check_policies(policies: &[proto::AccessPolicy]) -> Result<(), Fault> {
+fn check_policies(policies: &[AccessPolicy]) -> Result<(), Fault> {
     let stated: Vec<_> = policies.iter().map(authorize::stated).collect();
     access_policy::check(&stated, PERMISSIONS)
 }

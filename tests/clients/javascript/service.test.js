@@ -65,7 +65,7 @@ for (const version of ['v1', 'v1alpha']) {
 
     const client = connect(world.server.grpc, await explorer.service(TABLE_SERVICE));
     const table = `Explored${version}`;
-    await client.CreateTable({ table });
+    await client.CreateTable({ table: { name: table } });
     await client.InsertEntity({ table, entity: entity('p', 'r', { n: ['int64_value', '7'] }) });
     const { entities } = await client.QueryEntities({ table, filter: 'n eq 7L' });
 
@@ -80,7 +80,7 @@ test('what was acknowledged is there after a kill', async () => {
   let server = await start(data.directory);
   try {
     let client = connect(server.grpc);
-    await client.CreateTable({ table: 'Kept' });
+    await client.CreateTable({ table: { name: 'Kept' } });
     const acknowledged = [];
     const write = async (writer) => {
       for (let n = 0; ; n += 1) {

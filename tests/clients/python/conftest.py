@@ -83,6 +83,6 @@ def stub(api, channel):
 def table(api, stub):
     """The name of an empty table, deleted after the test."""
     name = f"Table{next(_names)}"
-    stub.CreateTable(api.pb.CreateTableRequest(table=name))
+    stub.CreateTable(api.pb.CreateTableRequest(table=api.pb.Table(name=name)))
     yield name
     stub.DeleteTable(api.pb.DeleteTableRequest(table=name))

@@ -15,7 +15,7 @@ def run(server, api, scenario):
     async def around():
         async with grpc.aio.insecure_channel(server.grpc) as channel:
             stub = api.rpc.TableServiceStub(channel)
-            await stub.CreateTable(api.pb.CreateTableRequest(table="Async"))
+            await stub.CreateTable(api.pb.CreateTableRequest(table=api.pb.Table(name="Async")))
             try:
                 await asyncio.wait_for(scenario(stub), 30)
             finally:

@@ -51,7 +51,8 @@ def test_acknowledged_writes_survive_a_kill_and_no_batch_is_halved(api, tmp_path
     acknowledged = [[] for _ in range(WRITERS)]
     enough = threading.Event()
     with grpc.insecure_channel(server.grpc) as channel:
-        api.rpc.TableServiceStub(channel).CreateTable(api.pb.CreateTableRequest(table="Kept"))
+        kept = api.pb.Table(name="Kept")
+        api.rpc.TableServiceStub(channel).CreateTable(api.pb.CreateTableRequest(table=kept))
 
     arguments = [
         (api, server.grpc, writer, acknowledged[writer], enough) for writer in range(WRITERS)

@@ -14,7 +14,7 @@ ROWS = 2500
 @pytest.fixture(scope="module")
 def filled(api, stub):
     """A table with 5 partitions of 500 rows, written by one import."""
-    stub.CreateTable(api.pb.CreateTableRequest(table="Filled"))
+    stub.CreateTable(api.pb.CreateTableRequest(table=api.pb.Table(name="Filled")))
     answers = list(stub.ImportEntities(chunks(api, "Filled", rows(api))))
     assert sum(len(answer.results) for answer in answers) == ROWS
     yield "Filled"

@@ -1,7 +1,8 @@
 //! The account of a caller bounds everything that the caller sees.
 
 use tonic::Code;
-use trestle_proto::table::v1::{AccessPolicy, Logging, QueryEntitiesRequest, ServiceProperties};
+use trestle_proto::service::v1::{AccessPolicy, Logging, ServiceProperties};
+use trestle_proto::table::v1::QueryEntitiesRequest;
 use trestle_service::{caller::Authority, name::AccountName};
 use trestle_tests::{Service, World, entity, int, service_scenario};
 

@@ -43,7 +43,6 @@ macro_rules! writes_an_entity {
 }
 
 names_a_table!(
-    CreateTableRequest,
     GetTableRequest,
     DeleteTableRequest,
     GetTableAccessPoliciesRequest,
@@ -59,6 +58,14 @@ names_nothing!(
     GetServiceStatsRequest,
 );
 writes_an_entity!(InsertEntityRequest, UpdateEntityRequest, UpsertEntityRequest);
+
+impl Names for proto::CreateTableRequest {
+    fn tell(&self, work: &mut Work) {
+        if let Some(table) = &self.table {
+            work.names(&table.name);
+        }
+    }
+}
 
 impl Names for proto::GetEntityRequest {
     fn tell(&self, work: &mut Work) {

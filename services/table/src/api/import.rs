@@ -171,11 +171,7 @@ async fn first_message(
 /// what is wrong with the others.
 type Parsed = (Vec<(usize, Operation)>, Vec<proto::ImportResult>);
 
-fn parse_chunk(
-    spec: &Spec,
-    chunk: proto::import_entities_request::Chunk,
-    first_index: u64,
-) -> Result<Parsed, Fault> {
+fn parse_chunk(spec: &Spec, chunk: proto::ImportChunk, first_index: u64) -> Result<Parsed, Fault> {
     let count = chunk.entities.len();
     if count == 0 {
         return Err(misplaced("chunk.entities", "required: at least one entity"));

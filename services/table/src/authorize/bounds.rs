@@ -3,7 +3,7 @@
 use std::{cmp::Ordering, sync::Arc};
 
 use trestle_kv::order::compare_text;
-use trestle_proto::table::v1::AccessPolicy;
+use trestle_proto::service::v1::AccessPolicy;
 use trestle_service::{
     caller::{Authority, Caller, KeyRange, Letters, PolicyRef, TableGrant},
     clock::Ticks,

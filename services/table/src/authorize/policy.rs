@@ -1,6 +1,6 @@
 //! Stored access policies: what a signature that names one leaves to the table.
 
-use trestle_proto::table::v1::AccessPolicy;
+use trestle_proto::service::v1::AccessPolicy;
 use trestle_service::{
     access_policy::{self, Reference, Stated},
     caller::{Letters, TableGrant},

@@ -5,7 +5,7 @@ pub(crate) mod ranges;
 use std::sync::Arc;
 
 use prost_types::Timestamp;
-use trestle_proto::table::v1::AccessPolicy;
+use trestle_proto::service::v1::AccessPolicy;
 use trestle_service::{
     caller::{AccountGrant, Authority, Caller, KeyRange, Letters, PolicyRef, TableGrant},
     clock::Ticks,
