@@ -33,12 +33,8 @@ pub mod xml;
 
 use std::sync::Arc;
 
-use trestle_service::{
-    clock::Clock,
-    cors::Lookup,
-    layer::{CallService, credentials::Identity},
-    upstream::Upstream,
-};
+use trestle_identity::credentials::Identity;
+use trestle_service::{clock::Clock, cors::Lookup, layer::CallService, upstream::Upstream};
 
 use self::{front::Front, inner::Inner, protocol::Protocol};
 

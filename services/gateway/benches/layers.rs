@@ -11,11 +11,14 @@ use opentelemetry_sdk::metrics::SdkMeterProvider;
 use tonic::{Status, body::Body};
 use tower::{Service as _, service_fn};
 use trestle_gateway::{Door, Limits, Observe, Routes, gateway};
+use trestle_identity::{
+    account::{Account, Accounts},
+    credentials::Identity,
+};
 use trestle_service::{
     access::AccessLog,
-    account::{Account, Accounts},
     clock::SystemClock,
-    layer::{CallService, Request, Response, credentials::Identity, methods::Methods},
+    layer::{CallService, Request, Response, methods::Methods},
     propagation::Traces,
     upstream::Upstream,
 };

@@ -15,8 +15,8 @@ use std::{
 use futures::{StreamExt as _, future, stream};
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use tower::Service;
+use trestle_identity::caller::Caller;
 use trestle_service::{
-    caller::Caller,
     cors::{Lookup, Preflight, Rules},
     fault::{Fault, meaning},
     layer::{
@@ -195,7 +195,7 @@ impl Step for NotePageAccount {
     {
         let extensions = request.extensions();
         if let Some(page) = extensions.get::<PageAccount>()
-            && let Some(caller) = extensions.get::<Arc<Caller>>()
+            && let Some(caller) = Caller::in_process(extensions)
         {
             page.0.get_or_init(|| caller.account.clone());
         }

@@ -13,14 +13,10 @@ mod web;
 use std::{convert::Infallible, time::Duration};
 
 use tower::{Service, ServiceBuilder};
+use trestle_identity::credentials::{self, Identity};
 use trestle_service::layer::{
-    Answer, CallService, Request, Response,
-    admission::AdmissionLayer,
-    body_bytes::BodyBytesLayer,
-    credentials::{CredentialsLayer, Identity},
-    deadline::DeadlineLayer,
-    panic::PanicLayer,
-    trace::TraceLayer,
+    Answer, CallService, Request, Response, admission::AdmissionLayer, body_bytes::BodyBytesLayer,
+    deadline::DeadlineLayer, panic::PanicLayer, trace::TraceLayer,
 };
 
 use crate::cors::PageAccountLayer;
@@ -93,7 +89,7 @@ impl Door {
 pub fn gateway(door: &Door, routes: Routes, identity: Identity) -> CallService {
     let stack = ServiceBuilder::new()
         // Says who calls; nothing below sees credentials.
-        .layer(CredentialsLayer::new(identity))
+        .layer(credentials::layer(identity))
         // Right after credentials: a page may see what the rules of this account allow.
         .layer(PageAccountLayer::default())
         // Last: the service answers from here.

@@ -6,19 +6,18 @@ use std::{sync::Arc, time::Duration};
 use opentelemetry::metrics::Meter;
 use tower::{Layer as _, ServiceBuilder};
 use trestle_gateway::{Door, Limits, Observe, Routes, browsers, gateway};
+use trestle_identity::{account::Accounts, credentials::Identity, peer_authentication};
 use trestle_kv::Engine;
 use trestle_queue::{QUEUE_SERVICE, QueueRole};
 use trestle_runtime::{admin::Page, config::ConfigError, edge::Edge, health::Health, task::Task};
 use trestle_service::{
     access::AccessLog,
-    account::Accounts,
     clock::Clock,
     cors::Lookup,
     layer::{
-        CallService, admission::AdmissionLayer, body_bytes::BodyBytesLayer, credentials::Identity,
+        CallService, admission::AdmissionLayer, body_bytes::BodyBytesLayer,
         deadline::DeadlineLayer, facts::FactsLayer, leave::LeaveLayer, leave::Leaving,
         message_size::MessageSizeLayer, methods::Methods, panic::PanicLayer, trace::TraceLayer,
-        trust::TrustLayer,
     },
     limits::MESSAGE_BYTES_MAX,
     propagation::Traces,
@@ -253,7 +252,7 @@ fn direct(routes: Routes, limits: Limits, observe: Observe, trusts_all: bool) ->
         // So is what they hold.
         .layer(BodyBytesLayer::new(bytes_max, limits.request_within_max, methods))
         // Last, before the routes: who calls is believed from here on.
-        .layer(TrustLayer::new(trusts_all))
+        .layer(peer_authentication::layer(trusts_all))
         .service(routes);
     CallService::new(stack)
 }
@@ -296,7 +295,7 @@ fn local(
     let (clock, random) = (Arc::clone(&deps.clock), deps.random);
     let size = MessageSizeLayer::new(MESSAGE_BYTES_MAX);
     if role == Role::Queue {
-        let queue = QueueRole::new(trestle_queue::Deps { engine, clock, random });
+        let queue = QueueRole::new(trestle_queue::QueueDeps { engine, clock, random });
         let upstream = Upstream::local(size.layer(queue.server()));
         let sweeper = queue.clone();
         let sweep = Task::new("queue-sweep", SWEEP_EVERY, move || {

@@ -2,11 +2,9 @@
 
 use std::{fs, io::Read as _, path::Path};
 
+use trestle_identity::account::{Account, AccountKey, AccountSet, Accounts};
 use trestle_runtime::{config::ConfigError, task::Task};
-use trestle_service::{
-    account::{Account, AccountKey, AccountSet, Accounts},
-    name::AccountName,
-};
+use trestle_service::name::AccountName;
 
 use crate::{
     failure::Failure,

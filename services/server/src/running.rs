@@ -230,7 +230,7 @@ impl Running {
         let _ = self.hurry.run_until_cancelled(tokio::time::sleep(self.notice)).await;
         self.stop_calls.cancel();
         if let Some(queue) = &self.queue {
-            queue.leave();
+            queue.shut_down();
         }
         self.leaving.begin();
         self.health.end_watches().await;

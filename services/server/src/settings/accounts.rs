@@ -3,7 +3,8 @@
 use std::{collections::BTreeMap, fmt, path::PathBuf};
 
 use serde::{Deserialize, Serialize, Serializer};
-use trestle_service::{account::AccountKey, name::AccountName};
+use trestle_identity::account::AccountKey;
+use trestle_service::name::AccountName;
 
 use super::{DevelopmentAccount, ServerSettings};
 use crate::roles::Role;
