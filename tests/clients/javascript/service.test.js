@@ -66,7 +66,9 @@ for (const version of ['v1', 'v1alpha']) {
     const client = connect(world.server.grpc, await explorer.service(TABLE_SERVICE));
     const table = `Explored${version}`;
     await client.CreateTable({ table: { name: table } });
-    await client.InsertEntity({ table, entity: entity('p', 'r', { n: ['int64_value', '7'] }) });
+    // The library reads a map field of a descriptor as the list of its entries.
+    const properties = [{ key: 'n', value: { int64_value: '7' } }];
+    await client.InsertEntity({ table, entity: { ...entity('p', 'r'), properties } });
     const { entities } = await client.QueryEntities({ table, filter: 'n eq 7L' });
 
     assert.deepEqual(keys(entities), ['p/r']);

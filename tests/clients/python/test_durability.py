@@ -21,7 +21,7 @@ def write_until_it_breaks(api, address, writer, acknowledged, enough):
             batch = api.pb.ExecuteBatchRequest(table="Kept")
             rows = [f"{number:06}-{place}" for place in range(BATCH)]
             for row in rows:
-                insert = api.pb.BatchOperation.Insert(entity=entity(api, f"batch{writer}", row))
+                insert = api.pb.BatchInsert(entity=entity(api, f"batch{writer}", row))
                 batch.operations.add(insert=insert)
             single = api.pb.InsertEntityRequest(
                 table="Kept", entity=entity(api, f"single{writer}", rows[0])

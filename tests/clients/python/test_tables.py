@@ -77,10 +77,10 @@ def test_a_deleted_table_can_be_created_again_at_once_and_is_empty(api, stub, ta
 
 def test_access_policies_are_returned_as_they_were_set(api, stub, table):
     policies = [
-        api.pb.AccessPolicy(
+        api.policy.AccessPolicy(
             id="read", expiry_time=timestamp("2030-01-01T00:00:00Z"), permissions="r"
         ),
-        api.pb.AccessPolicy(
+        api.policy.AccessPolicy(
             id="all", start_time=timestamp("2026-01-01T00:00:00Z"), permissions="raud"
         ),
     ]
@@ -94,7 +94,7 @@ def test_access_policies_are_returned_as_they_were_set(api, stub, table):
 
 
 def test_a_sixth_access_policy_is_refused(api, stub, table):
-    policies = [api.pb.AccessPolicy(id=str(number), permissions="r") for number in range(6)]
+    policies = [api.policy.AccessPolicy(id=str(number), permissions="r") for number in range(6)]
     with refused(grpc.StatusCode.INVALID_ARGUMENT, "INVALID_XML_DOCUMENT"):
         stub.SetTableAccessPolicies(
             api.pb.SetTableAccessPoliciesRequest(table=table, policies=policies)
