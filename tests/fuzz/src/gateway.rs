@@ -9,7 +9,7 @@ use opentelemetry::metrics::{MeterProvider as _, noop::NoopMeterProvider};
 use prost::Message;
 use tonic::body::Body;
 use tower::{ServiceBuilder, ServiceExt as _};
-use trestle_gateway::{Door, Limits, Observe, Routes, browsers, gateway};
+use trestle_gateway::{CorsStore, IngressStack, Limits, Observe, Routes, cors, gateway};
 use trestle_identity::{
     account::{Account, Accounts},
     credentials::Identity,
@@ -86,7 +86,7 @@ impl Gateway {
         let now = Ticks::from_unix(1_763_726_400, 0).expect("in range");
         let clock = Arc::new(ManualClock::new(now));
         let meter = NoopMeterProvider::new().meter("fuzz");
-        let role = TableRole::new(trestle_table::Deps {
+        let role = TableRole::new(trestle_table::TableDeps {
             engine: Arc::new(MemoryEngine::new()),
             clock: clock.clone(),
             quotas: LiveQuotas::default(),
@@ -121,13 +121,14 @@ impl Gateway {
         let accounts = Accounts::new([Account::development()]);
         // Not open: whoever calls needs credentials, and no input has any.
         let identity = Identity { accounts: accounts.clone(), clock, is_open: false };
-        let door = Door::new(limits, observe);
-        let calls = gateway(&door, routes, identity);
-        let keepers = vec![(TABLE, Lookup::of_table(tables)), (QUEUE, Lookup::of_queue(queues))];
-        let names: trestle_gateway::Accounts =
+        let stack = IngressStack::new(limits, observe);
+        let calls = gateway(&stack, routes, identity);
+        let store = |service, upstream| CorsStore { service, lookup: Lookup::new(service, upstream) };
+        let stores = vec![store(TABLE, tables), store(QUEUE, queues)];
+        let names: trestle_gateway::AccountNames =
             Arc::new(move || accounts.now().iter().map(|account| account.name.clone()).collect());
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        let front = browsers(&door, calls, keepers, &names);
+        let front = cors(&stack, calls, stores, &names);
         let direct = CallService::new(direct);
         let made = Self { front, direct, runtime: runtime.expect("a runtime starts") };
         made.prepare();
