@@ -2,7 +2,8 @@
 
 use bytes::Bytes;
 use trestle_kv::{Engine, EngineError, Snapshot};
-use trestle_proto::table::v1::{AccessPolicy, SetTableAccessPoliciesRequest};
+use trestle_proto::service::v1::AccessPolicy;
+use trestle_proto::table::v1::SetTableAccessPoliciesRequest;
 use trestle_service::name::{AccountName, TableName};
 
 use crate::{

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use trestle_identity::access_policy;
 use trestle_kv::{ChangeSpec, Engine, Reads, Writes, transact};
+use trestle_proto::service::v1::{AccessPolicy, ServiceProperties};
 use trestle_proto::table::v1 as proto;
 use trestle_service::{
     fault::Fault,
@@ -41,7 +42,7 @@ impl TableSettings {
         &self,
         account: &AccountName,
         table: &TableName,
-    ) -> Result<Vec<proto::AccessPolicy>, TableError> {
+    ) -> Result<Vec<AccessPolicy>, TableError> {
         let snapshot = self.engine.snapshot().await?;
         let reads = PointReads::At(&*snapshot);
         let id = lookup::resolve(reads, account, table).await?;
@@ -56,7 +57,7 @@ impl TableSettings {
         &self,
         account: &AccountName,
         table: &TableName,
-        policies: Vec<proto::AccessPolicy>,
+        policies: Vec<AccessPolicy>,
     ) -> Result<(), TableError> {
         check_policies(&policies)?;
         let reads = PointReads::Newest(&*self.engine);
@@ -81,7 +82,7 @@ impl TableSettings {
     pub(crate) async fn properties(
         &self,
         account: &AccountName,
-    ) -> Result<proto::ServiceProperties, TableError> {
+    ) -> Result<ServiceProperties, TableError> {
         let key = keys::service_properties(account);
         Ok(service_properties::read(&*self.engine, &key).await?)
     }
@@ -93,7 +94,7 @@ impl TableSettings {
     pub(crate) async fn set_properties(
         &self,
         account: &AccountName,
-        change: proto::ServiceProperties,
+        change: ServiceProperties,
     ) -> Result<(), TableError> {
         let key = keys::service_properties(account);
         let domain = keys::domain(&key);
@@ -101,7 +102,7 @@ impl TableSettings {
     }
 }
 
-fn check_policies(policies: &[proto::AccessPolicy]) -> Result<(), Fault> {
+fn check_policies(policies: &[AccessPolicy]) -> Result<(), Fault> {
     let stated: Vec<_> = policies.iter().map(authorize::stated).collect();
     access_policy::check(&stated, PERMISSIONS)
 }
