@@ -148,9 +148,6 @@ impl Retries {
 
 /// Makes a call, again where that may help: only for what is safe to repeat even when its outcome is
 /// unknown.
-///
-/// # Errors
-/// The last failure, when it is final or no try is left.
 pub(crate) async fn repeated<T>(
     mut call: impl AsyncFnMut() -> Result<T, Status>,
 ) -> Result<T, Status> {

@@ -17,9 +17,6 @@ pub(crate) struct Deletion<'a> {
 }
 
 /// Asks for the name of what is to be deleted.
-///
-/// # Errors
-/// Another answer, or no terminal to ask on.
 pub(crate) fn confirm(deletion: &Deletion<'_>) -> Result<(), CliError> {
     let Deletion { doing, question, kind, name } = deletion;
     if !io::stdin().is_terminal() || !io::stderr().is_terminal() {

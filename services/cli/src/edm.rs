@@ -9,9 +9,6 @@ pub(crate) use trestle_service::edm::{ALL, EdmType};
 use crate::datetime;
 
 /// Reads a type name, with or without `Edm.`.
-///
-/// # Errors
-/// The rule that the name breaks.
 pub(crate) fn parse_type(name: &str) -> Result<EdmType, String> {
     let known = EdmType::named(name).or_else(|| EdmType::named(&format!("Edm.{name}")));
     known.ok_or_else(|| {
@@ -21,9 +18,6 @@ pub(crate) fn parse_type(name: &str) -> Result<EdmType, String> {
 }
 
 /// Reads a value of a type from its text.
-///
-/// # Errors
-/// The rule that the text breaks.
 pub(crate) fn parse_value(edm: EdmType, text: &str) -> Result<Kind, String> {
     let rule = |rule: &str| format!("{}: {rule}", edm.name());
     match edm {
@@ -57,9 +51,6 @@ pub(crate) fn parse_value(edm: EdmType, text: &str) -> Result<Kind, String> {
 }
 
 /// Writes a value; [`parse_value`] of its type reads it back unchanged.
-///
-/// # Errors
-/// When the value cannot be written; servers do not send such values.
 pub(crate) fn format_value(kind: &Kind) -> Result<Cow<'_, str>, String> {
     Ok(match kind {
         Kind::StringValue(text) | Kind::GuidValue(text) => Cow::Borrowed(text.as_str()),

@@ -9,9 +9,6 @@ use crate::errors::CliError;
 const FROM: &str = "--endpoint (TRESTLE_ENDPOINT)";
 
 /// Whether calls to an address are encrypted.
-///
-/// # Errors
-/// What is no address of a server, with the rule that it breaks.
 pub(crate) fn is_encrypted(endpoint: &str) -> Result<bool, CliError> {
     check(endpoint)
         .map_err(|rule| CliError::Usage(format!("{FROM}: {rule}: value=`{}`", shown(endpoint))))

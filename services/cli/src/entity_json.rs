@@ -34,9 +34,6 @@ pub(crate) enum Meta {
 }
 
 /// Appends an entity as one JSON object, without a line end.
-///
-/// # Errors
-/// When a value has no text form; servers do not send such values.
 pub(crate) fn write(out: &mut Vec<u8>, entity: &Entity, meta: Meta) -> Result<(), String> {
     out.push(b'{');
     if meta == Meta::All {
@@ -65,9 +62,6 @@ pub(crate) fn write(out: &mut Vec<u8>, entity: &Entity, meta: Meta) -> Result<()
 }
 
 /// The entity as text; see [`write`].
-///
-/// # Errors
-/// As [`write`].
 pub(crate) fn to_string(entity: &Entity, meta: Meta) -> Result<String, String> {
     let mut out = Vec::new();
     write(&mut out, entity, meta)?;
@@ -110,9 +104,6 @@ fn string(out: &mut Vec<u8>, text: &str) {
 }
 
 /// Reads an entity from one JSON object. Properties are sorted by name.
-///
-/// # Errors
-/// The first member that breaks a rule, with its value and the rule.
 pub(crate) fn parse(text: &[u8]) -> Result<Entity, FieldError> {
     parse_by(text, edm::parse_value)
 }
@@ -121,9 +112,6 @@ pub(crate) fn parse(text: &[u8]) -> Result<Entity, FieldError> {
 pub(crate) type ReadValue = fn(EdmType, &str) -> Result<Kind, String>;
 
 /// As [`parse`], with another way to read values.
-///
-/// # Errors
-/// As [`parse`].
 pub(crate) fn parse_by(text: &[u8], read: ReadValue) -> Result<Entity, FieldError> {
     let members: Members<'_> =
         serde_json::from_slice(text).map_err(|error| malformed(text, &error))?;

@@ -26,9 +26,6 @@ pub(crate) enum Target {
 }
 
 /// What there is at a path.
-///
-/// # Errors
-/// A folder, links that lead nowhere, or a path that cannot be looked at.
 pub(crate) fn target(path: &Path) -> Result<Target, CliError> {
     if path == Path::new("-") {
         return Ok(Target::Standard);
@@ -73,9 +70,6 @@ pub(crate) fn beside(path: &Path, suffix: &str) -> PathBuf {
 }
 
 /// Reads notes; `None` when there are none.
-///
-/// # Errors
-/// When they cannot be read, or are damaged.
 pub(crate) fn load<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, CliError> {
     let text = match fs::read(path) {
         Ok(text) => text,
@@ -93,9 +87,6 @@ pub(crate) fn load<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, CliErr
 }
 
 /// Replaces notes; after a crash either the old or the new ones are there.
-///
-/// # Errors
-/// When the file cannot be written.
 pub(crate) fn save<T: Serialize>(path: &Path, notes: &T) -> Result<(), CliError> {
     let part = beside(path, "~");
     let write = || -> io::Result<()> {
@@ -108,9 +99,6 @@ pub(crate) fn save<T: Serialize>(path: &Path, notes: &T) -> Result<(), CliError>
 }
 
 /// Removes a file that may be there.
-///
-/// # Errors
-/// When it is there and stays.
 pub(crate) fn remove(path: &Path) -> Result<(), CliError> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
@@ -121,9 +109,6 @@ pub(crate) fn remove(path: &Path) -> Result<(), CliError> {
 }
 
 /// Gives a complete file its name, on stable storage.
-///
-/// # Errors
-/// When the file cannot be synced or renamed.
 pub(crate) fn publish(part: &Path, file: &File, path: &Path) -> Result<(), CliError> {
     let publish = || -> io::Result<()> {
         file.sync_all()?;

@@ -12,18 +12,12 @@ pub(crate) struct Interrupts(Signal);
 
 impl Interrupts {
     /// Begins to listen.
-    ///
-    /// # Errors
-    /// When the system does not allow it.
     pub(crate) fn listen() -> Result<Self, CliError> {
         let listening = signal(SignalKind::interrupt());
         listening.map(Self).map_err(CliError::file("cannot listen for Ctrl-C"))
     }
 
     /// Does the work, unless Ctrl-C is pressed before it is done.
-    ///
-    /// # Errors
-    /// The failure of the work, or that it was interrupted.
     pub(crate) async fn unless_pressed<T>(
         &mut self,
         work: impl Future<Output = Result<T, CliError>>,
@@ -36,9 +30,6 @@ impl Interrupts {
     }
 
     /// That Ctrl-C was not pressed up to now.
-    ///
-    /// # Errors
-    /// It was.
     pub(crate) async fn none_yet(&mut self) -> Result<(), CliError> {
         self.unless_pressed(std::future::ready(Ok(()))).await
     }

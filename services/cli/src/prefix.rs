@@ -23,9 +23,6 @@ pub(crate) struct Prefix {
 
 impl Prefix {
     /// Of a file that can be read again.
-    ///
-    /// # Errors
-    /// A file that cannot be read.
     pub(crate) fn open(path: &Path) -> Result<Self, CliError> {
         let name = path.display().to_string();
         let file = File::open(path).map_err(CliError::input(format!("cannot read `{name}`")))?;
@@ -33,9 +30,6 @@ impl Prefix {
     }
 
     /// The hash of the first `end` bytes, which are no fewer than those asked for before.
-    ///
-    /// # Errors
-    /// A file that cannot be read, or is shorter.
     pub(crate) fn hash(&mut self, end: u64) -> Result<String, CliError> {
         let hash = self.read(end);
         hash.map_err(CliError::file(format!("cannot read `{}` again", self.name)))
@@ -57,9 +51,6 @@ impl Prefix {
     }
 
     /// Makes sure that the first `end` bytes are those that `notes` speak of.
-    ///
-    /// # Errors
-    /// Others, fewer, or a file that cannot be read.
     pub(crate) fn verify(&mut self, end: u64, hash: &str, notes: &Path) -> Result<(), CliError> {
         match self.read(end) {
             Ok(found) if found == hash => Ok(()),

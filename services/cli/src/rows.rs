@@ -109,10 +109,6 @@ pub(crate) enum RowReader {
 
 impl RowReader {
     /// The next row; `None` at the end.
-    ///
-    /// # Errors
-    /// When the file cannot be read on. A bad row is not such an error: the next call goes on after
-    /// it.
     pub(crate) fn next(&mut self) -> io::Result<Option<Row>> {
         match self {
             Self::Jsonl(reader) => reader.next(),
@@ -147,9 +143,6 @@ impl<W: Write> RowWriter<W> {
     }
 
     /// Writes an entity.
-    ///
-    /// # Errors
-    /// When the output fails, or the entity has a property without a column.
     pub(crate) fn write(&mut self, entity: &Entity) -> io::Result<()> {
         match self {
             Self::Jsonl { out, line, meta } => {
@@ -163,9 +156,6 @@ impl<W: Write> RowWriter<W> {
     }
 
     /// Hands everything written so far to the output.
-    ///
-    /// # Errors
-    /// When the output fails.
     pub(crate) fn flush(&mut self) -> io::Result<()> {
         match self {
             Self::Jsonl { out, .. } => out.flush(),

@@ -33,9 +33,6 @@ pub(super) struct Azure {
 
 impl Azure {
     /// Finds what an account holds.
-    ///
-    /// # Errors
-    /// A connection string that is none, and an account that cannot be read.
     pub(super) async fn open(args: &AzureArgs) -> Result<(Self, Plan), CliError> {
         let usage = |rule: String| CliError::Usage(format!("connection string: {rule}"));
         let text = match (&args.source, &args.source_file) {

@@ -40,9 +40,6 @@ pub(super) struct Azurite {
 
 impl Azurite {
     /// Finds a workspace and what it holds.
-    ///
-    /// # Errors
-    /// A workspace that is none, or damaged.
     pub(super) async fn open(args: &AzuriteArgs) -> Result<(Self, Plan), CliError> {
         let workspace = Workspace::find(&args.directory)?;
         let (found, account) = (workspace.clone(), args.from_account.clone());

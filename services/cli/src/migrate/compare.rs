@@ -64,9 +64,6 @@ impl ComparedQueue {
 }
 
 /// Reads back what was written and compares it with what was read.
-///
-/// # Errors
-/// A server that fails.
 pub(super) async fn compare(
     session: &Session,
     ledger: &Ledger,
@@ -100,9 +97,6 @@ async fn compare_queue(
 
 impl Report {
     /// Prints both sides, and what was not copied.
-    ///
-    /// # Errors
-    /// Standard output that cannot be written.
     pub(super) fn print(&self, output: &mut Output) -> Result<(), CliError> {
         if output.is_json() {
             return self.print_json(output);
@@ -175,9 +169,6 @@ impl Report {
     }
 
     /// Success where everything was copied and both sides are equal.
-    ///
-    /// # Errors
-    /// How much differs, or was not copied.
     pub(super) fn verdict(&self) -> Result<(), CliError> {
         match (self.differing(), self.left_count()) {
             (0, 0) => Ok(()),

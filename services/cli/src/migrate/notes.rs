@@ -211,9 +211,6 @@ struct Inner {
 
 impl Ledger {
     /// Goes on with the notes at `path`, or begins them; nothing is written yet.
-    ///
-    /// # Errors
-    /// Notes that are there when none are wanted, are those of another import, or are damaged.
     pub(super) fn open(
         path: &Path,
         job: Job,
@@ -268,9 +265,6 @@ impl Ledger {
     }
 
     /// Saves the notes.
-    ///
-    /// # Errors
-    /// When they cannot be written.
     pub(super) fn save(&self) -> Result<(), CliError> {
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         inner.saved = Instant::now();
@@ -283,9 +277,6 @@ impl Ledger {
     }
 
     /// Removes the notes from disk: the import ran to its end.
-    ///
-    /// # Errors
-    /// When they are there and stay.
     pub(super) fn close(&self) -> Result<(), CliError> {
         files::remove(&self.path)
     }

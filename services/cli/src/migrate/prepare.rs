@@ -21,9 +21,6 @@ const NAMES_MAX: usize = 10;
 /// Makes every table and queue of the plan ready; those that the server refuses are left.
 ///
 /// What is there is looked at before anything is changed, and the notes are on disk before it is.
-///
-/// # Errors
-/// Tables and queues that hold something already, unless that is welcome; a server that fails.
 pub(super) async fn prepare(
     session: &Session,
     ledger: &Arc<Ledger>,
@@ -144,9 +141,6 @@ async fn open_queues(session: &Session, ledger: &Arc<Ledger>, plan: &Plan) -> Re
 }
 
 /// Lets queues forget the ids of the messages that were copied into them.
-///
-/// # Errors
-/// A server that fails.
 pub(super) async fn settle(session: &Session, ledger: &Ledger) -> Result<(), CliError> {
     let queues: Vec<_> = ledger.read(|notes| {
         notes.queues.iter().map(|(name, queue)| (name.clone(), queue.window_ms)).collect()

@@ -54,9 +54,6 @@ pub(crate) struct Reader {
 
 impl Reader {
     /// Reads the header; rows follow.
-    ///
-    /// # Errors
-    /// When the file cannot be read, or the header breaks a rule.
     pub(crate) fn new(input: Box<dyn Read + Send>, types: &ColumnTypes) -> io::Result<Self> {
         let mut input = open(input);
         let mut header = ByteRecord::new();
@@ -264,9 +261,6 @@ impl<W: Write> Writer<W> {
     }
 
     /// Writes the header.
-    ///
-    /// # Errors
-    /// When the output fails.
     pub(crate) fn header(&mut self) -> io::Result<()> {
         let mut cells = vec![Cow::Borrowed("PartitionKey"), Cow::Borrowed("RowKey")];
         cells.extend(self.with_timestamp.then_some(Cow::Borrowed("Timestamp")));

@@ -93,9 +93,6 @@ impl<'a> Fields<'a> {
 
 impl Connection {
     /// Reads a connection string.
-    ///
-    /// # Errors
-    /// The rule that it breaks; never with a value that may be secret.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
         let fields = Fields::read(text)?;
         match fields.get("usedevelopmentstorage") {

@@ -145,9 +145,6 @@ pub(super) struct Http {
 
 impl Http {
     /// A client that trusts the authorities of a file, or those of the system.
-    ///
-    /// # Errors
-    /// Authorities that cannot be read, where they are needed.
     pub(super) fn new(
         connection: Connection,
         authorities: Option<&Path>,
@@ -182,9 +179,6 @@ impl Http {
     }
 
     /// Asks, again where that may help: only for what can be repeated.
-    ///
-    /// # Errors
-    /// An answer that is no success, or none at all.
     pub(super) async fn ask(&self, ask: &Ask) -> Result<Answer, Failure> {
         let mut random = Random::from_system();
         for attempt in 0..TRIES_MAX {

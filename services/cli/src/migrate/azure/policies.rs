@@ -15,9 +15,6 @@ use crate::{
 };
 
 /// Reads the policies; what cannot be read is left in the plan.
-///
-/// # Errors
-/// A source that fails.
 pub(super) async fn read(
     http: &Http,
     service: Service,

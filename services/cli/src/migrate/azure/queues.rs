@@ -37,9 +37,6 @@ fn malformed(what: &str, why: &str) -> CliError {
 }
 
 /// Adds every queue of the account to the plan.
-///
-/// # Errors
-/// A source that fails.
 pub(super) async fn list(http: &Http, plan: &mut Plan) -> Result<(), CliError> {
     let (mut marker, what) = (String::new(), "the list of queues");
     loop {
@@ -68,9 +65,6 @@ pub(super) async fn list(http: &Http, plan: &mut Plan) -> Result<(), CliError> {
 }
 
 /// Copies the messages of a queue, as many as that way of copying gets.
-///
-/// # Errors
-/// A source or a server that fails.
 pub(super) async fn copy(
     http: &Http,
     mut queues: Queues,

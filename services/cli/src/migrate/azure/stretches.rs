@@ -26,9 +26,6 @@ pub(super) trait Keys {
 
 /// Bounds between stretches of a table whose first partition key is known, rising; none for a
 /// table that cannot be divided so.
-///
-/// # Errors
-/// A source that fails.
 pub(super) async fn bounds(keys: &impl Keys, first: &str) -> Result<Vec<String>, CliError> {
     let mut search = Search { keys, left: QUESTIONS_MAX };
     let shared = search.shared(first).await?;

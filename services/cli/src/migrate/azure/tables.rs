@@ -52,9 +52,6 @@ fn ask(path: String, query: String, accept: &'static str) -> Ask {
 }
 
 /// Adds every table of the account to the plan, with its policies where they may be read.
-///
-/// # Errors
-/// A source that fails.
 pub(super) async fn list(http: &Http, plan: &mut Plan) -> Result<(), CliError> {
     let mut next: Option<String> = None;
     loop {
@@ -96,9 +93,6 @@ pub(super) struct Part {
 
 /// The parts of a table that are to be copied. Into which it is divided is found out once, and
 /// noted: whoever goes on has to read the same ones.
-///
-/// # Errors
-/// A source that fails.
 pub(super) async fn parts(http: &Http, ledger: &Ledger, name: &str) -> Result<Vec<Part>, CliError> {
     let folded = tables::folded(name);
     let part = |stretch| Part { table: name.to_owned(), stretch };
@@ -216,9 +210,6 @@ fn next(answer: &Answer) -> Place {
 }
 
 /// Copies a part of a table from where its notes say.
-///
-/// # Errors
-/// A source or a server that fails.
 pub(super) async fn copy(
     http: &Http,
     session: &Session,

@@ -44,9 +44,6 @@ struct Open {
 }
 
 /// Reads an answer whose records are elements of this name.
-///
-/// # Errors
-/// Why it is no such XML, without anything of its content.
 pub(super) fn parse(xml: &[u8], record: &str) -> Result<Answer, String> {
     let text = std::str::from_utf8(xml).map_err(|_| "is not UTF-8".to_owned())?;
     let mut reader = Reader::from_str(text.trim_start_matches('\u{feff}'));

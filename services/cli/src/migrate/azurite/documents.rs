@@ -29,9 +29,6 @@ struct EntityDocument<'a> {
 }
 
 /// Reads an entity.
-///
-/// # Errors
-/// Which entity it is, as far as that can be told, and the rule it breaks.
 pub(super) fn entity(json: &str, number: u64) -> Result<Entity, (String, String)> {
     let document: EntityDocument<'_> = serde_json::from_str(json)
         .map_err(|error| (format!("document {number}"), format!("is no entity: {error}")))?;
@@ -66,9 +63,6 @@ pub(super) struct TableDocument {
 
 impl TableDocument {
     /// Its stored access policies.
-    ///
-    /// # Errors
-    /// The rule that one of them breaks.
     pub(super) fn policies(&mut self) -> Result<Vec<Policy>, String> {
         policies(self.acl.take())
     }
@@ -88,9 +82,6 @@ pub(super) struct QueueDocument {
 
 impl QueueDocument {
     /// Its stored access policies.
-    ///
-    /// # Errors
-    /// The rule that one of them breaks.
     pub(super) fn policies(&mut self) -> Result<Vec<Policy>, String> {
         policies(self.acl.take())
     }
@@ -163,18 +154,12 @@ impl MessageDocument {
     }
 
     /// When it is gone; none for never.
-    ///
-    /// # Errors
-    /// The rule that the time breaks.
     pub(super) fn expires(&self) -> Result<Option<Ticks>, String> {
         expiry(&self.expiration_time)
     }
 }
 
 /// The time at which a message is gone; none for never.
-///
-/// # Errors
-/// The rule that the text breaks.
 fn expiry(text: &str) -> Result<Option<Ticks>, String> {
     let at = datetime::parse(text)
         .ok_or_else(|| format!("expirationTime `{text}`: {}", datetime::RULE))?;

@@ -39,14 +39,8 @@ pub(super) trait Reader {
     /// What is wanted of a collection.
     fn interest(&mut self, collection: &str) -> Interest;
     /// Takes a document, counted from 1 in its collection.
-    ///
-    /// # Errors
-    /// What ends the reading.
     fn document(&mut self, collection: &str, number: u64, json: &str) -> Result<(), CliError>;
     /// A collection that was wanted has ended.
-    ///
-    /// # Errors
-    /// What ends the reading.
     fn end(&mut self, collection: &str) -> Result<(), CliError> {
         let _ = collection;
         Ok(())
@@ -58,9 +52,6 @@ pub(super) trait Reader {
 }
 
 /// Reads a database file from its beginning to its end.
-///
-/// # Errors
-/// A file that cannot be read, one that is no LokiJS database, and what the reader ends with.
 pub(super) fn read(path: &Path, reader: &mut dyn Reader) -> Result<(), CliError> {
     let shown = path.display();
     let file = File::open(path).map_err(CliError::input(format!("cannot read `{shown}`")))?;
@@ -68,9 +59,6 @@ pub(super) fn read(path: &Path, reader: &mut dyn Reader) -> Result<(), CliError>
 }
 
 /// Reads a database; `name` is for messages.
-///
-/// # Errors
-/// As [`read`].
 pub(super) fn read_from(
     input: impl Read,
     name: &str,

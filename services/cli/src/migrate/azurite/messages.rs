@@ -31,9 +31,6 @@ const BYTES_MAX: usize = 32 * 1024 * 1024;
 const MESSAGE_BYTES: usize = 256;
 
 /// Copies the messages of every queue that is in the notes.
-///
-/// # Errors
-/// A file that cannot be read, and a server that fails.
 pub(super) async fn copy(
     workspace: &Workspace,
     account: &str,

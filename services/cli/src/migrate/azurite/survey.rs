@@ -39,9 +39,6 @@ pub(super) struct Workspace {
 
 impl Workspace {
     /// Finds the files.
-    ///
-    /// # Errors
-    /// A directory without them.
     pub(super) fn find(directory: &Path) -> Result<Self, CliError> {
         let shown = directory.display();
         if shown.to_string().contains("://") {
@@ -80,9 +77,6 @@ impl Workspace {
     }
 
     /// Size and time of each database: another one is another workspace.
-    ///
-    /// # Errors
-    /// Files that cannot be looked at.
     pub(super) fn terms(&self) -> Result<Vec<String>, CliError> {
         self.files()
             .map(|path| {
@@ -139,9 +133,6 @@ impl loki::Reader for Survey {
 }
 
 /// Reads what a workspace holds of an account, which may go unnamed where there is but one.
-///
-/// # Errors
-/// Files that cannot be read or are not whole, and an account that is not told.
 pub(super) fn survey(
     workspace: &Workspace,
     account: Option<&str>,

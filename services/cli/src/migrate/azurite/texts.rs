@@ -28,9 +28,6 @@ impl Texts {
     }
 
     /// What a message carries.
-    ///
-    /// # Errors
-    /// Why there is none.
     pub(super) fn read(&mut self, stretch: &Stretch) -> Result<Body, String> {
         let Stretch { id, offset, count } = stretch;
         let fits = usize::try_from(*count).is_ok_and(|count| count <= MESSAGE_BODY_BYTES_MAX);

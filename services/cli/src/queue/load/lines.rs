@@ -41,9 +41,6 @@ pub(super) struct Lines {
 
 impl Lines {
     /// The lines of a file from `at` on, and how many bytes it has; none are known of a pipe. `-` is standard input.
-    ///
-    /// # Errors
-    /// A file that cannot be read, or ends before `at`.
     pub(super) fn open(
         path: &Path,
         is_text: bool,
@@ -77,9 +74,6 @@ impl Lines {
     }
 
     /// The next message; none at the end.
-    ///
-    /// # Errors
-    /// A line that is no message, or cannot be read.
     pub(super) fn next(&mut self) -> Result<Option<Message>, CliError> {
         let number = self.at.line + 1;
         let wrong = |problem| CliError::Usage(format!("{}:{number}: {problem}", self.name));

@@ -77,9 +77,6 @@ struct Kept {
 
 impl Notes {
     /// The notes of the load of a file that goes on, or new ones, which are not written yet.
-    ///
-    /// # Errors
-    /// Notes that are there when none are wanted, of another load or another file, or that cannot be read.
     pub(super) fn begin(job: Job, file: Option<&Path>, resume: bool) -> Result<Self, CliError> {
         let mut random = Random::from_system();
         let load = format!("{:016x}{:016x}", random.next(), random.next());
@@ -150,9 +147,6 @@ impl Notes {
     ///
     /// The notes come first: the name of the load must outlive its messages. That the batch before is sent, they say
     /// only now, since it would be recognised; so a batch costs one write.
-    ///
-    /// # Errors
-    /// Notes that cannot be written.
     pub(super) fn begin_batch(
         &mut self,
         end: Place,
@@ -234,9 +228,6 @@ impl Notes {
     }
 
     /// Removes the notes of a load that ran to its end.
-    ///
-    /// # Errors
-    /// Notes that stay.
     pub(super) fn close(self) -> Result<(), CliError> {
         self.kept.map_or(Ok(()), |kept| files::remove(&kept.path))
     }
