@@ -326,8 +326,6 @@ fn column_type(text: &str) -> Result<(String, EdmType), String> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
-
     use clap::Parser;
 
     use super::*;

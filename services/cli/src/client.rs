@@ -206,8 +206,6 @@ impl Random {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
-
     use tonic_types::ErrorDetails;
 
     use super::*;

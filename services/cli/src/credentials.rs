@@ -240,8 +240,6 @@ impl Interceptor for Credentials {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
-
     use super::*;
 
     fn secret(text: &str) -> Option<Secret> {

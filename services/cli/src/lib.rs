@@ -11,9 +11,7 @@ mod bench;
 mod client;
 mod confirm;
 mod credentials;
-mod datetime;
 mod diagnosis;
-mod edm;
 mod endpoint;
 mod entity_json;
 mod errors;
@@ -34,6 +32,7 @@ mod upload;
 use std::process::ExitCode;
 
 use tonic::transport::Channel;
+use trestle_service::edm::{self, datetime};
 
 pub use args::{
     ClientArgs, DeleteArgs, EntityArgs, ExportArgs, ImportArgs, ImportMode, QueryArgs,

@@ -57,8 +57,6 @@ fn key(number: u64, digits: usize) -> String {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
-
     use trestle_proto::table::v1::{ExecuteBatchRequest, batch_operation::Operation};
 
     use super::*;

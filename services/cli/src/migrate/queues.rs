@@ -409,8 +409,6 @@ impl Delta {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
-
     use super::*;
 
     fn at(seconds: u64) -> Ticks {

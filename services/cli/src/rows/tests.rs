@@ -1,8 +1,6 @@
 //! Both file formats: arbitrary entities survive them, rows know their lines, reading goes on
 //! anywhere.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
-
 use std::{collections::BTreeSet, io::Cursor};
 
 use proptest::{collection::btree_map, prelude::*};

@@ -177,8 +177,6 @@ fn property(text: &str) -> Result<Property, CliError> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
-
     use trestle_proto::table::v1::value::Kind;
 
     use super::*;

@@ -194,8 +194,6 @@ fn base(text: &str, name: &str) -> Result<String, String> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
-
     use proptest::prelude::*;
 
     use super::*;

@@ -69,8 +69,6 @@ fn full(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
-
     use super::*;
 
     #[test]

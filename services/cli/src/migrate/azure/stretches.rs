@@ -94,8 +94,6 @@ impl<K: Keys> Search<'_, K> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
-
     use std::{cell::Cell, collections::BTreeSet};
 
     use super::*;

@@ -130,8 +130,6 @@ fn leave(answer: &mut Answer, open: &mut Vec<Open>, record: &str) {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
-
     use proptest::prelude::*;
 
     use super::*;

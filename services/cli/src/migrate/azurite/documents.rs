@@ -171,8 +171,6 @@ fn expiry(text: &str) -> Result<Option<Ticks>, String> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
-
     use super::*;
 
     fn of(properties: &str) -> Result<Entity, (String, String)> {

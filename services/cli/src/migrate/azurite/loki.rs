@@ -275,8 +275,6 @@ impl<'de> Visitor<'de> for Documents<'_, '_> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
-
     use super::*;
 
     /// Keeps what it is given of collections that do not begin with `-`.

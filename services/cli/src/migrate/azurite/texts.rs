@@ -74,8 +74,6 @@ impl Texts {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
-
     use std::fs;
 
     use super::*;

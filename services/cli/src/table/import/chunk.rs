@@ -110,8 +110,6 @@ impl Building {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
-
     use std::io::Cursor;
 
     use tokio::sync::mpsc;
