@@ -14,7 +14,7 @@ use trestle_proto::table::v1::{CreateTableRequest, DeleteTableRequest};
 
 use crate::{
     args::{ClientArgs, duration},
-    client::{self, Random, Session},
+    client::{self, Session},
     errors::{CliError, EXIT_CODES},
     output::{Output, thousands},
     raw::RawClient,
@@ -134,7 +134,7 @@ impl Tally {
 pub(crate) async fn run(command: BenchCommand, client: &ClientArgs) -> Result<(), CliError> {
     let BenchCommand::Table(args) = command;
     let session = Session::connect(client).await?;
-    let table = format!("bench{:016x}", Random::from_system().next());
+    let table = format!("bench{:016x}", fastrand::u64(..));
     let request = session.request(CreateTableRequest { table: table.clone() });
     session.table().create_table(request).await?;
     let measured = tokio::select! {

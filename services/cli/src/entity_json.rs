@@ -17,7 +17,7 @@ use trestle_proto::table::v1::{Entity, Property, Value, value::Kind};
 use crate::{
     datetime,
     edm::{self, EdmType},
-    rows::FieldError,
+    field_error::FieldError,
 };
 
 const ANNOTATION: &str = "@odata.type";

@@ -13,7 +13,7 @@ use trestle_service::fault::code_name;
 mod advice;
 
 use advice::{advice, connect_hint, hint, message, was_refused};
-pub(crate) use advice::{is_transport, needs_restart, retry_after};
+pub(crate) use advice::{innermost, is_transport, needs_restart, retry_after};
 
 /// Text for `--help`.
 pub(crate) const EXIT_CODES: &str = "\
@@ -100,8 +100,8 @@ pub(crate) enum CliError {
 pub(crate) struct Halt {
     /// Where its calls went.
     pub(crate) endpoint: String,
-    /// What is done, such as `94,800 rows are done`.
-    pub(crate) done: String,
+    /// What is done, such as `94,800 rows written`.
+    pub(crate) progress: String,
     /// What to do next, such as `go on with --resume`.
     pub(crate) next: String,
 }
@@ -208,10 +208,10 @@ impl CliError {
             other => format!("error: {other}"),
         };
         if let Some(at) = at {
-            let _ = write!(text, "\n  endpoint: {}\n  done: {}", at.endpoint, at.done);
+            let _ = write!(text, "\n  endpoint: {}\n  progress: {}", at.endpoint, at.progress);
         }
         if let Some(advice) = advice {
-            let _ = write!(text, "\n  retry: {advice}");
+            let _ = write!(text, "\n  hint: {advice}");
         }
         text
     }
@@ -224,10 +224,10 @@ impl CliError {
         if let Some(fields) = error.as_object_mut() {
             if let Some(at) = at {
                 fields.insert("endpoint".to_owned(), json!(at.endpoint));
-                fields.insert("done".to_owned(), json!(at.done));
+                fields.insert("progress".to_owned(), json!(at.progress));
             }
-            if advice.is_some() || fields.contains_key("retry") {
-                fields.insert("retry".to_owned(), json!(advice));
+            if advice.is_some() || fields.contains_key("hint") {
+                fields.insert("hint".to_owned(), json!(advice));
             }
         }
         json!({ "error": error })
@@ -294,7 +294,7 @@ fn call_json(status: &Status) -> Value {
         "reason": info.map(|info| &info.reason),
         "metadata": metadata,
         "violations": violations,
-        "retry": null,
+        "hint": null,
         "retry_after_ms": retry_after(&details).map(|delay| delay.as_millis()),
     })
 }
@@ -344,7 +344,7 @@ mod tests {
              \"metadata\":{\"azureCode\":\"PropertyNameInvalid\"},\"violations\":[\
              {\"field\":\"entity.properties[0].name\",\"rule\":\"name=`a-b`: rule one\"},\
              {\"field\":\"entity.properties[1].name\",\"rule\":\"name=`1`: rule two\"}],\
-             \"retry\":null,\"retry_after_ms\":null}}"
+             \"hint\":null,\"retry_after_ms\":null}}"
         );
     }
 
@@ -376,7 +376,7 @@ mod tests {
         assert_eq!(
             error.render(false, None),
             "error: busy\n  code: RESOURCE_EXHAUSTED\n  \
-             retry: wait 1500 ms, then repeat later; nothing was written"
+             hint: wait 1500 ms, then repeat later; nothing was written"
         );
         assert_eq!(error.code(), 5);
     }
@@ -404,7 +404,7 @@ mod tests {
 
         let text = CliError::from(status).render(false, None);
 
-        assert!(text.ends_with("retry: the server needs a restart; nothing was written"), "{text}");
+        assert!(text.ends_with("hint: the server needs a restart; nothing was written"), "{text}");
     }
 
     #[test]
@@ -413,21 +413,21 @@ mod tests {
         let failed = CliError::from(Status::from_error(Box::new(refused)));
         let at = || Halt {
             endpoint: "http://here".to_owned(),
-            done: "94,800 rows are done".to_owned(),
+            progress: "94,800 rows written".to_owned(),
             next: "go on with --resume".to_owned(),
         };
 
         let halted = failed.halted(true, at);
 
         let text = halted.render(false, None);
-        let told = "\n  endpoint: http://here\n  done: 94,800 rows are done\n  \
-                    retry: go on with --resume";
+        let told = "\n  endpoint: http://here\n  progress: 94,800 rows written\n  \
+                    hint: go on with --resume";
         assert!(text.ends_with(told) && !text.contains("nothing was sent"), "{text}");
         assert_eq!(halted.code(), 5);
         let object: Value = serde_json::from_str(&halted.render(true, None)).expect("an object");
         let error = &object["error"];
-        assert_eq!(error["done"], "94,800 rows are done");
-        assert_eq!(error["retry"], "go on with --resume");
+        assert_eq!(error["progress"], "94,800 rows written");
+        assert_eq!(error["hint"], "go on with --resume");
         let text = CliError::Interrupted.halted(false, at).render(false, None);
         assert_eq!(text, format!("error: interrupted{told}"));
         let said_already = CliError::Rows("row 5".to_owned()).halted(true, at);

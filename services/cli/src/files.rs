@@ -1,18 +1,20 @@
-//! Small files beside a data file: progress notes, and files that take their name when they are
-//! complete.
+//! Files that commands read and write, and names beside them.
 
 use std::{
     fs::{self, File},
-    io::{self, Write as _},
+    io::{self, Read, Seek as _, SeekFrom},
     path::{Path, PathBuf},
 };
-
-use serde::{Serialize, de::DeserializeOwned};
 
 use crate::errors::CliError;
 
 /// Most links that are followed to a file. As many as the system follows.
 const LINKS_MAX: usize = 40;
+
+/// What could not be done to a file, such as ``cannot read `FILE` ``.
+pub(crate) fn cannot(what: &str, path: &Path) -> String {
+    format!("cannot {what} `{}`", path.display())
+}
 
 /// Where lines go that a command writes.
 #[derive(Debug, PartialEq, Eq)]
@@ -23,6 +25,51 @@ pub(crate) enum Target {
     Stream,
     /// A file, or where one can be made; no link.
     File(PathBuf),
+}
+
+/// A file that is read from its beginning to its end.
+pub(crate) struct Input {
+    path: PathBuf,
+    /// Its size; none for standard input, a pipe or a device, which cannot be read again.
+    pub(crate) bytes: Option<u64>,
+}
+
+impl Input {
+    /// Looks at a file; `-` is standard input.
+    pub(crate) fn find(path: &Path, resume: bool) -> Result<Self, CliError> {
+        let bytes = if path == Path::new("-") {
+            None
+        } else {
+            let metadata = path.metadata().map_err(CliError::input(cannot("read", path)))?;
+            metadata.is_file().then_some(metadata.len())
+        };
+        if resume && bytes.is_none() {
+            return Err(CliError::Usage("--resume needs a file, not a pipe".to_owned()));
+        }
+        Ok(Self { path: path.to_owned(), bytes })
+    }
+
+    /// Its name, for messages.
+    pub(crate) fn name(&self) -> String {
+        self.path.display().to_string()
+    }
+
+    /// Where its checkpoint and its hash come from; none for a pipe.
+    pub(crate) fn file(&self) -> Option<&Path> {
+        self.bytes.map(|_| self.path.as_path())
+    }
+
+    /// Its bytes from a position on, which is 0 for a pipe.
+    pub(crate) fn open(&self, position: u64) -> io::Result<Box<dyn Read + Send>> {
+        if self.path == Path::new("-") {
+            return Ok(Box::new(io::stdin()));
+        }
+        let mut file = File::open(&self.path)?;
+        if position > 0 {
+            file.seek(SeekFrom::Start(position))?;
+        }
+        Ok(Box::new(file))
+    }
 }
 
 /// What there is at a path.
@@ -36,7 +83,7 @@ pub(crate) fn target(path: &Path) -> Result<Target, CliError> {
         }
         Ok(found) if !found.is_file() => Ok(Target::Stream),
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
-            Err(CliError::input(format!("cannot write `{}`", path.display()))(error))
+            Err(CliError::input(cannot("write", path))(error))
         }
         // A link may lead to a file that is not there yet.
         _ => Ok(Target::File(without_links(path))),
@@ -69,40 +116,11 @@ pub(crate) fn beside(path: &Path, suffix: &str) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// Reads notes; `None` when there are none.
-pub(crate) fn load<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, CliError> {
-    let text = match fs::read(path) {
-        Ok(text) => text,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => {
-            return Err(CliError::file(format!("cannot read `{}`", path.display()))(error));
-        }
-    };
-    serde_json::from_slice(&text).map(Some).map_err(|error| {
-        CliError::Usage(format!(
-            "progress notes are damaged, remove them to start again: `{}`: {error}",
-            path.display()
-        ))
-    })
-}
-
-/// Replaces notes; after a crash either the old or the new ones are there.
-pub(crate) fn save<T: Serialize>(path: &Path, notes: &T) -> Result<(), CliError> {
-    let part = beside(path, "~");
-    let write = || -> io::Result<()> {
-        let mut file = File::create(&part)?;
-        file.write_all(&serde_json::to_vec(notes)?)?;
-        file.sync_data()?;
-        fs::rename(&part, path)
-    };
-    write().map_err(CliError::file(format!("cannot write `{}`", path.display())))
-}
-
 /// Removes a file that may be there.
 pub(crate) fn remove(path: &Path) -> Result<(), CliError> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
-            Err(CliError::file(format!("cannot remove `{}`", path.display()))(error))
+            Err(CliError::file(cannot("remove", path))(error))
         }
         _ => Ok(()),
     }
@@ -119,5 +137,5 @@ pub(crate) fn publish(part: &Path, file: &File, path: &Path) -> Result<(), CliEr
         };
         File::open(folder)?.sync_all()
     };
-    publish().map_err(CliError::file(format!("cannot complete `{}`", path.display())))
+    publish().map_err(CliError::file(cannot("complete", path)))
 }

@@ -8,6 +8,7 @@
 
 mod args;
 mod bench;
+mod checkpoint;
 mod client;
 mod confirm;
 mod credentials;
@@ -15,13 +16,15 @@ mod diagnosis;
 mod endpoint;
 mod entity_json;
 mod errors;
+mod field_error;
 mod files;
 mod interrupt;
+mod lines;
 mod migrate;
 mod output;
-mod prefix;
 mod queue;
 mod raw;
+mod retry;
 mod rows;
 mod sas;
 mod scan;

@@ -21,10 +21,7 @@ use super::{
     BenchOp, TableBenchArgs, Tally,
     template::{PARTITION, ROW, Template},
 };
-use crate::{
-    client::Random,
-    raw::{Method, RawClient},
-};
+use crate::raw::{Method, RawClient};
 
 /// Entities of a batch, of a page and of an imported chunk.
 const GROUP: usize = 100;
@@ -153,7 +150,7 @@ pub(super) struct Worker {
 impl Worker {
     /// Calls until the end; what began and ended within the measured time is booked.
     pub(super) async fn run(self, mut client: RawClient, tally: &mut Tally) {
-        let mut random = Random::from_seed(u64::from(self.number));
+        let mut random = fastrand::Rng::with_seed(u64::from(self.number));
         let mut row = u64::from(self.number).saturating_mul(ROWS_A_CALLER);
         let mut import = None;
         let mut began = Instant::now();
@@ -185,25 +182,25 @@ impl Worker {
     async fn unary(
         &self,
         client: &mut RawClient,
-        random: &mut Random,
+        random: &mut fastrand::Rng,
         row: u64,
     ) -> Result<usize, Status> {
         let load = &self.load;
         let (method, partition, row) = match load.op {
-            BenchOp::Insert => (Method::INSERT_ENTITY, random.below(load.partitions), row),
+            BenchOp::Insert => (Method::INSERT_ENTITY, random.u64(..load.partitions), row),
             BenchOp::Upsert => {
-                let row = random.below(load.entities);
-                (Method::UPSERT_ENTITY, random.below(load.partitions), row)
+                let row = random.u64(..load.entities);
+                (Method::UPSERT_ENTITY, random.u64(..load.partitions), row)
             }
             BenchOp::MergeHot => (Method::UPSERT_ENTITY, 0, 0),
-            BenchOp::Batch => (Method::EXECUTE_BATCH, random.below(load.partitions), row),
+            BenchOp::Batch => (Method::EXECUTE_BATCH, random.u64(..load.partitions), row),
             BenchOp::Query => {
-                let group = random.below(load.groups());
+                let group = random.u64(..load.groups());
                 let partition = group.checked_rem(load.partitions).unwrap_or_default();
                 (Method::QUERY_ENTITIES, partition, group.saturating_mul(GROUP as u64))
             }
             _ => {
-                let row = random.below(load.groups().saturating_mul(GROUP as u64));
+                let row = random.u64(..load.groups().saturating_mul(GROUP as u64));
                 let group = row / (GROUP as u64);
                 let partition = group.checked_rem(load.partitions).unwrap_or_default();
                 (Method::GET_ENTITY, partition, row)

@@ -30,7 +30,8 @@ pub(crate) fn retry_after(details: &ErrorDetails) -> Option<Duration> {
 /// What a status says, with the cause where the connection failed.
 pub(super) fn message(status: &Status) -> String {
     let said = status.message();
-    match innermost(status).filter(|cause| is_transport(status) && !said.contains(cause.as_str())) {
+    let cause = status.source().filter(|_| is_transport(status)).map(innermost);
+    match cause.filter(|cause| !said.contains(cause.as_str())) {
         Some(cause) => format!("{said}: {cause}"),
         None => said.to_owned(),
     }
@@ -96,11 +97,11 @@ pub(super) fn was_refused(status: &Status) -> bool {
     false
 }
 
-/// What the failure goes back to, where that is known.
-fn innermost(status: &Status) -> Option<String> {
-    let mut cause = status.source()?;
+/// The text of the first cause of an error.
+pub(crate) fn innermost(error: &(dyn Error + 'static)) -> String {
+    let mut cause = error;
     while let Some(source) = cause.source() {
         cause = source;
     }
-    Some(cause.to_string())
+    cause.to_string()
 }

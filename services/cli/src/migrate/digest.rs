@@ -22,8 +22,13 @@ pub(super) struct Digest {
 impl Digest {
     /// One more.
     pub(super) fn add(&mut self, hash: Hash) {
-        self.count = self.count.saturating_add(1);
-        self.sum = self.sum.wrapping_add(hash);
+        self.merge(Self { count: 1, sum: hash });
+    }
+
+    /// All of another digest.
+    pub(super) fn merge(&mut self, other: Self) {
+        self.count += other.count;
+        self.sum = self.sum.wrapping_add(other.sum);
     }
 
     /// The sum as text.

@@ -2,16 +2,19 @@
 
 use std::collections::HashMap;
 
+use prost_types::Timestamp;
+use serde::Deserialize;
 use trestle_proto::{queue::v1 as queue, table::v1 as table};
 
-use super::notes::Left;
+use super::progress::Skipped;
+use crate::datetime;
 
-/// What is to be copied, and what is known from the start to stay behind.
+/// What is to be copied, and what is known from the start to be skipped.
 #[derive(Debug, Default)]
 pub(super) struct Plan {
     pub(super) tables: Vec<PlannedTable>,
     pub(super) queues: Vec<PlannedQueue>,
-    pub(super) left: Vec<Left>,
+    pub(super) skipped: Vec<Skipped>,
 }
 
 /// A table of the source.
@@ -30,16 +33,55 @@ pub(super) struct PlannedQueue {
     pub(super) policies: Vec<queue::AccessPolicy>,
 }
 
-/// A stored access policy, as both services of a source write it.
+/// A stored access policy, as a source writes it: Azure in XML, Azurite in its database.
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct PolicyDocument {
+    #[serde(alias = "Id")]
+    id: String,
+    #[serde(default, rename = "accessPolicy", alias = "AccessPolicy")]
+    terms: Option<TermsDocument>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct TermsDocument {
+    #[serde(alias = "Start")]
+    start: String,
+    #[serde(alias = "Expiry")]
+    expiry: String,
+    #[serde(alias = "Permission")]
+    permission: String,
+}
+
+/// A stored access policy.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(super) struct Policy {
-    pub(super) id: String,
-    pub(super) start: Option<prost_types::Timestamp>,
-    pub(super) expiry: Option<prost_types::Timestamp>,
-    pub(super) permissions: Option<String>,
+    id: String,
+    start: Option<Timestamp>,
+    expiry: Option<Timestamp>,
+    permissions: Option<String>,
 }
 
 impl Policy {
+    /// Reads the policies of a table or a queue; the rule that one of them breaks.
+    pub(super) fn all(documents: Vec<PolicyDocument>) -> Result<Vec<Self>, String> {
+        documents.into_iter().map(Self::read).collect()
+    }
+
+    fn read(document: PolicyDocument) -> Result<Self, String> {
+        let PolicyDocument { id, terms } = document;
+        let TermsDocument { start, expiry, permission } = terms.unwrap_or_default();
+        let time = |text: &str| match text.trim() {
+            "" => Ok(None),
+            text => datetime::parse(&full(text))
+                .map(Some)
+                .ok_or_else(|| format!("policy `{id}`: time `{text}`: {}", datetime::RULE)),
+        };
+        let (start, expiry) = (time(&start)?, time(&expiry)?);
+        let permissions = Some(permission.trim().to_owned()).filter(|letters| !letters.is_empty());
+        Ok(Self { start, expiry, permissions, id })
+    }
+
     /// As a policy of a table.
     pub(super) fn of_table(self) -> table::AccessPolicy {
         let Self { id, start: start_time, expiry: expiry_time, permissions } = self;
@@ -50,5 +92,38 @@ impl Policy {
     pub(super) fn of_queue(self) -> queue::AccessPolicy {
         let Self { id, start: start_time, expiry: expiry_time, permissions } = self;
         queue::AccessPolicy { id, start_time, expiry_time, permissions }
+    }
+}
+
+/// A time with all its parts: policies may leave out the seconds, or the time of the day.
+fn full(text: &str) -> String {
+    match (text.len(), text.strip_suffix('Z')) {
+        (10, _) => format!("{text}T00:00:00Z"),
+        (17, Some(minutes)) => format!("{minutes}:00Z"),
+        _ => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn policies_keep_what_they_contain_and_what_they_leave_out() {
+        let documents = r#"[{"Id":"a","AccessPolicy":{"Start":"2026-01-02",
+            "Expiry":"2026-01-02T03:04Z","Permission":"raud"}},
+            {"id":"bare"},{"id":"b","accessPolicy":{"expiry":"2026-01-02T03:04:05Z"}}]"#;
+
+        let read = Policy::all(serde_json::from_str(documents).unwrap()).unwrap();
+
+        let shown = |at: &Option<Timestamp>| datetime::format(&at.unwrap()).unwrap();
+        assert_eq!(shown(&read[0].start), "2026-01-02T00:00:00Z");
+        assert_eq!(shown(&read[0].expiry), "2026-01-02T03:04:00Z");
+        assert_eq!(read[0].permissions.as_deref(), Some("raud"));
+        assert_eq!(read[1], Policy { id: "bare".to_owned(), ..Policy::default() });
+        assert_eq!(shown(&read[2].expiry), "2026-01-02T03:04:05Z");
+        let soon = r#"[{"id":"c","accessPolicy":{"start":"soon"}}]"#;
+        let error = Policy::all(serde_json::from_str(soon).unwrap()).unwrap_err();
+        assert!(error.starts_with("policy `c`: time `soon`"), "{error}");
     }
 }

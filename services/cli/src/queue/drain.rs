@@ -57,7 +57,7 @@ pub(super) async fn run(
         };
         error.halted(drain.drained > 0 || drain.hidden, || Halt {
             endpoint: client.endpoint.clone(),
-            done: format!("{drained} are drained"),
+            progress: format!("{drained} drained"),
             next: next.to_owned(),
         })
     })?;

@@ -14,8 +14,8 @@ use std::{
 use csv::{ByteRecord, ReaderBuilder, WriterBuilder};
 use trestle_proto::table::v1::{Entity, Property, Value};
 
-use super::{Budget, ColumnTypes, FieldError, Position, Row};
-use crate::{datetime, edm, edm::EdmType};
+use super::{ColumnTypes, Position, Row, budget::Budget};
+use crate::{datetime, edm, edm::EdmType, field_error::FieldError};
 
 const BUFFER_BYTES: usize = 256 * 1024;
 const TYPE_SUFFIX: &str = "@type";

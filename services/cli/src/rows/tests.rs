@@ -1,7 +1,10 @@
 //! Both file formats: arbitrary entities survive them, rows know their lines, reading goes on
 //! anywhere.
 
-use std::{collections::BTreeSet, io::Cursor};
+use std::{
+    collections::BTreeSet,
+    io::{Cursor, Read as _},
+};
 
 use proptest::{collection::btree_map, prelude::*};
 use prost::Message as _;
@@ -93,9 +96,7 @@ fn write(format: Format, entities: &[Entity]) -> Vec<u8> {
         Format::Csv => {
             let names = entities.iter().flat_map(|entity| &entity.properties);
             let names: BTreeSet<_> = names.map(|property| property.name.clone()).collect();
-            let mut writer = csv::Writer::new(&mut out, names.into_iter().collect(), false);
-            writer.header().unwrap();
-            RowWriter::Csv(Box::new(writer))
+            RowWriter::csv(&mut out, names.into_iter().collect(), false, true).unwrap()
         }
     };
     for entity in entities {

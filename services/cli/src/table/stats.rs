@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use serde_json::json;
 use trestle_proto::table::v1::{
     Durability, Entity, GetServiceStatsRequest, HotPartition, StreamEntitiesRequest,
-    stored::decode_entities,
 };
 
 use super::Context;
@@ -14,7 +13,7 @@ use crate::{
     edm::EdmType,
     errors::CliError,
     output::{bytes, thousands},
-    scan::Scan,
+    scan::{Scan, decoded},
 };
 
 /// Most property names that are counted one by one; the rest is counted together.
@@ -138,9 +137,7 @@ pub(super) async fn table(context: &mut Context, table: String) -> Result<(), Cl
     let progress = context.output.progress(None);
     let mut summary = Summary::default();
     while let Some(message) = scan.next().await? {
-        let entities = decode_entities(&message.entities)
-            .map_err(|error| CliError::Protocol(error.to_string()))?;
-        for (entity, encoded) in entities.iter().zip(&message.entities) {
+        for (entity, encoded) in decoded(&message)?.iter().zip(&message.entities) {
             summary.add(entity, encoded.len());
         }
         progress.tick();

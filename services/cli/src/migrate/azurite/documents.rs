@@ -8,14 +8,14 @@ use serde_json::value::RawValue;
 use trestle_proto::table::v1::{Entity, value::Kind};
 use trestle_service::clock::Ticks;
 
-use super::super::plan::Policy;
 use crate::{
     datetime,
     edm::{self, EdmType},
     entity_json,
+    migrate::plan::PolicyDocument,
 };
 
-/// Years from here on stand for "never": Azurite writes the last moment of the year 9999.
+/// From this time on an expiry stands for none: Azurite writes the last moment of the year 9999.
 const NEVER_FROM: i64 = 253_370_764_800;
 
 /// An entity. Its keys stand beside its properties, and among them.
@@ -31,7 +31,7 @@ struct EntityDocument<'a> {
 /// Reads an entity.
 pub(super) fn entity(json: &str, number: u64) -> Result<Entity, (String, String)> {
     let document: EntityDocument<'_> = serde_json::from_str(json)
-        .map_err(|error| (format!("document {number}"), format!("is no entity: {error}")))?;
+        .map_err(|error| (format!("document {number}"), format!("is not an entity: {error}")))?;
     let which =
         || format!("PartitionKey=`{}` RowKey=`{}`", document.partition_key, document.row_key);
     let properties = document.properties.get().as_bytes();
@@ -58,14 +58,7 @@ pub(super) struct TableDocument {
     pub(super) account: String,
     pub(super) table: String,
     #[serde(default, rename = "tableAcl")]
-    acl: Option<Vec<PolicyDocument>>,
-}
-
-impl TableDocument {
-    /// Its stored access policies.
-    pub(super) fn policies(&mut self) -> Result<Vec<Policy>, String> {
-        policies(self.acl.take())
-    }
+    pub(super) policies: Option<Vec<PolicyDocument>>,
 }
 
 /// A queue in the list of queues.
@@ -77,48 +70,7 @@ pub(super) struct QueueDocument {
     #[serde(default)]
     pub(super) metadata: Option<HashMap<String, String>>,
     #[serde(default, rename = "queueAcl")]
-    acl: Option<Vec<PolicyDocument>>,
-}
-
-impl QueueDocument {
-    /// Its stored access policies.
-    pub(super) fn policies(&mut self) -> Result<Vec<Policy>, String> {
-        policies(self.acl.take())
-    }
-}
-
-#[derive(Deserialize)]
-struct PolicyDocument {
-    id: String,
-    #[serde(default, rename = "accessPolicy")]
-    access: Option<AccessDocument>,
-}
-
-#[derive(Default, Deserialize)]
-struct AccessDocument {
-    #[serde(default)]
-    start: Option<String>,
-    #[serde(default)]
-    expiry: Option<String>,
-    #[serde(default)]
-    permission: Option<String>,
-}
-
-fn policies(documents: Option<Vec<PolicyDocument>>) -> Result<Vec<Policy>, String> {
-    documents.unwrap_or_default().into_iter().map(policy).collect()
-}
-
-fn policy(document: PolicyDocument) -> Result<Policy, String> {
-    let AccessDocument { start, expiry, permission } = document.access.unwrap_or_default();
-    let time = |text: Option<String>| {
-        let text = text.filter(|text| !text.is_empty());
-        text.map(|text| datetime::parse(&text).ok_or_else(|| format!("time `{text}`")))
-            .transpose()
-            .map_err(|what| format!("policy `{}`: {what}: {}", document.id, datetime::RULE))
-    };
-    let (start, expiry) = (time(start)?, time(expiry)?);
-    let permissions = permission.filter(|letters| !letters.is_empty());
-    Ok(Policy { id: document.id.clone(), start, expiry, permissions })
+    pub(super) policies: Option<Vec<PolicyDocument>>,
 }
 
 /// A message, whose text is elsewhere.
@@ -133,12 +85,12 @@ pub(super) struct MessageDocument {
     expiration_time: String,
     #[serde(default)]
     pub(super) dequeue_count: u32,
-    pub(super) persistency: Stretch,
+    pub(super) persistency: TextLocation,
 }
 
-/// A stretch of a file of message texts.
+/// Where a text is in a file of message texts.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-pub(super) struct Stretch {
+pub(super) struct TextLocation {
     /// The name of the file.
     pub(super) id: String,
     pub(super) offset: u64,
@@ -153,20 +105,18 @@ impl MessageDocument {
         Ticks::from_unix(millis.div_euclid(1000), nanos)
     }
 
-    /// When it is gone; none for never.
+    /// Its expiry, if it has one.
     pub(super) fn expires(&self) -> Result<Option<Ticks>, String> {
         expiry(&self.expiration_time)
     }
 }
 
-/// The time at which a message is gone; none for never.
 fn expiry(text: &str) -> Result<Option<Ticks>, String> {
     let at = datetime::parse(text)
         .ok_or_else(|| format!("expirationTime `{text}`: {}", datetime::RULE))?;
-    if at.seconds >= NEVER_FROM {
-        return Ok(None);
-    }
-    Ok(Ticks::from_unix(at.seconds, at.nanos))
+    Ok(Some(at)
+        .filter(|at| at.seconds < NEVER_FROM)
+        .and_then(|at| Ticks::from_unix(at.seconds, at.nanos)))
 }
 
 #[cfg(test)]
@@ -226,12 +176,12 @@ mod tests {
         assert!(of(r#""v":1e999,"v@odata.type":"Edm.Double""#).is_err());
         for json in ["1", "{}", r#"{"PartitionKey":1,"RowKey":"r","properties":{}}"#] {
             let (which, why) = entity(json, 7).unwrap_err();
-            assert!(which == "document 7" && why.starts_with("is no entity"), "{which}: {why}");
+            assert!(which == "document 7" && why.starts_with("is not an entity"), "{which}: {why}");
         }
     }
 
     #[test]
-    fn the_end_of_the_year_9999_stands_for_never() {
+    fn the_end_of_the_year_9999_stands_for_no_expiry() {
         assert_eq!(expiry("9999-12-31T23:59:59.999Z"), Ok(None));
         assert_eq!(expiry("1970-01-01T00:00:02.500Z"), Ok(Ticks::from_unix(2, 500_000_000)));
         assert!(expiry("soon").unwrap_err().contains("`soon`"));

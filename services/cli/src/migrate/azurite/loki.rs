@@ -7,7 +7,6 @@ use std::{
     fs::File,
     io::{self, BufReader, Read},
     path::Path,
-    rc::Rc,
 };
 
 use serde::{
@@ -22,33 +21,21 @@ use crate::errors::CliError;
 const DOCUMENT_BYTES_MAX: u64 = 16 * 1024 * 1024;
 /// How much is read from the disk at a time.
 const BUFFER_BYTES: usize = 256 * 1024;
-/// How often `bytes` of a reader is told, in bytes.
-const TELL_EVERY: u64 = 1024 * 1024;
+/// How often a reader is given the progress, in bytes.
+const PROGRESS_EVERY: u64 = 1024 * 1024;
 
-/// What is wanted of a collection.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Interest {
-    /// Nothing.
-    Skip,
-    /// Every document after the first so many.
-    After(u64),
-}
-
-/// Who reads a database.
+/// Takes the documents of a database.
 pub(super) trait Reader {
-    /// What is wanted of a collection.
-    fn interest(&mut self, collection: &str) -> Interest;
+    /// How many documents of a collection are skipped at its beginning; none for all of them.
+    fn select(&mut self, collection: &str) -> Option<u64>;
     /// Takes a document, counted from 1 in its collection.
     fn document(&mut self, collection: &str, number: u64, json: &str) -> Result<(), CliError>;
-    /// A collection that was wanted has ended.
-    fn end(&mut self, collection: &str) -> Result<(), CliError> {
-        let _ = collection;
+    /// A selected collection has ended.
+    fn end(&mut self, _: &str) -> Result<(), CliError> {
         Ok(())
     }
     /// So many more bytes were read.
-    fn bytes(&mut self, more: u64) {
-        let _ = more;
-    }
+    fn bytes(&mut self, _: u64) {}
 }
 
 /// Reads a database file from its beginning to its end.
@@ -64,23 +51,22 @@ pub(super) fn read_from(
     name: &str,
     reader: &mut dyn Reader,
 ) -> Result<(), CliError> {
-    let meter = Rc::new(Meter::default());
+    let meter = Meter::default();
     let input = BufReader::with_capacity(BUFFER_BYTES, input);
     let mut failure = None;
-    let seed = Database { reader, failure: &mut failure, meter: &meter };
+    let seed = Node { level: Level::Database, reader, failure: &mut failure, meter: &meter };
     let mut json = serde_json::Deserializer::from_reader(Metered { input, meter: &meter });
     let read = seed.deserialize(&mut json).and_then(|()| json.end());
     match (failure, read) {
-        // What the reader said, not how the parser wraps it.
+        // The error of the reader, not the one that the parser made of it.
         (Some(failure), _) => Err(failure),
         (None, Ok(())) => Ok(()),
         (None, Err(error)) if error.is_io() => {
             Err(CliError::file(format!("cannot read `{name}`"))(error.into()))
         }
-        (None, Err(error)) => {
-            let rule = "is no complete database of Azurite";
-            Err(CliError::Usage(format!("{rule}: file=`{name}`, {error}")))
-        }
+        (None, Err(error)) => Err(CliError::Usage(format!(
+            "is not a complete database of Azurite: file=`{name}`, {error}"
+        ))),
     }
 }
 
@@ -94,15 +80,15 @@ struct Meter {
 
 struct Metered<'a, R> {
     input: R,
-    meter: &'a Rc<Meter>,
+    meter: &'a Meter,
 }
 
 impl<R: Read> Read for Metered<'_, R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let count = self.input.read(buffer)?;
-        let meter = self.meter;
-        meter.read.set(meter.read.get().saturating_add(u64::try_from(count).unwrap_or(u64::MAX)));
-        if meter.limit.get() > 0 && meter.read.get() > meter.limit.get() {
+        let read = self.meter.read.get() + u64::try_from(count).unwrap_or(u64::MAX);
+        self.meter.read.set(read);
+        if self.meter.limit.get() > 0 && read > self.meter.limit.get() {
             let rule = format!("a document is larger than {DOCUMENT_BYTES_MAX} bytes");
             return Err(io::Error::new(io::ErrorKind::InvalidData, rule));
         }
@@ -110,143 +96,48 @@ impl<R: Read> Read for Metered<'_, R> {
     }
 }
 
-/// What every level of the document passes down.
-struct Database<'a, 'm> {
-    reader: &'a mut dyn Reader,
-    failure: &'a mut Option<CliError>,
-    meter: &'m Meter,
+/// What a part of the database is.
+#[derive(Clone, Copy)]
+enum Level<'a> {
+    Database,
+    Collections,
+    Collection,
+    /// The documents of the collection of this name.
+    Documents(&'a str),
 }
 
-impl<'a, 'm> Database<'a, 'm> {
-    fn again(&mut self) -> Database<'_, 'm> {
-        Database { reader: self.reader, failure: self.failure, meter: self.meter }
+/// A part of the database, read where the parser is.
+struct Node<'a> {
+    level: Level<'a>,
+    reader: &'a mut dyn Reader,
+    failure: &'a mut Option<CliError>,
+    meter: &'a Meter,
+}
+
+impl Node<'_> {
+    fn at<'a>(&'a mut self, level: Level<'a>) -> Node<'a> {
+        Node { level, reader: self.reader, failure: self.failure, meter: self.meter }
     }
 
-    /// Keeps what the reader said, and ends the parser.
+    /// Keeps the error of the reader, and ends the parser.
     fn keep<E: serde::de::Error>(&mut self, result: Result<(), CliError>) -> Result<(), E> {
         result.map_err(|failure| {
             *self.failure = Some(failure);
             E::custom("ended by its reader")
         })
     }
-}
 
-impl<'de> DeserializeSeed<'de> for Database<'_, '_> {
-    type Value = ();
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
-        deserializer.deserialize_map(self)
-    }
-}
-
-impl<'de> Visitor<'de> for Database<'_, '_> {
-    type Value = ();
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a LokiJS database")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(mut self, mut map: A) -> Result<(), A::Error> {
-        let mut found = false;
-        while let Some(key) = map.next_key::<String>()? {
-            if key == "collections" {
-                found = true;
-                map.next_value_seed(Collections(self.again()))?;
-            } else {
-                map.next_value::<IgnoredAny>()?;
-            }
-        }
-        if found { Ok(()) } else { Err(A::Error::missing_field("collections")) }
-    }
-}
-
-struct Collections<'a, 'm>(Database<'a, 'm>);
-
-impl<'de> DeserializeSeed<'de> for Collections<'_, '_> {
-    type Value = ();
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
-        deserializer.deserialize_seq(self)
-    }
-}
-
-impl<'de> Visitor<'de> for Collections<'_, '_> {
-    type Value = ();
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an array of collections")
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(mut self, mut seq: A) -> Result<(), A::Error> {
-        while seq.next_element_seed(Collection(self.0.again()))?.is_some() {}
-        Ok(())
-    }
-}
-
-struct Collection<'a, 'm>(Database<'a, 'm>);
-
-impl<'de> DeserializeSeed<'de> for Collection<'_, '_> {
-    type Value = ();
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
-        deserializer.deserialize_map(self)
-    }
-}
-
-impl<'de> Visitor<'de> for Collection<'_, '_> {
-    type Value = ();
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a collection")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(mut self, mut map: A) -> Result<(), A::Error> {
-        let mut name: Option<String> = None;
-        while let Some(key) = map.next_key::<String>()? {
-            match (key.as_str(), &name) {
-                ("name", _) => name = Some(map.next_value()?),
-                ("data", Some(name)) => {
-                    map.next_value_seed(Documents { database: self.0.again(), name })?;
-                }
-                ("data", None) => return Err(A::Error::custom("a collection without a name")),
-                _ => {
-                    map.next_value::<IgnoredAny>()?;
-                }
-            }
-        }
-        Ok(())
-    }
-}
-
-struct Documents<'a, 'm> {
-    database: Database<'a, 'm>,
-    name: &'a str,
-}
-
-impl<'de> DeserializeSeed<'de> for Documents<'_, '_> {
-    type Value = ();
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
-        deserializer.deserialize_seq(self)
-    }
-}
-
-impl<'de> Visitor<'de> for Documents<'_, '_> {
-    type Value = ();
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an array of documents")
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(mut self, mut seq: A) -> Result<(), A::Error> {
-        let meter = self.database.meter;
-        let skipped = match self.database.reader.interest(self.name) {
-            Interest::Skip => u64::MAX,
-            Interest::After(count) => count,
-        };
-        let (mut number, mut told) = (0_u64, meter.read.get());
+    fn documents<'de, A: SeqAccess<'de>>(
+        &mut self,
+        name: &str,
+        mut seq: A,
+    ) -> Result<(), A::Error> {
+        let meter = self.meter;
+        let selected = self.reader.select(name);
+        let skipped = selected.unwrap_or(u64::MAX);
+        let (mut number, mut reported) = (0_u64, meter.read.get());
         loop {
-            number = number.saturating_add(1);
+            number += 1;
             meter.limit.set(meter.read.get().saturating_add(DOCUMENT_BYTES_MAX));
             if number <= skipped {
                 if seq.next_element::<IgnoredAny>()?.is_none() {
@@ -254,22 +145,73 @@ impl<'de> Visitor<'de> for Documents<'_, '_> {
                 }
             } else {
                 let Some(document) = seq.next_element::<Box<RawValue>>()? else { break };
-                let taken = self.database.reader.document(self.name, number, document.get());
-                self.database.keep(taken)?;
+                let taken = self.reader.document(name, number, document.get());
+                self.keep(taken)?;
             }
-            let more = meter.read.get().saturating_sub(told);
-            if more >= TELL_EVERY {
-                self.database.reader.bytes(more);
-                told = meter.read.get();
+            let more = meter.read.get().saturating_sub(reported);
+            if more >= PROGRESS_EVERY {
+                self.reader.bytes(more);
+                reported = meter.read.get();
             }
         }
         meter.limit.set(0);
-        self.database.reader.bytes(meter.read.get().saturating_sub(told));
-        if skipped == u64::MAX {
-            return Ok(());
+        self.reader.bytes(meter.read.get().saturating_sub(reported));
+        let ended = selected.map_or(Ok(()), |_| self.reader.end(name));
+        self.keep(ended)
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for Node<'_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        match self.level {
+            Level::Database | Level::Collection => deserializer.deserialize_map(self),
+            Level::Collections | Level::Documents(_) => deserializer.deserialize_seq(self),
         }
-        let ended = self.database.reader.end(self.name);
-        self.database.keep(ended)
+    }
+}
+
+impl<'de> Visitor<'de> for Node<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self.level {
+            Level::Database => "a LokiJS database",
+            Level::Collections => "an array of collections",
+            Level::Collection => "a collection",
+            Level::Documents(_) => "an array of documents",
+        })
+    }
+
+    fn visit_map<A: MapAccess<'de>>(mut self, mut map: A) -> Result<(), A::Error> {
+        let (is_database, mut found) = (matches!(self.level, Level::Database), false);
+        let mut name: Option<String> = None;
+        while let Some(key) = map.next_key::<String>()? {
+            match (is_database, key.as_str(), &name) {
+                (true, "collections", _) => {
+                    found = true;
+                    map.next_value_seed(self.at(Level::Collections))?;
+                }
+                (false, "name", _) => name = Some(map.next_value()?),
+                (false, "data", Some(name)) => {
+                    map.next_value_seed(self.at(Level::Documents(name)))?;
+                }
+                (false, "data", None) => {
+                    return Err(A::Error::custom("a collection without a name"));
+                }
+                _ => drop(map.next_value::<IgnoredAny>()?),
+            }
+        }
+        if is_database && !found { Err(A::Error::missing_field("collections")) } else { Ok(()) }
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(mut self, mut seq: A) -> Result<(), A::Error> {
+        if let Level::Documents(name) = self.level {
+            return self.documents(name, seq);
+        }
+        while seq.next_element_seed(self.at(Level::Collection))?.is_some() {}
+        Ok(())
     }
 }
 
@@ -277,7 +219,7 @@ impl<'de> Visitor<'de> for Documents<'_, '_> {
 mod tests {
     use super::*;
 
-    /// Keeps what it is given of collections that do not begin with `-`.
+    /// Keeps documents of collections that do not begin with `-`.
     #[derive(Default)]
     struct Kept {
         after: u64,
@@ -287,11 +229,8 @@ mod tests {
     }
 
     impl Reader for Kept {
-        fn interest(&mut self, collection: &str) -> Interest {
-            match collection.starts_with('-') {
-                true => Interest::Skip,
-                false => Interest::After(self.after),
-            }
+        fn select(&mut self, collection: &str) -> Option<u64> {
+            (!collection.starts_with('-')).then_some(self.after)
         }
 
         fn document(&mut self, collection: &str, number: u64, json: &str) -> Result<(), CliError> {
@@ -318,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn documents_of_the_wanted_collections_come_one_by_one_with_their_number() {
+    fn selected_documents_are_read_one_by_one_with_their_number() {
         let mut kept = Kept { after: 1, ..Kept::default() };
 
         read_text(DATABASE, &mut kept).unwrap();
@@ -329,8 +268,8 @@ mod tests {
     }
 
     #[test]
-    fn files_that_are_no_databases_are_refused_with_the_place() {
-        for (text, told) in [
+    fn rejects_invalid_databases_with_the_position() {
+        for (text, rule) in [
             ("", "EOF"),
             ("[]", "a LokiJS database"),
             ("{}", "missing field `collections`"),
@@ -344,12 +283,12 @@ mod tests {
             (&DATABASE[..DATABASE.len() - 1], "EOF"),
         ] {
             let error = read_text(text, &mut Kept::default()).unwrap_err();
-            assert!(error.contains("file=`db`") && error.contains(told), "{text}: {error}");
+            assert!(error.contains("file=`db`") && error.contains(rule), "{text}: {error}");
         }
     }
 
     #[test]
-    fn a_document_that_never_ends_is_refused_before_it_fills_the_memory() {
+    fn rejects_an_endless_document_before_it_fills_the_memory() {
         let start = r#"{"collections":[{"name":"a","data":[{"x":""#.as_bytes();
         let endless = start.chain(io::repeat(b'x').take(1 << 30));
 
@@ -359,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_reader_says_ends_the_reading() {
+    fn an_error_of_the_reader_ends_the_reading() {
         let mut kept = Kept { refuse: true, ..Kept::default() };
 
         let ended = read_from(DATABASE.as_bytes(), "db", &mut kept);

@@ -1,64 +1,63 @@
 //! Where a large table is divided, so that its stretches can be read side by side.
 //!
-//! The protocol tells no bounds, but which key comes next after any text, so beginnings of keys
-//! that are there are found by asking. Stretches of a table are what lies before the first bound,
+//! The protocol tells no bounds, but which key comes next after any text, so prefixes of keys
+//! that are there are found by asking. PartitionRangees of a table are what lies before the first bound,
 //! from each bound up to the next, and from the last one on: whatever order the source has, no
 //! entity is in none of them. That they hold about as much as each other is hoped, not known.
 
 use crate::errors::CliError;
 
-/// Most stretches of a table.
-const STRETCHES_MAX: usize = 8;
-/// Fewer beginnings than this are looked at more closely.
-const BEGINNINGS_MIN: usize = 4;
-/// Most questions about one table.
-const QUESTIONS_MAX: usize = 160;
+/// Most ranges of a table.
+const RANGES_MAX: usize = 8;
+/// Fewer prefixes than this are extended by a character.
+const PREFIXES_MIN: usize = 4;
+/// Most queries of one table.
+const QUERIES_MAX: usize = 160;
 /// What bounds are made of: characters that every source compares and quotes alike, rising.
 const PLAIN: &str = "-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz";
 /// Comes after all of those.
 const AFTER_PLAIN: char = '~';
 
-/// The first partition key of a table from a text on, as the source tells.
+/// The first partition key of a table from a text on.
 pub(super) trait Keys {
     /// See the trait; none where there is no such key.
     async fn first_from(&self, text: &str) -> Result<Option<String>, CliError>;
 }
 
-/// Bounds between stretches of a table whose first partition key is known, rising; none for a
-/// table that cannot be divided so.
+/// Bounds between ranges of a table with this first partition key, rising; none for a table that cannot be divided.
 pub(super) async fn bounds(keys: &impl Keys, first: &str) -> Result<Vec<String>, CliError> {
-    let mut search = Search { keys, left: QUESTIONS_MAX };
+    let mut search = Search { keys, left: QUERIES_MAX };
     let shared = search.shared(first).await?;
-    let mut found = search.beginnings(&shared).await?;
-    if found.len() < BEGINNINGS_MIN {
+    let mut found = search.prefixes(&shared).await?;
+    if found.len() < PREFIXES_MIN {
         let mut longer = Vec::new();
-        for beginning in &found {
-            longer.extend(search.beginnings(beginning).await?);
+        for prefix in &found {
+            longer.extend(search.prefixes(prefix).await?);
         }
         if longer.len() > found.len() {
             found = longer;
         }
     }
-    let wanted = found.len().min(STRETCHES_MAX);
+    let wanted = found.len().min(RANGES_MAX);
     let bounds = (1..wanted).filter_map(|at| found.get(at.saturating_mul(found.len()) / wanted));
     Ok(bounds.cloned().collect())
 }
 
 struct Search<'a, K> {
     keys: &'a K,
-    /// How many more questions may be asked.
+    /// How many more queries may be made.
     left: usize,
 }
 
 impl<K: Keys> Search<'_, K> {
-    /// None also where nothing more may be asked.
+    /// None also where no query is left.
     async fn first_from(&mut self, text: &str) -> Result<Option<String>, CliError> {
         let Some(left) = self.left.checked_sub(1) else { return Ok(None) };
         self.left = left;
         self.keys.first_from(text).await
     }
 
-    /// How all keys begin, as far as it is plain.
+    /// The prefix of all keys, as far as it is plain.
     async fn shared(&mut self, first: &str) -> Result<String, CliError> {
         let is_plain = |c: &char| PLAIN.contains(*c);
         let plain: Vec<char> = first.chars().take_while(is_plain).collect();
@@ -76,7 +75,7 @@ impl<K: Keys> Search<'_, K> {
     }
 
     /// The texts that are longer than `shared` by a plain character, and that keys begin with.
-    async fn beginnings(&mut self, shared: &str) -> Result<Vec<String>, CliError> {
+    async fn prefixes(&mut self, shared: &str) -> Result<Vec<String>, CliError> {
         let (mut found, mut from) = (Vec::new(), shared.to_owned());
         while let Some(key) = self.first_from(&from).await? {
             let Some(rest) = key.strip_prefix(shared) else { break };
@@ -100,21 +99,21 @@ mod tests {
 
     struct Known {
         keys: BTreeSet<String>,
-        asked: Cell<usize>,
+        queries: Cell<usize>,
     }
 
     impl Keys for Known {
         async fn first_from(&self, text: &str) -> Result<Option<String>, CliError> {
-            self.asked.set(self.asked.get() + 1);
+            self.queries.set(self.queries.get() + 1);
             Ok(self.keys.range(text.to_owned()..).next().cloned())
         }
     }
 
-    /// Bounds for a table with these keys, and how many keys lie in each stretch.
+    /// Bounds for a table with these keys, and how many keys lie in each range.
     async fn divided(keys: impl IntoIterator<Item = String>) -> (Vec<String>, Vec<usize>) {
-        let known = Known { keys: keys.into_iter().collect(), asked: Cell::new(0) };
+        let known = Known { keys: keys.into_iter().collect(), queries: Cell::new(0) };
         let bounds = bounds(&known, known.keys.first().unwrap()).await.unwrap();
-        assert!(known.asked.get() <= QUESTIONS_MAX, "{}", known.asked.get());
+        assert!(known.queries.get() <= QUERIES_MAX, "{}", known.queries.get());
         assert!(bounds.is_sorted_by(|a, b| a < b), "{bounds:?}");
         let mut counts = vec![0; bounds.len() + 1];
         for key in &known.keys {
@@ -124,7 +123,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn keys_of_every_usual_kind_are_divided_into_stretches_that_all_hold_some() {
+    async fn keys_of_every_usual_kind_are_divided_into_ranges_that_all_hold_some() {
         let hex = (0..4096).map(|n| format!("{:08x}", n * 1_048_573_u32));
         let numbered = (0..5000).map(|n| format!("customer-{n:06}"));
         let days = (1..=365).map(|n| format!("2026-{:02}-{:02}", n % 12 + 1, n % 28 + 1));
@@ -140,7 +139,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_cannot_be_divided_is_one_stretch() {
+    async fn what_cannot_be_divided_is_one_range() {
         for keys in [vec!["p"], vec![""], vec!["it's"], vec!["é1", "é2"]] {
             let (bounds, counts) = divided(keys.into_iter().map(str::to_owned)).await;
             assert_eq!((bounds.len(), counts.len()), (0, 1));

@@ -1,0 +1,203 @@
+//! The batches of a load: which are sent, and under which request id the next one is.
+
+use std::time::Duration;
+
+use prost::Message as _;
+use serde::{Deserialize, Serialize};
+use trestle_proto::queue::v1::OutgoingMessage;
+use xxhash_rust::xxh3::Xxh3;
+
+use crate::{
+    checkpoint::{Checkpoint, State},
+    errors::{CliError, Halt},
+    lines::Position,
+    output::{counted, say},
+};
+
+/// The server deduplicates a request for ten minutes; less what its send may have taken.
+const DEDUPLICATED: Duration = Duration::from_secs(500);
+
+/// How far a load is.
+#[derive(Serialize, Deserialize)]
+pub(super) struct Batches {
+    /// The id of the load, in its request ids.
+    id: String,
+    /// Every message before this position is sent.
+    pub(super) sent: Position,
+    /// The batch behind this position, or the one before it once that is sent.
+    pending: Option<Pending>,
+}
+
+/// A batch whose request was made: some or all of it may be sent.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Pending {
+    end: Position,
+    request_id: String,
+}
+
+impl State for Batches {
+    const COMMAND: &'static str = "load";
+
+    fn source_bytes(&self) -> u64 {
+        self.sent.byte
+    }
+}
+
+impl Batches {
+    pub(super) fn new() -> Self {
+        let id = format!("{:032x}", fastrand::u128(..));
+        Self { id, sent: Position::default(), pending: None }
+    }
+
+    fn pending(&self) -> Option<&Pending> {
+        self.pending.as_ref().filter(|batch| batch.end != self.sent)
+    }
+
+    /// Where the batch ends that was pending when the load was interrupted: the next one must end there too, to be
+    /// the same request.
+    pub(super) fn pending_end(&self) -> Option<Position> {
+        self.pending().map(|batch| batch.end)
+    }
+
+    fn messages_of(&self, batch: &Pending) -> String {
+        counted(batch.end.row.saturating_sub(self.sent.row), "message")
+    }
+
+    /// The same for the same messages at the same position only: the server does not compare the messages of a
+    /// request id that it has stored, so changed ones would be lost.
+    fn request_id(&self, messages: &[OutgoingMessage]) -> String {
+        let mut hasher = Xxh3::new();
+        hasher.update(self.id.as_bytes());
+        hasher.update(&self.sent.byte.to_be_bytes());
+        for message in messages {
+            hasher.update(&message.encode_length_delimited_to_vec());
+        }
+        format!("load-{:032x}", hasher.digest128())
+    }
+}
+
+/// Warns of messages that may be sent twice because the server no longer deduplicates their request.
+pub(super) fn warn_of_repeats(checkpoint: &Checkpoint<Batches>) {
+    let Some(path) = checkpoint.written() else { return };
+    let age = path.metadata().and_then(|found| found.modified()).map(|written| written.elapsed());
+    let is_old = matches!(age, Ok(Ok(age)) if age >= DEDUPLICATED);
+    if let Some(batch) = checkpoint.state.pending().filter(|_| is_old) {
+        let (messages, path) = (checkpoint.state.messages_of(batch), path.display());
+        say(&format!("warning: {messages} may be sent twice: `{path}` is old"));
+    }
+}
+
+/// Records that the messages before `end` are about to be sent; the id of the request that sends them.
+///
+/// The checkpoint is written first: the id of the load must outlive its messages. That the batch before is sent is
+/// written only then, since a repetition would be deduplicated; so a batch costs one write.
+pub(super) fn begin(
+    checkpoint: &mut Checkpoint<Batches>,
+    end: Position,
+    messages: &[OutgoingMessage],
+) -> Result<String, CliError> {
+    let state = &mut checkpoint.state;
+    let request_id = state.request_id(messages);
+    let batch = Pending { end, request_id: request_id.clone() };
+    if state.pending() == Some(&batch) {
+        // The file keeps its age: the server counts from the first request.
+        return Ok(request_id);
+    }
+    if let Some(changed) = state.pending().filter(|batch| batch.request_id != request_id) {
+        let messages = state.messages_of(changed);
+        say(&format!(
+            "warning: lines of an unfinished batch have changed: {messages} may be sent twice"
+        ));
+    }
+    state.pending = Some(batch);
+    checkpoint.save()?;
+    Ok(request_id)
+}
+
+/// The failure of a load, with how far it came and what to do.
+pub(super) fn stopped(
+    checkpoint: &mut Checkpoint<Batches>,
+    error: CliError,
+    endpoint: &str,
+) -> CliError {
+    let is_written = checkpoint.written().is_some();
+    if is_written
+        && checkpoint.state.pending().is_none()
+        && let Err(problem) = checkpoint.save()
+    {
+        // Messages that are not recorded as sent are deduplicated.
+        say(&format!("warning: {problem}"));
+    }
+    let kept = checkpoint.is_kept();
+    match error {
+        CliError::Usage(problem) if kept => CliError::Usage(match is_written {
+            true => format!(
+                "{problem}; the lines before it are sent, fix the line and go on with --resume"
+            ),
+            false => format!("{problem}; nothing was sent"),
+        }),
+        error => {
+            let sent = checkpoint.state.sent.row;
+            error.halted(sent > 0, || Halt {
+                endpoint: endpoint.to_owned(),
+                progress: format!("{} sent", counted(sent, "message")),
+                next: match (is_written, kept) {
+                    (true, _) => "go on with --resume".to_owned(),
+                    (false, true) => "repeat it".to_owned(),
+                    _ => "a pipe cannot be resumed; up to 100 more may be sent".to_owned(),
+                },
+            })
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use trestle_proto::queue::v1::outgoing_message::Body;
+
+    use super::*;
+
+    fn at(byte: u64) -> Position {
+        Position { byte, line: byte / 7, row: byte / 7 }
+    }
+
+    fn messages(texts: &[&str]) -> Vec<OutgoingMessage> {
+        let body = |text: &str| Some(Body::Text(text.to_owned()));
+        let message = |text: &&str| OutgoingMessage { body: body(text), ..Default::default() };
+        texts.iter().map(message).collect()
+    }
+
+    #[test]
+    fn a_load_resumes_under_the_request_id_of_its_batch_unless_that_changed() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let (file, kept) = (directory.path().join("lines"), directory.path().join("kept"));
+        std::fs::write(&file, "x".repeat(1000)).expect("written");
+        let open = |resume| {
+            let mut load = Checkpoint::new(json!({ "queue": "jobs" }), Batches::new());
+            load.keep(kept.clone(), Some(&file)).expect("a file");
+            load.load(resume).map(|()| load)
+        };
+        let mut first = open(false).expect("new");
+        let batches = [messages(&["a", "b"]), messages(&["c"]), messages(&["C"])];
+        let (middle, end) = (at(700), at(800));
+        let before = begin(&mut first, middle, &batches[0]).expect("written");
+        first.state.sent = middle;
+        let id = begin(&mut first, end, &batches[1]).expect("written");
+        assert!(before != id && id.len() <= 64, "{id}");
+
+        let mut resumed = open(true).expect("it exists");
+        assert_eq!((resumed.state.sent, resumed.state.pending_end()), (middle, Some(end)));
+        assert_eq!(begin(&mut resumed, end, &batches[1]).expect("as it was"), id);
+        assert_ne!(begin(&mut resumed, end, &batches[2]).expect("written"), id, "changed");
+        assert!(open(false).is_err(), "not started again by accident");
+
+        resumed.remove().expect("removed");
+        let mut again = open(false).expect("new");
+        let again_id = begin(&mut again, middle, &batches[0]).expect("written");
+        assert_ne!(again_id, before, "another load");
+        assert!(open(false).is_err(), "something may be sent");
+        again.remove().expect("removed");
+        assert_eq!(open(true).expect("new").state.sent, Position::default());
+    }
+}
