@@ -43,11 +43,11 @@ fn a_workspace_is_copied_and_compared() {
     let told = succeeds(&server, &["import", "azurite", &path(&directory), "--json"]);
 
     assert!(
-        told.ends_with("{\"tables\":1,\"queues\":1,\"not_copied\":0,\"equal\":true}\n"),
+        told.ends_with("{\"tables\":1,\"queues\":1,\"not_copied\":0,\"match\":true}\n"),
         "{told}"
     );
     assert!(
-        told.contains(r#""table":"Orders","read":2,"written":2,"refused":0,"here":2"#),
+        told.contains(r#""table":"Orders","read":2,"written":2,"refused":0,"target":2"#),
         "{told}"
     );
     let rows = succeeds(&server, &["table", "query", "orders", "--json"]);
@@ -57,7 +57,7 @@ fn a_workspace_is_copied_and_compared() {
     assert!(messages.contains(r#""expiration_time":null"#), "{messages}");
     let queues = succeeds(&server, &["queue", "list", "--json"]);
     assert!(queues.contains(r#""metadata":{"Owner":"me"}"#), "{queues}");
-    assert!(!directory.path().join("ws.trestle-import").exists(), "the notes are gone");
+    assert!(!directory.path().join("ws.trestle-import").exists(), "the checkpoint are gone");
 }
 
 #[test]

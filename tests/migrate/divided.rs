@@ -10,7 +10,7 @@ use std::{
 
 use serde_json::Value;
 use tempfile::tempdir;
-use trestle_service::account::DEVELOPMENT_KEY;
+use trestle_identity::account::DEVELOPMENT_KEY;
 use trestle_tests::Server;
 
 use crate::command::{start, succeeds, trestle};
@@ -39,11 +39,11 @@ fn fill(source: &Server, directory: &Path) {
     succeeds(source, &["table", "import", "large", file.to_str().unwrap()]);
 }
 
-/// The stretches of the table that are read in part, by the notes; and how many there are.
-fn stretches(notes: &Path) -> (usize, usize) {
-    let text = fs::read_to_string(notes).unwrap_or_default();
-    let notes: Value = serde_json::from_str(&text).unwrap_or_default();
-    let all = notes["tables"]["large"]["stretches"].as_array().cloned().unwrap_or_default();
+/// The stretches of the table that are read in part, by the checkpoint; and how many there are.
+fn stretches(checkpoint: &Path) -> (usize, usize) {
+    let text = fs::read_to_string(checkpoint).unwrap_or_default();
+    let checkpoint: Value = serde_json::from_str(&text).unwrap_or_default();
+    let all = checkpoint["tables"]["large"]["stretches"].as_array().cloned().unwrap_or_default();
     (all.iter().filter(|stretch| !stretch["place"]["Page"].is_null()).count(), all.len())
 }
 
@@ -57,8 +57,8 @@ fn a_large_table_is_read_in_stretches_side_by_side_which_a_killed_import_goes_on
         "AccountName=devstoreaccount1;AccountKey={DEVELOPMENT_KEY};\
          TableEndpoint=http://{address}/devstoreaccount1"
     );
-    let notes = directory.path().join("notes");
-    let import = ["import", "azure", &connection, "--notes", notes.to_str().unwrap()];
+    let checkpoint = directory.path().join("checkpoint");
+    let import = ["import", "azure", &connection, "--checkpoint", checkpoint.to_str().unwrap()];
 
     let mut killed = trestle(&server, &import).stdout(Stdio::null()).spawn().unwrap();
     let started = Instant::now();
@@ -66,7 +66,7 @@ fn a_large_table_is_read_in_stretches_side_by_side_which_a_killed_import_goes_on
     while reading < 2 {
         assert!(started.elapsed() < PROGRESS_WITHIN, "{reading} of {all} stretches were begun");
         assert!(killed.try_wait().unwrap().is_none(), "the import was over before it was killed");
-        (reading, all) = stretches(&notes);
+        (reading, all) = stretches(&checkpoint);
     }
     killed.kill().unwrap();
     killed.wait().unwrap();
@@ -74,7 +74,7 @@ fn a_large_table_is_read_in_stretches_side_by_side_which_a_killed_import_goes_on
 
     let told = succeeds(&server, &[&import[..], &["--resume", "--json"]].concat());
 
-    assert!(told.ends_with("\"not_copied\":0,\"equal\":true}\n"), "{told}");
+    assert!(told.ends_with("\"not_copied\":0,\"match\":true}\n"), "{told}");
     let counts = format!("\"table\":\"Large\",\"read\":{ENTITIES},\"written\":{ENTITIES},");
     assert!(told.contains(&counts), "{told}");
     let here = succeeds(&server, &["table", "export", "large", "-"]);

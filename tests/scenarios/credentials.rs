@@ -5,13 +5,13 @@ use std::{fs, path::Path, process::Command, time::Duration};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use http::header::AUTHORIZATION;
 use tonic::Code;
-use trestle_proto::table::v1::StreamEntitiesRequest;
-use trestle_service::{
+use trestle_identity::{
     account::AccountKey,
     caller::KeyRange,
-    clock::{Clock as _, SystemClock, Ticks},
     sas::{AddressRange, Protocol, Scope, Terms, Time, mint},
 };
+use trestle_proto::table::v1::StreamEntitiesRequest;
+use trestle_service::clock::{Clock as _, SystemClock, Ticks};
 use trestle_tests::{
     Refusal, Server, World, entity, int, over_account, scenario_with, server_binary, string, terms,
     text,
@@ -197,7 +197,7 @@ async fn malformed_credentials_are_refused_and_never_repeated(world: &World) {
 async fn without_credentials_a_local_call_is_the_development_account(world: &World) {
     world.create("Everybodys").await.unwrap();
 
-    let known = trestle_service::account::DEVELOPMENT_KEY;
+    let known = trestle_identity::account::DEVELOPMENT_KEY;
     let with_key = tables(&basic(world, "devstoreaccount1", known)).await.unwrap();
     let name = http::HeaderName::from_static("trestle-account");
     let claimed = refused(&world.with_header(name.clone(), "acme")).await;
@@ -342,7 +342,7 @@ async fn the_development_account_can_be_switched_off() {
     let world = World::over_loopback_with(&[ACCOUNTS, &off].concat()).await;
 
     let without = refused(&world).await;
-    let known = trestle_service::account::DEVELOPMENT_KEY;
+    let known = trestle_identity::account::DEVELOPMENT_KEY;
     let with_key = refused(&basic(&world, "devstoreaccount1", known)).await;
 
     assert_eq!(without.kind(), NONE);

@@ -3,11 +3,11 @@
 
 use prost_types::Timestamp;
 use tonic::Code;
-use trestle_proto::{queue::v1 as queue, table::v1 as table};
-use trestle_service::{
+use trestle_identity::{
     caller::KeyRange,
     sas::{AddressRange, Protocol, Scope, Terms},
 };
+use trestle_proto::{queue::v1 as queue, table::v1 as table};
 use trestle_tests::{Queue, Table, World, entity, queue_scenario, terms_by_policy, text, token};
 
 queue_scenario!(

@@ -3,10 +3,10 @@
 use http::HeaderName;
 use prost_types::Timestamp;
 use tonic::Code;
+use trestle_identity::{caller::KeyRange, sas::Scope};
 use trestle_proto::table::v1::{
     AccessPolicy, Entity, QueryEntitiesRequest, StreamEntitiesRequest, WriteMode, stored,
 };
-use trestle_service::{caller::KeyRange, sas::Scope};
 use trestle_tests::{
     Table, World, delete_op, entity, insert_op, int, key_of, over_account, scenario, terms,
     terms_by_policy, token, upsert_op,

@@ -94,7 +94,7 @@ pub(crate) fn target(path: &Path) -> Result<Target, CliError> {
 /// what was to go there.
 pub(crate) fn unread(error: io::Error) -> io::Error {
     match error.kind() {
-        io::ErrorKind::BrokenPipe => io::Error::other("nobody reads it any more"),
+        io::ErrorKind::BrokenPipe => io::Error::other("the reader closed it"),
         _ => error,
     }
 }

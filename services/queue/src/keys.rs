@@ -16,7 +16,7 @@
 //! | 0x39 time | nothing | version 1, ticks u64: the service was there at that time |
 //! | 0x40 body | queue id u64, sequence u64 | see `stored` |
 //! | 0x48 state | queue id u64, visible ticks u64, sequence u64 | see `stored` |
-//! | 0x49 follower | queue id u64, sequence u64 of the message before it | see `groups` |
+//! | 0x49 next_in_group | queue id u64, sequence u64 of the message before it | see `groups` |
 //! | 0x4A group | queue id u64, group u64 | version 1, sequence u64 of its last message |
 //!
 //! A queue id is never used twice: a deleted or cleared queue and its successor share nothing. A sequence is never used
@@ -32,22 +32,22 @@ use trestle_service::{
 
 use crate::{
     error::QueueError,
-    wire::{self, Fields},
+    wire::{self, RecordReader},
 };
 
 const QUEUE: u8 = 0x30;
-const DEAD: u8 = 0x31;
+const DELETED: u8 = 0x31;
 const NEXT_QUEUE_ID: u8 = 0x32;
 const EPOCH: u8 = 0x33;
 const COUNT: u8 = 0x34;
 const CURSOR: u8 = 0x35;
-const MEMORY: u8 = 0x36;
-const FORGET: u8 = 0x37;
+const DEDUPLICATION: u8 = 0x36;
+const DEDUPLICATION_EXPIRY: u8 = 0x37;
 const SERVICE_PROPERTIES: u8 = 0x38;
 const TIME: u8 = 0x39;
 const BODY: u8 = 0x40;
 const STATE: u8 = 0x48;
-const FOLLOWER: u8 = 0x49;
+const NEXT_IN_GROUP: u8 = 0x49;
 const GROUP: u8 = 0x4A;
 
 /// Version byte of every value in this file.
@@ -71,7 +71,7 @@ pub(crate) struct GroupId(pub(crate) u64);
 
 /// Where a message stands in its queue: the order of delivery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct Place {
+pub(crate) struct Slot {
     /// When it can be received.
     pub(crate) visible_at: Ticks,
     /// Its number; later messages have greater ones.
@@ -80,7 +80,7 @@ pub(crate) struct Place {
 
 /// What a queue remembers an id of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) enum Remembered {
+pub(crate) enum IdKind {
     /// A send.
     Request = 1,
     /// A message.
@@ -89,45 +89,46 @@ pub(crate) enum Remembered {
 
 /// A part of what a dead queue leaves behind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Remains {
+pub(crate) enum QueuePart {
     /// The states of its messages.
     States = 0,
     /// Their bodies.
     Bodies = 1,
     /// The messages that wait behind others of their groups.
-    Followers = 2,
+    NextInGroups = 2,
     /// The groups.
     Groups = 3,
 }
 
-impl Remains {
+impl QueuePart {
     /// Every part.
-    pub(crate) const ALL: [Self; 4] = [Self::States, Self::Bodies, Self::Followers, Self::Groups];
+    pub(crate) const ALL: [Self; 4] =
+        [Self::States, Self::Bodies, Self::NextInGroups, Self::Groups];
 }
 
 /// How far a queue has come. Nothing lies before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Cursor {
-    /// The lowest place that a message may have.
-    pub(crate) place: Place,
+    /// The lowest slot that a message may have.
+    pub(crate) slot: Slot,
     /// The lowest sequence that a message may have.
     pub(crate) sequence: u64,
 }
 
 /// A range of a dead queue that is being removed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct DeadRange {
+pub(crate) struct DeletedRange {
     /// When the queue was deleted or cleared.
-    pub(crate) died_at: Ticks,
+    pub(crate) deleted_at: Ticks,
     /// First key not swept yet.
     pub(crate) resume: Bytes,
 }
 
-impl Place {
+impl Slot {
     /// Before every message.
     pub(crate) const FIRST: Self = Self { visible_at: FIRST_TICK, sequence: 0 };
 
-    /// The next place.
+    /// The next slot.
     pub(crate) fn next(self) -> Self {
         Self { sequence: self.sequence.saturating_add(1), ..self }
     }
@@ -161,7 +162,7 @@ pub(crate) fn all_queues() -> Span {
 /// The name in a key of [`queue`].
 pub(crate) fn queue_name(key: &[u8]) -> Result<String, QueueError> {
     let name = || {
-        let mut rest = Fields::of_key(key, QUEUE)?.rest();
+        let mut rest = RecordReader::of_key(key, QUEUE)?.rest();
         order::take_text(&mut rest)?;
         order::take_text(&mut rest)
     };
@@ -189,23 +190,23 @@ fn numbered(kind: u8, numbers: &[u64]) -> Vec<u8> {
 }
 
 /// Key of what is left of a dead queue.
-pub(crate) fn dead(id: QueueId, part: Remains) -> Bytes {
-    let mut key = numbered(DEAD, &[id.0]);
+pub(crate) fn deleted(id: QueueId, part: QueuePart) -> Bytes {
+    let mut key = numbered(DELETED, &[id.0]);
     key.push(part as u8);
     key.into()
 }
 
 /// Everything that is left of dead queues.
-pub(crate) fn all_dead() -> Span {
-    Span::prefix(&[DEAD])
+pub(crate) fn all_deleted() -> Span {
+    Span::prefix(&[DELETED])
 }
 
-/// The dead queue and the part that a key of [`all_dead`] names.
-pub(crate) fn dead_range_of(key: &[u8]) -> Result<(QueueId, Remains), QueueError> {
+/// The dead queue and the part that a key of [`all_deleted`] names.
+pub(crate) fn deleted_range_of(key: &[u8]) -> Result<(QueueId, QueuePart), QueueError> {
     let fields = || {
-        let mut fields = Fields::of_key(key, DEAD)?;
+        let mut fields = RecordReader::of_key(key, DELETED)?;
         let (id, part) = (fields.u64()?, fields.u8()?);
-        let part = Remains::ALL.into_iter().find(|p| *p as u8 == part)?;
+        let part = QueuePart::ALL.into_iter().find(|p| *p as u8 == part)?;
         fields.end((QueueId(id), part))
     };
     fields().ok_or_else(|| QueueError::corrupt("key of a dead queue"))
@@ -237,32 +238,35 @@ pub(crate) fn cursor(id: QueueId) -> Bytes {
 }
 
 /// Key of what a queue remembers of an id.
-pub(crate) fn memory(id: QueueId, what: Remembered, text: &str) -> Bytes {
-    let mut key = numbered(MEMORY, &[id.0]);
+pub(crate) fn deduplication(id: QueueId, what: IdKind, text: &str) -> Bytes {
+    let mut key = numbered(DEDUPLICATION, &[id.0]);
     key.push(what as u8);
     key.extend_from_slice(text.as_bytes());
     key.into()
 }
 
 /// Key of the mark that says when to forget a key of [`memory`].
-pub(crate) fn forget(at: Ticks, memory: &[u8]) -> Bytes {
-    let mut key = numbered(FORGET, &[at.get()]);
-    key.extend_from_slice(memory.get(1..).unwrap_or_default());
+pub(crate) fn deduplication_expiry(at: Ticks, record_key: &[u8]) -> Bytes {
+    let mut key = numbered(DEDUPLICATION_EXPIRY, &[at.get()]);
+    key.extend_from_slice(record_key.get(1..).unwrap_or_default());
     key.into()
 }
 
 /// What is to be forgotten at `now`, from `start` on if that is not empty.
-pub(crate) fn due_to_forget(start: &Bytes, now: Ticks) -> Span {
-    let first = Bytes::from_static(&[FORGET]);
-    Span::new(first.max(start.clone()), numbered(FORGET, &[now.get().saturating_add(1)]))
+pub(crate) fn expired_deduplications(start: &Bytes, now: Ticks) -> Span {
+    let first = Bytes::from_static(&[DEDUPLICATION_EXPIRY]);
+    Span::new(
+        first.max(start.clone()),
+        numbered(DEDUPLICATION_EXPIRY, &[now.get().saturating_add(1)]),
+    )
 }
 
 /// The key of [`memory`] that a key of [`forget`] is about.
-pub(crate) fn memory_of(forget: &[u8]) -> Result<Bytes, QueueError> {
+pub(crate) fn deduplication_of(expiry_key: &[u8]) -> Result<Bytes, QueueError> {
     let rest = || {
-        let mut fields = Fields::of_key(forget, FORGET)?;
+        let mut fields = RecordReader::of_key(expiry_key, DEDUPLICATION_EXPIRY)?;
         fields.u64()?;
-        Some([&[MEMORY], fields.rest()].concat().into())
+        Some([&[DEDUPLICATION], fields.rest()].concat().into())
     };
     rest().ok_or_else(|| QueueError::corrupt("key of what is to be forgotten"))
 }
@@ -280,7 +284,7 @@ pub(crate) fn bodies_from(id: QueueId, sequence: u64) -> Span {
 /// The sequence in a key of [`body`].
 pub(crate) fn sequence_of(key: &[u8]) -> Result<u64, QueueError> {
     let fields = || {
-        let mut fields = Fields::of_key(key, BODY)?;
+        let mut fields = RecordReader::of_key(key, BODY)?;
         fields.u64()?;
         let sequence = fields.u64()?;
         fields.end(sequence)
@@ -289,29 +293,29 @@ pub(crate) fn sequence_of(key: &[u8]) -> Result<u64, QueueError> {
 }
 
 /// Key of the state of a message.
-pub(crate) fn state(id: QueueId, place: Place) -> Bytes {
-    numbered(STATE, &[id.0, place.visible_at.get(), place.sequence]).into()
+pub(crate) fn state(id: QueueId, slot: Slot) -> Bytes {
+    numbered(STATE, &[id.0, slot.visible_at.get(), slot.sequence]).into()
 }
 
-/// The states of the messages of a queue, from a place on.
-pub(crate) fn states_from(id: QueueId, place: Place) -> Span {
-    Span::new(state(id, place), after_prefix(&numbered(STATE, &[id.0])))
+/// The states of the messages of a queue, from a slot on.
+pub(crate) fn states_from(id: QueueId, slot: Slot) -> Span {
+    Span::new(state(id, slot), after_prefix(&numbered(STATE, &[id.0])))
 }
 
-/// The place in a key of [`state`].
-pub(crate) fn place_of(key: &[u8]) -> Result<Place, QueueError> {
+/// The slot in a key of [`state`].
+pub(crate) fn slot_of(key: &[u8]) -> Result<Slot, QueueError> {
     let fields = || {
-        let mut fields = Fields::of_key(key, STATE)?;
+        let mut fields = RecordReader::of_key(key, STATE)?;
         fields.u64()?;
-        let place = Place { visible_at: fields.ticks()?, sequence: fields.u64()? };
-        fields.end(place)
+        let slot = Slot { visible_at: fields.ticks()?, sequence: fields.u64()? };
+        fields.end(slot)
     };
     fields().ok_or_else(|| QueueError::corrupt("key of a state"))
 }
 
 /// Key of the message that waits behind the one with this sequence, in the same group.
-pub(crate) fn follower(id: QueueId, sequence: u64) -> Bytes {
-    numbered(FOLLOWER, &[id.0, sequence]).into()
+pub(crate) fn next_in_group(id: QueueId, sequence: u64) -> Bytes {
+    numbered(NEXT_IN_GROUP, &[id.0, sequence]).into()
 }
 
 /// Key of the last message of a group. It is there exactly as long as the group has a message.
@@ -320,12 +324,12 @@ pub(crate) fn group(id: QueueId, group: GroupId) -> Bytes {
 }
 
 /// Every key of a part of a queue.
-pub(crate) fn remains(id: QueueId, part: Remains) -> Span {
+pub(crate) fn part_span(id: QueueId, part: QueuePart) -> Span {
     match part {
-        Remains::States => states_from(id, Place::FIRST),
-        Remains::Bodies => bodies_from(id, 0),
-        Remains::Followers => Span::prefix(&numbered(FOLLOWER, &[id.0])),
-        Remains::Groups => Span::prefix(&numbered(GROUP, &[id.0])),
+        QueuePart::States => states_from(id, Slot::FIRST),
+        QueuePart::Bodies => bodies_from(id, 0),
+        QueuePart::NextInGroups => Span::prefix(&numbered(NEXT_IN_GROUP, &[id.0])),
+        QueuePart::Groups => Span::prefix(&numbered(GROUP, &[id.0])),
     }
 }
 
@@ -339,7 +343,7 @@ pub(crate) fn encode_number(number: u64) -> Bytes {
 /// # Errors
 /// [`QueueError::Corrupt`]; `what` says which number.
 pub(crate) fn decode_number(value: &[u8], what: &str) -> Result<u64, QueueError> {
-    let number = Fields::of(value, VERSION).and_then(|mut fields| {
+    let number = RecordReader::of(value, VERSION).and_then(|mut fields| {
         let number = fields.u64()?;
         fields.end(number)
     });
@@ -347,18 +351,18 @@ pub(crate) fn decode_number(value: &[u8], what: &str) -> Result<u64, QueueError>
 }
 
 /// The value of a mark that says nothing but that it is there.
-pub(crate) fn mark() -> Bytes {
+pub(crate) fn empty_value() -> Bytes {
     Bytes::from_static(&[VERSION])
 }
 
 impl Cursor {
     /// Before every message.
-    pub(crate) const START: Self = Self { place: Place::FIRST, sequence: 0 };
+    pub(crate) const START: Self = Self { slot: Slot::FIRST, sequence: 0 };
 
     /// The stored form.
     pub(crate) fn encode(&self) -> Bytes {
         let mut value = vec![VERSION];
-        for number in [self.place.visible_at.get(), self.place.sequence, self.sequence] {
+        for number in [self.slot.visible_at.get(), self.slot.sequence, self.sequence] {
             value.extend_from_slice(&number.to_be_bytes());
         }
         value.into()
@@ -370,20 +374,20 @@ impl Cursor {
     /// [`QueueError::Corrupt`].
     pub(crate) fn decode(value: &[u8]) -> Result<Self, QueueError> {
         let fields = || {
-            let mut fields = Fields::of(value, VERSION)?;
-            let place = Place { visible_at: fields.ticks()?, sequence: fields.u64()? };
+            let mut fields = RecordReader::of(value, VERSION)?;
+            let slot = Slot { visible_at: fields.ticks()?, sequence: fields.u64()? };
             let sequence = fields.u64()?;
-            fields.end(Self { place, sequence })
+            fields.end(Self { slot, sequence })
         };
         fields().ok_or_else(|| QueueError::corrupt("cursor of a queue"))
     }
 }
 
-impl DeadRange {
+impl DeletedRange {
     /// The stored form.
     pub(crate) fn encode(&self) -> Bytes {
         let mut value = vec![VERSION];
-        value.extend_from_slice(&self.died_at.get().to_be_bytes());
+        value.extend_from_slice(&self.deleted_at.get().to_be_bytes());
         value.extend_from_slice(&self.resume);
         value.into()
     }
@@ -394,9 +398,9 @@ impl DeadRange {
     /// [`QueueError::Corrupt`].
     pub(crate) fn decode(value: &[u8]) -> Result<Self, QueueError> {
         let fields = || {
-            let mut fields = Fields::of(value, VERSION)?;
-            let died_at = fields.ticks()?;
-            Some(Self { died_at, resume: Bytes::copy_from_slice(fields.rest()) })
+            let mut fields = RecordReader::of(value, VERSION)?;
+            let deleted_at = fields.ticks()?;
+            Some(Self { deleted_at, resume: Bytes::copy_from_slice(fields.rest()) })
         };
         fields().ok_or_else(|| QueueError::corrupt("record of a dead queue"))
     }

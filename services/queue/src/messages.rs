@@ -13,14 +13,14 @@ use uuid::Uuid;
 
 use crate::{
     authorize::Access,
+    delivery::IndexEntry,
+    delivery::MonotonicClock,
+    delivery::Schedulers,
+    delivery::Sequences,
     error::QueueError,
-    expiries::Standing,
-    keys::Place,
+    keys::Slot,
     queues::{Queue, Queues},
     receipt::Receipt,
-    sequences::Sequences,
-    shelves::Shelves,
-    steady::SteadyClock,
     stored::{Body, MessageState},
 };
 
@@ -31,12 +31,12 @@ const LOOKUPS_MAX: usize = 8;
 #[derive(Clone)]
 pub(crate) struct Messages {
     pub(crate) engine: Arc<dyn Engine>,
-    pub(crate) clock: Arc<SteadyClock>,
-    pub(crate) shelves: Arc<Shelves>,
+    pub(crate) clock: Arc<MonotonicClock>,
+    pub(crate) schedulers: Arc<Schedulers>,
     pub(crate) sequences: Arc<Sequences>,
     pub(crate) queues: Queues,
     /// The process is about to end: nobody is kept waiting any more.
-    pub(crate) leaving: CancellationToken,
+    pub(crate) shutdown: CancellationToken,
     random: fn() -> u128,
 }
 
@@ -44,7 +44,7 @@ pub(crate) struct Messages {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Delivered {
     /// Where it stands now.
-    pub(crate) place: Place,
+    pub(crate) slot: Slot,
     /// How it stands now.
     pub(crate) state: MessageState,
     /// What it carries.
@@ -53,26 +53,26 @@ pub(crate) struct Delivered {
 
 /// Why an operation on a numbered queue failed.
 #[derive(Debug)]
-pub(crate) enum Miss {
+pub(crate) enum AttemptError {
     /// The queue has another number by now, or is no more.
-    Gone,
+    QueueReplaced,
     /// Anything else.
     Failed(QueueError),
 }
 
-impl From<QueueError> for Miss {
+impl From<QueueError> for AttemptError {
     fn from(error: QueueError) -> Self {
         Self::Failed(error)
     }
 }
 
-impl From<CommitError> for Miss {
+impl From<CommitError> for AttemptError {
     fn from(error: CommitError) -> Self {
         Self::Failed(error.into())
     }
 }
 
-impl From<EngineError> for Miss {
+impl From<EngineError> for AttemptError {
     fn from(error: EngineError) -> Self {
         Self::Failed(error.into())
     }
@@ -85,12 +85,12 @@ impl Messages {
         clock: Arc<dyn Clock>,
         random: fn() -> u128,
     ) -> Self {
-        let clock = Arc::new(SteadyClock::new(clock));
-        let shelves = Arc::new(Shelves::new(Arc::clone(&engine), Arc::clone(&clock)));
+        let clock = Arc::new(MonotonicClock::new(clock));
+        let schedulers = Arc::new(Schedulers::new(Arc::clone(&engine), Arc::clone(&clock)));
         let sequences = Arc::new(Sequences::new(Arc::clone(&engine)));
-        let queues = Queues::new(Arc::clone(&engine), Arc::clone(&clock), Arc::clone(&shelves));
-        let leaving = CancellationToken::new();
-        Self { engine, clock, shelves, sequences, queues, leaving, random }
+        let queues = Queues::new(Arc::clone(&engine), Arc::clone(&clock), Arc::clone(&schedulers));
+        let shutdown = CancellationToken::new();
+        Self { engine, clock, schedulers, sequences, queues, shutdown, random }
     }
 
     /// A new id.
@@ -109,14 +109,14 @@ impl Messages {
         attempt: impl Fn(Queue) -> F,
     ) -> Result<T, QueueError>
     where
-        F: Future<Output = Result<T, Miss>>,
+        F: Future<Output = Result<T, AttemptError>>,
     {
         for _ in 0..LOOKUPS_MAX {
             let queue = self.queues.open(access, name).await?;
             match attempt(queue).await {
                 Ok(done) => return Ok(done),
-                Err(Miss::Failed(error)) => return Err(error),
-                Err(Miss::Gone) => {}
+                Err(AttemptError::Failed(error)) => return Err(error),
+                Err(AttemptError::QueueReplaced) => {}
             }
         }
         Err(QueueError::QueueNotFound(name.clone()))
@@ -126,12 +126,12 @@ impl Messages {
 impl Delivered {
     /// What deletes or extends this delivery.
     pub(crate) fn receipt(&self) -> Receipt {
-        Receipt::of(self.place, &self.state)
+        Receipt::of(self.slot, &self.state)
     }
 
     /// Where it stands, and until when.
-    pub(crate) fn standing(&self) -> Standing {
-        Standing { place: self.place, expires_at: self.state.expires_at }
+    pub(crate) fn entry(&self) -> IndexEntry {
+        IndexEntry { slot: self.slot, expires_at: self.state.expires_at }
     }
 }
 
@@ -152,18 +152,18 @@ pub(crate) fn live(value: Option<&Bytes>, now: Ticks) -> Result<Option<MessageSt
 pub(crate) async fn find(
     snapshot: &dyn Snapshot,
     id: crate::keys::QueueId,
-    place: Place,
+    slot: Slot,
     now: Ticks,
 ) -> Result<Option<(MessageState, Body)>, QueueError> {
-    let state = snapshot.get(&crate::keys::state(id, place)).await?;
-    let body = snapshot.get(&crate::keys::body(id, place.sequence)).await?;
+    let state = snapshot.get(&crate::keys::state(id, slot)).await?;
+    let body = snapshot.get(&crate::keys::body(id, slot.sequence)).await?;
     let read = || {
         let Some(state) = live(state.as_ref(), now)? else { return Ok(None) };
         let body = body.ok_or_else(|| QueueError::corrupt("a message without a body"))?;
         Ok::<_, QueueError>(Some((state, Body::decode(&body)?)))
     };
     Ok(read().unwrap_or_else(|error| {
-        tracing::error!(%error, sequence = place.sequence, "a message cannot be read");
+        tracing::error!(%error, sequence = slot.sequence, "a message cannot be read");
         None
     }))
 }

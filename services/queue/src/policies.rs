@@ -3,11 +3,9 @@
 
 use bytes::Bytes;
 use prost::Message as _;
+use trestle_identity::access_policy::{self, Stated};
 use trestle_proto::queue::v1 as proto;
-use trestle_service::{
-    access_policy::{self, Stated},
-    fault::Fault,
-};
+use trestle_service::fault::Fault;
 
 use crate::error::QueueError;
 

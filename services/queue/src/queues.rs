@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use trestle_identity::caller::{Authority, Caller, TableGrant};
 use trestle_kv::{Engine, ScanLimit, Write, after_key, transact};
 use trestle_service::{
-    caller::{Authority, Caller, TableGrant},
     clock::Ticks,
     fault::{Fault, Reason, Violations},
     name::{AccountName, QueueName},
@@ -14,14 +14,14 @@ use trestle_service::{
 
 use crate::{
     authorize::{self, Access},
+    delivery::MonotonicClock,
+    delivery::RecordCache,
+    delivery::Schedulers,
+    detached::detached,
     error::QueueError,
-    finish::finish,
-    keys::{self, DeadRange, QueueId, Remains},
-    known::Known,
+    keys::{self, DeletedRange, QueueId, QueuePart},
     policies,
     record::{QueueRecord, QueueSettings},
-    shelves::Shelves,
-    steady::SteadyClock,
 };
 
 /// Most bytes of queue records read at once.
@@ -31,9 +31,9 @@ const LIST_BYTES_MAX: usize = 3 * 1024 * 1024;
 #[derive(Clone)]
 pub(crate) struct Queues {
     engine: Arc<dyn Engine>,
-    clock: Arc<SteadyClock>,
-    shelves: Arc<Shelves>,
-    known: Arc<Known>,
+    clock: Arc<MonotonicClock>,
+    schedulers: Arc<Schedulers>,
+    cache: Arc<RecordCache>,
 }
 
 /// A queue that was found.
@@ -71,10 +71,10 @@ impl Queues {
     /// Works on `engine`.
     pub(crate) fn new(
         engine: Arc<dyn Engine>,
-        clock: Arc<SteadyClock>,
-        shelves: Arc<Shelves>,
+        clock: Arc<MonotonicClock>,
+        schedulers: Arc<Schedulers>,
     ) -> Self {
-        Self { engine, clock, shelves, known: Arc::default() }
+        Self { engine, clock, schedulers, cache: Arc::default() }
     }
 
     /// Creates a queue, unless it is there with the settings that are asked for; whether it did.
@@ -165,7 +165,7 @@ impl Queues {
         name: &QueueName,
     ) -> Result<Option<Queue>, QueueError> {
         let found = |record| Queue { account: account.clone(), name: name.clone(), record };
-        let look = match self.known.get(account, name) {
+        let look = match self.cache.get(account, name) {
             Ok(record) => return Ok(Some(found(record))),
             Err(look) => look,
         };
@@ -177,7 +177,7 @@ impl Queues {
         // Of its own: what the store gives may be a part of something much bigger.
         record.policies = Bytes::copy_from_slice(&record.policies);
         let record = Arc::new(record);
-        self.known.keep(&look, account, name, &record);
+        self.cache.keep(&look, account, name, &record);
         Ok(Some(found(record)))
     }
 
@@ -192,8 +192,8 @@ impl Queues {
         change: impl Fn(&mut QueueRecord) -> Result<(), Fault> + Send + 'static,
     ) -> Result<QueueRecord, QueueError> {
         let key = keys::queue(account, &name);
-        let (changing, engine) = (self.known.changing(account, &name), Arc::clone(&self.engine));
-        finish(async move {
+        let (changing, engine) = (self.cache.changing(account, &name), Arc::clone(&self.engine));
+        detached(async move {
             let _changing = changing;
             let updated = transact(&*engine, vec![key.clone()], move |current| {
                 let mut record = stored(current, &name)?;
@@ -216,17 +216,17 @@ impl Queues {
         name: QueueName,
     ) -> Result<(), QueueError> {
         let key = keys::queue(account, &name);
-        let (died_at, shelves) = (self.clock.now(), Arc::clone(&self.shelves));
-        let (changing, engine) = (self.known.changing(account, &name), Arc::clone(&self.engine));
-        finish(async move {
+        let (deleted_at, schedulers) = (self.clock.now(), Arc::clone(&self.schedulers));
+        let (changing, engine) = (self.cache.changing(account, &name), Arc::clone(&self.engine));
+        detached(async move {
             let _changing = changing;
             let deleted = transact(&*engine, vec![key.clone()], move |current| {
                 let id = stored(current, &name)?.id;
-                let mut writes = decide_death(id, died_at);
+                let mut writes = decide_death(id, deleted_at);
                 writes.push(Write::Delete { key: key.clone() });
                 Ok::<_, QueueError>((writes, id))
             });
-            shelves.close(deleted.await??);
+            schedulers.close(deleted.await??);
             Ok(())
         })
         .await
@@ -243,20 +243,20 @@ impl Queues {
     ) -> Result<(), QueueError> {
         let key = keys::queue(account, &name);
         let reads = vec![key.clone(), keys::next_queue_id()];
-        let (died_at, shelves) = (self.clock.now(), Arc::clone(&self.shelves));
-        let (changing, engine) = (self.known.changing(account, &name), Arc::clone(&self.engine));
-        finish(async move {
+        let (deleted_at, schedulers) = (self.clock.now(), Arc::clone(&self.schedulers));
+        let (changing, engine) = (self.cache.changing(account, &name), Arc::clone(&self.engine));
+        detached(async move {
             let _changing = changing;
             let cleared = transact(&*engine, reads, move |current| {
                 let mut record = stored(current, &name)?;
                 let old = record.id;
                 let (id, mut writes) = decide_id(current.get(1).and_then(Option::as_ref))?;
                 record.id = id;
-                writes.extend(decide_death(old, died_at));
+                writes.extend(decide_death(old, deleted_at));
                 writes.push(Write::Put { key: key.clone(), value: record.encode() });
                 Ok::<_, QueueError>((writes, old))
             });
-            shelves.close(cleared.await??);
+            schedulers.close(cleared.await??);
             Ok(())
         })
         .await
@@ -317,14 +317,14 @@ fn decide_id(next_id: Option<&Bytes>) -> Result<(QueueId, Vec<Write>), QueueErro
 }
 
 /// The writes that leave a number to the sweeper.
-fn decide_death(id: QueueId, died_at: Ticks) -> Vec<Write> {
-    let remains = |part| {
-        let resume = keys::remains(id, part).start;
-        let value = DeadRange { died_at, resume }.encode();
-        Write::Put { key: keys::dead(id, part), value }
+fn decide_death(id: QueueId, deleted_at: Ticks) -> Vec<Write> {
+    let part_span = |part| {
+        let resume = keys::part_span(id, part).start;
+        let value = DeletedRange { deleted_at, resume }.encode();
+        Write::Put { key: keys::deleted(id, part), value }
     };
     let gone = [keys::count(id), keys::cursor(id)].map(|key| Write::Delete { key });
-    Remains::ALL.map(remains).into_iter().chain(gone).collect()
+    QueuePart::ALL.map(part_span).into_iter().chain(gone).collect()
 }
 
 #[cfg(test)]

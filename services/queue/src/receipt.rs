@@ -2,13 +2,13 @@
 //!
 //! A receipt says where the state of its message lies and the generation that the state had. It is no secret and needs
 //! no signature: what it says is compared with what is stored, and whoever may delete from the queue may delete. Each
-//! receive or update gives the message another place or generation, which makes older receipts void.
+//! receive or update gives the message another slot or generation, which makes older receipts void.
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use trestle_service::fault::{Fault, Reason, quoted};
 use uuid::Uuid;
 
-use crate::{keys::Place, stored::MessageState, wire::Fields};
+use crate::{keys::Slot, stored::MessageState, wire::RecordReader};
 
 /// First byte of every receipt; a new layout gets a new one.
 const VERSION: u8 = 1;
@@ -22,7 +22,7 @@ const TEXT_BYTES: usize = 28;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Receipt {
     /// Where the message stood.
-    pub(crate) place: Place,
+    pub(crate) slot: Slot,
     /// How often its state had been changed.
     pub(crate) generation: u32,
     /// Whether the message is of an ordering group.
@@ -47,9 +47,9 @@ impl Claimed {
 
 impl Receipt {
     /// The receipt of a message that stands there so.
-    pub(crate) fn of(place: Place, state: &MessageState) -> Self {
+    pub(crate) fn of(slot: Slot, state: &MessageState) -> Self {
         let MessageState { generation, group, .. } = *state;
-        Self { place, generation, is_in_group: group.is_some() }
+        Self { slot, generation, is_in_group: group.is_some() }
     }
 
     /// As URL-safe text.
@@ -58,10 +58,10 @@ impl Receipt {
         let (version, rest) = bytes.split_at_mut(1);
         version.copy_from_slice(&[if self.is_in_group { VERSION_IN_GROUP } else { VERSION }]);
         let (sequence, rest) = rest.split_at_mut(8);
-        sequence.copy_from_slice(&self.place.sequence.to_be_bytes());
+        sequence.copy_from_slice(&self.slot.sequence.to_be_bytes());
         let (generation, visible_at) = rest.split_at_mut(4);
         generation.copy_from_slice(&self.generation.to_be_bytes());
-        visible_at.copy_from_slice(&self.place.visible_at.get().to_be_bytes());
+        visible_at.copy_from_slice(&self.slot.visible_at.get().to_be_bytes());
         URL_SAFE_NO_PAD.encode(bytes)
     }
 
@@ -73,10 +73,10 @@ impl Receipt {
         let bytes = URL_SAFE_NO_PAD.decode(text).ok()?;
         let is_in_group = bytes.first() == Some(&VERSION_IN_GROUP);
         let version = if is_in_group { VERSION_IN_GROUP } else { VERSION };
-        let mut fields = Fields::of(&bytes, version)?;
+        let mut fields = RecordReader::of(&bytes, version)?;
         let (sequence, generation) = (fields.u64()?, fields.u32()?);
-        let place = Place { visible_at: fields.ticks()?, sequence };
-        fields.end(Self { place, generation, is_in_group })
+        let slot = Slot { visible_at: fields.ticks()?, sequence };
+        fields.end(Self { slot, generation, is_in_group })
     }
 }
 
@@ -91,46 +91,4 @@ pub(crate) fn malformed(field: impl Into<String>, text: &str) -> Fault {
 }
 
 #[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-    use trestle_service::clock::Ticks;
-
-    use super::*;
-
-    proptest! {
-        #[test]
-        fn receipts_survive_as_text_that_needs_no_escapes(
-            ticks in 0..=Ticks::MAX.get(), sequence: u64, generation: u32, is_in_group: bool,
-            cut in 0..TEXT_BYTES,
-        ) {
-            let visible_at = Ticks::new(ticks).expect("in range");
-            let place = Place { visible_at, sequence };
-            let receipt = Receipt { place, generation, is_in_group };
-
-            let text = receipt.to_text();
-
-            prop_assert_eq!(Receipt::parse(&text), Some(receipt));
-            prop_assert!(text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_'));
-            prop_assert_eq!(Receipt::parse(&text[..cut]), None);
-            prop_assert_eq!(Receipt::parse(&format!("{text}A")), None);
-        }
-
-        #[test]
-        fn arbitrary_text_is_no_receipt(text in "[^A]{0,40}") {
-            prop_assert_eq!(Receipt::parse(&text), None, "every receipt starts with AQ or Ag");
-        }
-    }
-
-    #[test]
-    fn an_id_is_compared_as_an_id() {
-        let id = Uuid::from_u128(7);
-        let place = Place { visible_at: Ticks::MAX, sequence: 0 };
-        let receipt = Receipt { place, generation: 0, is_in_group: false };
-        let claimed = |message_id: String| Claimed { message_id, receipt };
-
-        assert!(claimed(id.to_string()).is_of(id));
-        assert!(claimed(id.to_string().to_uppercase()).is_of(id));
-        assert!(!claimed(Uuid::from_u128(8).to_string()).is_of(id));
-        assert!(!claimed("hello".to_owned()).is_of(id));
-    }
-}
+mod tests;

@@ -13,13 +13,13 @@ use trestle_service::{
 
 use crate::{
     authorize::Access,
+    deduplication::{DeduplicationRecord, Sent, SentState},
+    delivery::IndexEntry,
+    detached::detached,
     error::QueueError,
-    expiries::Standing,
-    finish::finish,
-    groups::Follower,
-    keys::{self, GroupId, Place, QueueId, Remembered},
-    memory::{Memory, Sent, SentState},
-    messages::{Messages, Miss},
+    groups::NextInGroup,
+    keys::{self, GroupId, IdKind, QueueId, Slot},
+    messages::{AttemptError, Messages},
     queues::Queue,
     stored::{Body, MessageState, Payload},
 };
@@ -42,8 +42,8 @@ pub(crate) struct Outgoing {
 /// What a client sends as one message: the message, or why it is refused.
 pub(crate) type Attempt = Result<Outgoing, Fault>;
 
-/// What was sent, none where it was refused, and the places that were filled.
-type Decided = (Vec<Option<Sent>>, Vec<Standing>);
+/// What was sent, none where it was refused, and the slots that were filled.
+type Decided = (Vec<Option<Sent>>, Vec<IndexEntry>);
 
 /// A message ready to be written.
 struct Prepared {
@@ -56,7 +56,7 @@ struct Prepared {
 }
 
 /// A send ready to be decided.
-struct Plan {
+struct SendPlan {
     id: QueueId,
     now: Ticks,
     /// What the request id is remembered by.
@@ -83,7 +83,7 @@ impl Messages {
         let sent = self
             .with_queue(access, name, |queue| {
                 let (messages, request_id) = (Arc::clone(&messages), request_id.clone());
-                finish(self.clone().send_to(queue, messages, request_id))
+                detached(self.clone().send_to(queue, messages, request_id))
             })
             .await?;
         let outcome = |(index, sent): (usize, Option<Sent>)| {
@@ -100,16 +100,16 @@ impl Messages {
         queue: Queue,
         messages: Arc<Vec<Attempt>>,
         request_id: Option<String>,
-    ) -> Result<Vec<Option<Sent>>, Miss> {
+    ) -> Result<Vec<Option<Sent>>, AttemptError> {
         let id = queue.record.id;
         check_deduplication(&queue, &messages)?;
-        let shelf = self.shelves.open(id).await?;
+        let scheduler = self.schedulers.open(id).await?;
         let counter = self.sequences.counter().await?;
-        let (_writing, now, first) = shelf.write(|| {
+        let (_writing, now, first) = scheduler.write(|| {
             let first = counter.take(messages.len());
             (first, first)
         });
-        let request = request_id.map(|text| keys::memory(id, Remembered::Request, &text));
+        let request = request_id.map(|text| keys::deduplication(id, IdKind::Request, &text));
         let window = queue.record.settings.deduplication_window.unwrap_or_default();
         let mut reads = vec![keys::count(id)];
         reads.extend(request.clone());
@@ -120,7 +120,7 @@ impl Messages {
                 continue;
             };
             let deduplication = message.deduplication_id.as_ref().map(|text| {
-                reads.push(keys::memory(id, Remembered::Deduplication, text));
+                reads.push(keys::deduplication(id, IdKind::Deduplication, text));
                 (reads.last().cloned().unwrap_or_default(), reads.len() - 1)
             });
             let group = message.group.as_deref().map(|name| {
@@ -131,10 +131,10 @@ impl Messages {
             let (sent, body) = message.prepare(self.new_id(), sequence, now);
             prepared.push(Some(Prepared { sent, body, deduplication, group }));
         }
-        let plan = Plan { id, now, request, window, messages: prepared };
-        let (sent, places) =
+        let plan = SendPlan { id, now, request, window, messages: prepared };
+        let (sent, slots) =
             transact(&*self.engine, reads, move |current| plan.decide(current)).await??;
-        shelf.change(&[], &places);
+        scheduler.change(&[], &slots);
         Ok(sent)
     }
 }
@@ -164,7 +164,7 @@ fn refused_before(index: usize) -> Fault {
 
 impl Outgoing {
     fn prepare(&self, id: uuid::Uuid, sequence: u64, now: Ticks) -> (SentState, Bytes) {
-        let place = Place { visible_at: now.after(self.delay), sequence };
+        let slot = Slot { visible_at: now.after(self.delay), sequence };
         let expires_at = self.life.map(|life| now.after(life));
         let group = self.group.as_deref().map(GroupId::of);
         let (generation, dequeue_count) = (0, 0);
@@ -172,25 +172,25 @@ impl Outgoing {
             MessageState { id, inserted_at: now, expires_at, generation, dequeue_count, group };
         let payload = self.payload.clone();
         let body = Body { inserted_at: now, origin: None, group: self.group.clone(), payload };
-        (SentState { place, state, waits: false }, body.encode())
+        (SentState { slot, state, waits: false }, body.encode())
     }
 }
 
-impl Plan {
-    /// What to write, what was sent, and the places that were filled. `current` is the count, then what is remembered
+impl SendPlan {
+    /// What to write, what was sent, and the slots that were filled. `current` is the count, then what is remembered
     /// of the request, then of each message what is remembered of its deduplication id, and the last of its group.
-    fn decide(&self, current: &[Option<Bytes>]) -> Result<(Vec<Write>, Decided), Miss> {
+    fn decide(&self, current: &[Option<Bytes>]) -> Result<(Vec<Write>, Decided), AttemptError> {
         let Some(Some(count)) = current.first() else {
-            return Err(Miss::Gone);
+            return Err(AttemptError::QueueReplaced);
         };
         let count = keys::decode_number(count, "count of a queue")?;
         if self.request.is_some() {
             let value = current.get(1).and_then(Option::as_ref);
-            if let Some(memory) = Memory::of(value, self.now)? {
+            if let Some(memory) = DeduplicationRecord::of(value, self.now)? {
                 return Ok((Vec::new(), (memory.sent, Vec::new())));
             }
         }
-        let (mut writes, mut sent, mut places) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut writes, mut sent, mut slots) = (Vec::new(), Vec::new(), Vec::new());
         let mut added = 0;
         let mut earlier: HashMap<&Bytes, SentState> = HashMap::new();
         let mut lasts: HashMap<GroupId, u64> = HashMap::new();
@@ -201,7 +201,7 @@ impl Plan {
             };
             if let Some((key, at)) = &message.deduplication {
                 let value = current.get(*at).and_then(Option::as_ref);
-                let stored = Memory::of(value, self.now)?;
+                let stored = DeduplicationRecord::of(value, self.now)?;
                 let stored = stored.and_then(|m| m.sent.first().copied().flatten());
                 let stored = stored.map(|earlier| earlier.sent);
                 if let Some(first) = earlier.get(key).copied().or(stored) {
@@ -224,10 +224,10 @@ impl Plan {
             }
             self.put(message, stated, before, &mut writes);
             if let Some((group, _)) = message.group {
-                lasts.insert(group, stated.place.sequence);
+                lasts.insert(group, stated.slot.sequence);
             }
-            let standing = Standing { place: stated.place, expires_at: stated.state.expires_at };
-            places.extend(before.is_none().then_some(standing));
+            let entry = IndexEntry { slot: stated.slot, expires_at: stated.state.expires_at };
+            slots.extend(before.is_none().then_some(entry));
             sent.push(now_sent);
             added += 1;
         }
@@ -238,35 +238,35 @@ impl Plan {
         if let Some(key) = &self.request {
             writes.extend(self.remember(key, SEND_REQUEST_REMEMBERED, sent.clone()));
         }
-        Ok((writes, (sent, places)))
+        Ok((writes, (sent, slots)))
     }
 
     /// Writes a message, behind the one with the sequence `before` if that is given.
     fn put(
         &self,
         message: &Prepared,
-        SentState { place, state, .. }: SentState,
+        SentState { slot, state, .. }: SentState,
         before: Option<u64>,
         writes: &mut Vec<Write>,
     ) {
         let mut put = |key, value| writes.push(Write::Put { key, value });
         match before {
-            None => put(keys::state(self.id, place), state.encode()),
+            None => put(keys::state(self.id, slot), state.encode()),
             Some(before) => {
-                put(keys::follower(self.id, before), Follower { place, state }.encode());
+                put(keys::next_in_group(self.id, before), NextInGroup { slot, state }.encode());
             }
         }
         if let Some((group, _)) = message.group {
-            put(keys::group(self.id, group), keys::encode_number(place.sequence));
+            put(keys::group(self.id, group), keys::encode_number(slot.sequence));
         }
-        put(keys::body(self.id, place.sequence), message.body.clone());
+        put(keys::body(self.id, slot.sequence), message.body.clone());
     }
 
     fn remember(&self, key: &Bytes, window: Duration, sent: Vec<Option<Sent>>) -> [Write; 2] {
         let until = self.now.after(window);
         [
-            Write::Put { key: key.clone(), value: Memory { until, sent }.encode() },
-            Write::Put { key: keys::forget(until, key), value: keys::mark() },
+            Write::Put { key: key.clone(), value: DeduplicationRecord { until, sent }.encode() },
+            Write::Put { key: keys::deduplication_expiry(until, key), value: keys::empty_value() },
         ]
     }
 }

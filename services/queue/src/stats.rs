@@ -6,10 +6,10 @@ use trestle_kv::ScanLimit;
 use trestle_service::clock::Ticks;
 
 use crate::{
+    delivery::Scheduler,
     error::QueueError,
     keys::{self, QueueId},
     messages::Messages,
-    shelf::Shelf,
     stored::Body,
 };
 
@@ -30,8 +30,8 @@ impl Messages {
     /// # Errors
     /// A failed read.
     pub(crate) async fn stats(&self, id: QueueId) -> Result<Stats, QueueError> {
-        let shelf = self.shelves.open(id).await?;
-        let oldest_inserted_at = self.find_oldest(&shelf).await?;
+        let scheduler = self.schedulers.open(id).await?;
+        let oldest_inserted_at = self.find_oldest(&scheduler).await?;
         let snapshot = self.engine.snapshot().await?;
         let count = snapshot.get(&keys::count(id)).await?;
         let count = count.map(|value| keys::decode_number(&value, "count of a queue"));
@@ -46,20 +46,20 @@ impl Messages {
     /// A failed read.
     pub(crate) async fn find_oldest(
         &self,
-        shelf: &Arc<Shelf>,
+        scheduler: &Arc<Scheduler>,
     ) -> Result<Option<Ticks>, QueueError> {
         let counter = self.sequences.counter().await?;
-        let (lowest, safe) = shelf.oldest_range(|| counter.peek());
+        let (lowest, safe) = scheduler.oldest_range(|| counter.peek());
         let snapshot = self.engine.snapshot().await?;
         let limit = ScanLimit { rows: 1, bytes: 1 };
-        let scan = snapshot.scan(&keys::bodies_from(shelf.id(), lowest), limit).await?;
+        let scan = snapshot.scan(&keys::bodies_from(scheduler.id(), lowest), limit).await?;
         let oldest = match scan.entries.first() {
             None => None,
             Some(entry) => {
                 Some((keys::sequence_of(&entry.key)?, Body::decode(&entry.value)?.inserted_at))
             }
         };
-        shelf.raise_lowest_sequence(oldest.map_or(safe, |(sequence, _)| sequence.min(safe)));
+        scheduler.raise_lowest_sequence(oldest.map_or(safe, |(sequence, _)| sequence.min(safe)));
         Ok(oldest.map(|(_, inserted_at)| inserted_at))
     }
 }

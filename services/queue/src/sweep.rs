@@ -11,9 +11,9 @@ use trestle_kv::{Entry, Scan, ScanLimit, Span, Write, after_key, transact};
 use trestle_service::clock::Ticks;
 
 use crate::{
+    delivery::{BUCKET_MESSAGES, SharedExpiryBuckets},
     error::QueueError,
-    expiries::{self, STRETCH},
-    keys::{self, Cursor, DeadRange, Place, QueueId, Remains},
+    keys::{self, Cursor, DeletedRange, QueueId, QueuePart, Slot},
     messages::Messages,
     record::QueueRecord,
     stored::MessageState,
@@ -22,11 +22,11 @@ use crate::{
 /// What one step removes at most: small beside what foreground writes put into a group.
 const STEP: ScanLimit = ScanLimit { rows: 500, bytes: 1024 * 1024 };
 /// Most ranges of dead queues looked at in one tick.
-const DEAD_MAX: usize = 10_000;
+const DELETED_MAX: usize = 10_000;
 /// Most queues looked at in one tick.
 const QUEUES_MAX: usize = 10_000;
 /// Messages examined at once for their expiration.
-const EXAMINE: ScanLimit = ScanLimit { rows: 8 * STRETCH, bytes: 1024 * 1024 };
+const EXAMINE: ScanLimit = ScanLimit { rows: 8 * BUCKET_MESSAGES, bytes: 1024 * 1024 };
 /// Messages of one queue examined in one tick.
 const EXAMINED_MAX: usize = 100_000;
 /// How long a dead queue is watched for writes that were under way when it died; longer than any call may take.
@@ -35,12 +35,12 @@ pub(crate) const GRACE: Duration = Duration::from_secs(120);
 /// The background work.
 pub(crate) struct Sweeper {
     messages: Messages,
-    memory: Mutex<Memory>,
+    state: Mutex<SweepState>,
 }
 
 /// What the sweeper knows from one tick to the next. All of it can be found out again.
 #[derive(Default)]
-struct Memory {
+struct SweepState {
     /// The last key of the listing of queues.
     listed_to: Bytes,
     /// What was forgotten already.
@@ -50,11 +50,11 @@ struct Memory {
 impl Sweeper {
     /// Works for `messages`.
     pub(crate) fn new(messages: Messages) -> Self {
-        Self { messages, memory: Mutex::default() }
+        Self { messages, state: Mutex::default() }
     }
 
-    fn with<T>(&self, use_memory: impl FnOnce(&mut Memory) -> T) -> T {
-        use_memory(&mut self.memory.lock().unwrap_or_else(PoisonError::into_inner))
+    fn with<T>(&self, use_memory: impl FnOnce(&mut SweepState) -> T) -> T {
+        use_memory(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Takes one step of everything. True when another step should follow at once.
@@ -63,10 +63,10 @@ impl Sweeper {
     /// The first failure; the others were tried too, and the next tick tries again.
     pub(crate) async fn tick(&self) -> Result<bool, QueueError> {
         let steps = [
-            self.sweep_dead().await,
+            self.sweep_deleted().await,
             self.sweep_expired().await,
             self.forget().await,
-            self.note_cursors().await,
+            self.checkpoint_all().await,
         ];
         let mut more = false;
         for step in steps {
@@ -81,18 +81,18 @@ impl Sweeper {
     /// A failed read.
     pub(crate) async fn pending(&self) -> Result<usize, QueueError> {
         let ids = self.dead().await?;
-        let ids = ids.iter().map(|entry| keys::dead_range_of(&entry.key).map(|(id, _)| id));
+        let ids = ids.iter().map(|entry| keys::deleted_range_of(&entry.key).map(|(id, _)| id));
         let ids = ids.collect::<Result<std::collections::HashSet<_>, _>>()?;
         Ok(ids.len())
     }
 
     async fn dead(&self) -> Result<Vec<Entry>, QueueError> {
-        let limit = ScanLimit { rows: DEAD_MAX, bytes: usize::MAX };
+        let limit = ScanLimit { rows: DELETED_MAX, bytes: usize::MAX };
         let snapshot = self.messages.engine.snapshot().await?;
-        Ok(snapshot.scan(&keys::all_dead(), limit).await?.entries)
+        Ok(snapshot.scan(&keys::all_deleted(), limit).await?.entries)
     }
 
-    async fn sweep_dead(&self) -> Result<bool, QueueError> {
+    async fn sweep_deleted(&self) -> Result<bool, QueueError> {
         let (mut more, mut failed) = (false, None);
         for entry in self.dead().await? {
             // One queue that cannot be swept must not keep the others.
@@ -105,21 +105,21 @@ impl Sweeper {
     }
 
     async fn sweep_range(&self, entry: &Entry) -> Result<bool, QueueError> {
-        let (id, part) = keys::dead_range_of(&entry.key)?;
-        let dead = DeadRange::decode(&entry.value)?;
-        let over = self.messages.clock.now().since(dead.died_at) >= GRACE;
-        let whole = keys::remains(id, part);
+        let (id, part) = keys::deleted_range_of(&entry.key)?;
+        let dead = DeletedRange::decode(&entry.value)?;
+        let over = self.messages.clock.now().since(dead.deleted_at) >= GRACE;
+        let whole = keys::part_span(id, part);
         let rest = Span::new(dead.resume.clone(), whole.end.clone());
         let snapshot = self.messages.engine.snapshot().await?;
         let mut scan = snapshot.scan(&rest, STEP).await?;
         if scan.entries.is_empty() && over && dead.resume != whole.start {
-            // The second look: what writes under way left before the place where sweeping was.
+            // The second look: what writes under way left before the slot where sweeping was.
             scan = snapshot.scan(&whole, STEP).await?;
         }
         drop(snapshot);
         let more = !scan.entries.is_empty();
         self.write(decide_sweep(id, part, &dead, &scan, over)).await?;
-        self.messages.shelves.forget_expiries(id);
+        self.messages.schedulers.forget_expiry_buckets(id);
         Ok(more)
     }
 
@@ -134,16 +134,16 @@ impl Sweeper {
     /// Removes ids whose time is over.
     async fn forget(&self) -> Result<bool, QueueError> {
         let now = self.messages.clock.now();
-        let start = self.with(|memory| memory.forgotten_to.clone());
+        let start = self.with(|state| state.forgotten_to.clone());
         // Some time after it is due: no mark is written any more where this has been.
-        let span = keys::due_to_forget(&start, now.before(GRACE));
+        let span = keys::expired_deduplications(&start, now.before(GRACE));
         let snapshot = self.messages.engine.snapshot().await?;
         let scan = snapshot.scan(&span, STEP).await?;
         drop(snapshot);
         let Some(last) = scan.entries.last() else { return Ok(false) };
         let forgotten_to: Bytes = after_key(&last.key).into();
         let marks: Vec<Bytes> = scan.entries.iter().map(|entry| entry.key.clone()).collect();
-        let reads = marks.iter().map(|mark| keys::memory_of(mark));
+        let reads = marks.iter().map(|mark| keys::deduplication_of(mark));
         let reads = reads.collect::<Result<Vec<_>, _>>()?;
         let keys = reads.clone();
         let forgotten = transact(&*self.messages.engine, reads, move |current| {
@@ -153,26 +153,26 @@ impl Sweeper {
         if unreadable > 0 {
             tracing::error!(unreadable, "what queues remember cannot be read");
         }
-        self.with(|memory| memory.forgotten_to = forgotten_to);
+        self.with(|state| state.forgotten_to = forgotten_to);
         Ok(scan.more)
     }
 
     /// Notes how far the queues in use have come, and the time, and lets go of those that are not used any more.
-    async fn note_cursors(&self) -> Result<bool, QueueError> {
+    async fn checkpoint_all(&self) -> Result<bool, QueueError> {
         let messages = &self.messages;
-        let shelves = messages.shelves.all();
-        if !shelves.is_empty() {
+        let schedulers = messages.schedulers.all();
+        if !schedulers.is_empty() {
             let value = keys::encode_number(messages.clock.now().get());
             self.write(vec![Write::Put { key: keys::time(), value }]).await?;
         }
         let mut failed = None;
-        for (id, shelf) in shelves {
+        for (id, scheduler) in schedulers {
             // One queue that cannot be read must not keep the others.
-            if let Err(error) = messages.note_progress(&shelf).await {
+            if let Err(error) = messages.checkpoint(&scheduler).await {
                 failed = failed.or(Some(error));
             }
-            drop(shelf);
-            messages.shelves.forget_if_idle(id);
+            drop(scheduler);
+            messages.schedulers.forget_if_idle(id);
         }
         failed.map_or(Ok(false), Err)
     }
@@ -180,7 +180,7 @@ impl Sweeper {
     /// Removes messages that expired, of the next queues of the listing.
     async fn sweep_expired(&self) -> Result<bool, QueueError> {
         let mut span = keys::all_queues();
-        span.start = span.start.max(self.with(|memory| memory.listed_to.clone()));
+        span.start = span.start.max(self.with(|state| state.listed_to.clone()));
         let snapshot = self.messages.engine.snapshot().await?;
         let limit = ScanLimit { rows: QUEUES_MAX, bytes: 16 * 1024 * 1024 };
         let scan = snapshot.scan(&span, limit).await?;
@@ -197,18 +197,18 @@ impl Sweeper {
         }
         let last = scan.entries.last().filter(|_| scan.more);
         let listed_to = last.map(|last| after_key(&last.key).into()).unwrap_or_default();
-        self.with(|memory| memory.listed_to = listed_to);
+        self.with(|state| state.listed_to = listed_to);
         failed.map_or(Ok(false), Err)
     }
 
     /// Looks for expired messages of a queue, where there may be any.
     async fn examine(&self, id: QueueId) -> Result<(), QueueError> {
-        let expiries = self.messages.shelves.expiries(id);
+        let expiries = self.messages.schedulers.expiries(id);
         let now = self.messages.clock.now();
         if expiries.with(|known| known.due(now).is_empty()) {
             return Ok(());
         }
-        let begin = self.first_place(id).await?;
+        let begin = self.first_slot(id).await?;
         let due = expiries.with(|known| {
             known.begin_at(begin);
             known.due(now)
@@ -219,25 +219,30 @@ impl Sweeper {
                 break;
             }
             let (expiries, from) = (&*expiries, first.max(begin));
-            let look = Look { id, expiries, first, from, end, is_over: false };
+            let look = BucketScan { id, expiries, first, from, end, is_over: false };
             examined += self.look(look, now, EXAMINED_MAX - examined).await?;
         }
         Ok(())
     }
 
-    /// Looks at a stretch, at about `max` messages of it; at how many it did.
-    async fn look(&self, mut look: Look<'_>, now: Ticks, max: usize) -> Result<usize, QueueError> {
+    /// Looks at a bucket, at about `max` messages of it; at how many it did.
+    async fn look(
+        &self,
+        mut look: BucketScan<'_>,
+        now: Ticks,
+        max: usize,
+    ) -> Result<usize, QueueError> {
         look.expiries.with(|known| known.look(look.first));
         let mut examined = 0;
         while examined < max {
             let scan = self.scan(&look.span()).await?;
             examined += scan.entries.len();
-            let mut parts = scan.entries.chunks(STRETCH).peekable();
+            let mut parts = scan.entries.chunks(BUCKET_MESSAGES).peekable();
             while let Some(part) = parts.next() {
                 let earliest = self.remove(look.id, part, now).await?;
                 let is_last = parts.peek().is_none() && !scan.more;
                 if let Some(last) = part.last().filter(|_| !is_last) {
-                    look.cut(keys::place_of(&last.key)?.next(), earliest);
+                    look.cut(keys::slot_of(&last.key)?.next(), earliest);
                 } else {
                     look.expiries.with(|known| known.finish(look.first, earliest));
                 }
@@ -276,31 +281,31 @@ impl Sweeper {
         Ok(next.unwrap_or(Ticks::MAX))
     }
 
-    async fn first_place(&self, id: QueueId) -> Result<Place, QueueError> {
-        if let Some(shelf) = self.messages.shelves.find(id) {
-            return Ok(shelf.cursor().place);
+    async fn first_slot(&self, id: QueueId) -> Result<Slot, QueueError> {
+        if let Some(scheduler) = self.messages.schedulers.find(id) {
+            return Ok(scheduler.cursor().slot);
         }
         let snapshot = self.messages.engine.snapshot().await?;
         let stored = snapshot.get(&keys::cursor(id)).await?;
         let cursor = stored.map(|value| Cursor::decode(&value)).transpose()?;
-        Ok(cursor.unwrap_or(Cursor::START).place)
+        Ok(cursor.unwrap_or(Cursor::START).slot)
     }
 }
 
-/// A look at a stretch of a queue. What it has not come to when it is dropped is due.
-struct Look<'a> {
+/// A look at a bucket of a queue. What it has not come to when it is dropped is due.
+struct BucketScan<'a> {
     id: QueueId,
-    expiries: &'a expiries::Shared,
-    /// Where the stretch begins.
-    first: Place,
+    expiries: &'a SharedExpiryBuckets,
+    /// Where the bucket begins.
+    first: Slot,
     /// Where the look goes on.
-    from: Place,
-    /// Where the stretch ends, if it does.
-    end: Option<Place>,
+    from: Slot,
+    /// Where the bucket ends, if it does.
+    end: Option<Slot>,
     is_over: bool,
 }
 
-impl Look<'_> {
+impl BucketScan<'_> {
     fn span(&self) -> Span {
         match self.end {
             Some(end) => Span::new(keys::state(self.id, self.from), keys::state(self.id, end)),
@@ -308,14 +313,14 @@ impl Look<'_> {
         }
     }
 
-    /// What was looked at is a stretch of its own.
-    fn cut(&mut self, next: Place, earliest: Ticks) {
+    /// What was looked at is a bucket of its own.
+    fn cut(&mut self, next: Slot, earliest: Ticks) {
         self.expiries.with(|known| known.cut(self.first, next, earliest));
         (self.first, self.from) = (next, next);
     }
 }
 
-impl Drop for Look<'_> {
+impl Drop for BucketScan<'_> {
     fn drop(&mut self) {
         if !self.is_over {
             self.expiries.with(|known| known.leave(self.first));
@@ -326,8 +331,8 @@ impl Drop for Look<'_> {
 /// Messages, by whether they are over.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Sorted {
-    /// The places of what is over.
-    expired: Vec<Place>,
+    /// The slots of what is over.
+    expired: Vec<Slot>,
     /// When the next of the others will be.
     next: Option<Ticks>,
     /// How many nobody can tell this of. They stay.
@@ -340,7 +345,7 @@ fn sort_out(entries: &[Entry], now: Ticks) -> Result<Sorted, QueueError> {
     for entry in entries {
         match MessageState::decode(&entry.value) {
             Ok(state) if state.is_expired(now) => {
-                sorted.expired.push(keys::place_of(&entry.key)?);
+                sorted.expired.push(keys::slot_of(&entry.key)?);
             }
             Ok(state) => sorted.next = sorted.next.into_iter().chain(state.expires_at).min(),
             Err(_) => sorted.unreadable += 1,
@@ -360,7 +365,7 @@ fn decide_forget(
     let (mut writes, mut unreadable) = (Vec::with_capacity(marks.len() * 2), 0);
     for ((mark, key), stored) in marks.iter().zip(memories).zip(current) {
         writes.push(Write::Delete { key: mark.clone() });
-        match crate::memory::Memory::of(stored.as_ref(), now) {
+        match crate::deduplication::DeduplicationRecord::of(stored.as_ref(), now) {
             Ok(None) if stored.is_some() => writes.push(Write::Delete { key: key.clone() }),
             Ok(_) => {}
             Err(_) => unreadable += 1,
@@ -373,17 +378,18 @@ fn decide_forget(
 /// forgotten once the grace is over. No step puts more than it removes, so that a full disk does not stop it.
 fn decide_sweep(
     id: QueueId,
-    part: Remains,
-    dead: &DeadRange,
+    part: QueuePart,
+    dead: &DeletedRange,
     scan: &Scan,
     grace_is_over: bool,
 ) -> Vec<Write> {
-    let key = keys::dead(id, part);
+    let key = keys::deleted(id, part);
     let Some(last) = scan.entries.last() else {
         return Vec::from_iter(grace_is_over.then_some(Write::Delete { key }));
     };
     let removed = scan.entries.iter().map(|entry| Write::Delete { key: entry.key.clone() });
-    let progress = DeadRange { died_at: dead.died_at, resume: after_key(&last.key).into() };
+    let progress =
+        DeletedRange { deleted_at: dead.deleted_at, resume: after_key(&last.key).into() };
     removed.chain([Write::Put { key, value: progress.encode() }]).collect()
 }
 

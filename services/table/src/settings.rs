@@ -5,10 +5,10 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use trestle_identity::access_policy;
 use trestle_kv::{Engine, Snapshot, Write, transact};
 use trestle_proto::table::v1 as proto;
 use trestle_service::{
-    access_policy,
     fault::Fault,
     name::{AccountName, TableName},
     service_properties,

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use trestle_identity::caller::{Authority, Caller, QueueGrant};
 use trestle_kv::{Engine, ScanLimit, Snapshot, Span, Write, after_key, transact};
 use trestle_service::{
-    caller::{Authority, Caller, QueueGrant},
     clock::{Ticks, WriteClock},
     fault::{Fault, Reason, Violations},
     limits::PAGE_ENTITIES_MAX,

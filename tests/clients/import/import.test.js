@@ -169,11 +169,11 @@ describe('from the real Azurite', () => {
     assert.equal(ended.code, 1, 'more than 32 messages cannot be copied without receiving them');
     const lines = ended.output.split('\n').filter(Boolean).map((line) => JSON.parse(line));
     const about = (name) => lines.find((line) => line.table === name || line.queue === name);
-    const { read, written, refused, here, equal } = about('many');
-    assert.deepEqual([read, written, refused, here, equal], [MANY, MANY, 0, MANY, true]);
+    const { read, written, refused, target, match } = about('many');
+    assert.deepEqual([read, written, refused, target, match], [MANY, MANY, 0, MANY, true]);
     assert.equal(about('many').digest_written, about('many').digest_here);
-    assert.deepEqual([about('long').sent, about('long').stayed], [32, 8]);
-    assert.deepEqual([about('jobs-1').sent, about('jobs-1').stayed], [3, 1], 'one is hidden');
+    assert.deepEqual([about('long').sent, about('long').remaining], [32, 8]);
+    assert.deepEqual([about('jobs-1').sent, about('jobs-1').remaining], [3, 1], 'one is hidden');
     await checkTables(server);
     const first = (await peek(server, 'jobs-1')).map((message) => message.text);
     assert.deepEqual(first, ['plain <x>&amp; "é😀"', 'for ever', 'short']);
@@ -216,7 +216,7 @@ describe('from the real Azurite', () => {
     const again = await trestle(server, args);
     assert.equal(again.code, 2, again.errors);
     const lines = await succeeds(server, [...args, '--resume', '--json']);
-    assert.equal(summary(lines).equal, true);
+    assert.equal(summary(lines).match, true);
     assert.equal(lines.find((line) => line.table === 'many').written, MANY);
     await checkTables(server);
   });
@@ -242,10 +242,10 @@ describe('from the real Azurite', () => {
     const directory = path.join(workspace.directory, 'ws');
     const lines = await succeeds(server, ['import', 'azurite', directory, '--json']);
 
-    assert.deepEqual(summary(lines), { tables: 2, queues: 2, not_copied: 0, equal: true });
+    assert.deepEqual(summary(lines), { tables: 2, queues: 2, not_copied: 0, match: true });
     await checkTables(server);
     const long = lines.find((line) => line.queue === 'long');
-    assert.deepEqual([long.sent, long.here, long.before], [40, 40, 0]);
+    assert.deepEqual([long.sent, long.target, long.before], [40, 40, 0]);
     const jobs = await peek(server, 'jobs-1');
     assert.deepEqual(
       jobs.map((message) => message.text),
@@ -267,10 +267,10 @@ describe('from the real Azurite', () => {
 
     const lines = ended.output.split('\n').filter(Boolean).map((line) => JSON.parse(line));
     const long = lines.find((line) => line.queue === 'long');
-    assert.deepEqual([long.sent, long.stayed, long.here, long.equal], [40, 0, 40, true]);
+    assert.deepEqual([long.sent, long.remaining, long.target, long.match], [40, 0, 40, true]);
     assert.equal((await source.queue('long').getProperties()).approximateMessagesCount, 0);
     assert.equal(ended.code, 1, 'a hidden message cannot be moved');
-    assert.equal(lines.find((line) => line.queue === 'jobs-1').stayed, 1);
+    assert.equal(lines.find((line) => line.queue === 'jobs-1').remaining, 1);
     await checkTables(server);
   });
 
@@ -297,7 +297,7 @@ describe('from the real Azurite', () => {
     const ended = await trestle(server, [...args, '--resume', '--json']);
     const lines = ended.output.split('\n').filter(Boolean).map((line) => JSON.parse(line));
     const held = lines.find((line) => line.queue === 'held');
-    assert.deepEqual([held.read, held.sent, held.stayed, held.here], [160, 160, 0, 160]);
+    assert.deepEqual([held.read, held.sent, held.remaining, held.target], [160, 160, 0, 160]);
     assert.equal((await queue.getProperties()).approximateMessagesCount, 0);
     const found = [];
     for (let more = true; more; ) {

@@ -11,13 +11,15 @@ use http_body_util::{BodyExt as _, Full};
 use libfuzzer_sys::fuzz_target;
 use opentelemetry::metrics::{MeterProvider as _, noop::NoopMeterProvider};
 use tower::ServiceExt as _;
+use trestle_identity::{
+    account::{Account, AccountKey, Accounts},
+    credentials::Identity,
+    shared_key::{Scheme, table::Signed},
+};
 use trestle_kv::MemoryEngine;
 use trestle_service::{
-    account::{Account, AccountKey, Accounts},
     clock::{ManualClock, Ticks},
-    layer::credentials::Identity,
     quota::LiveQuotas,
-    shared_key::{Scheme, table::Signed},
     upstream::Upstream,
 };
 use trestle_table::{Deps, TableRole};

@@ -9,18 +9,22 @@ use opentelemetry::metrics::{MeterProvider as _, noop::NoopMeterProvider};
 use prost::Message;
 use tonic::body::Body;
 use tower::{ServiceBuilder, ServiceExt as _};
-use trestle_gateway::{Door, Limits, Observe, Routes, browsers, gateway};
+use trestle_gateway::{CorsStore, IngressStack, Limits, Observe, Routes, cors, gateway};
+use trestle_identity::{
+    account::{Account, Accounts},
+    credentials::Identity,
+    peer_authentication,
+};
 use trestle_kv::MemoryEngine;
 use trestle_proto::{queue::v1 as queue, table::v1 as table};
 use trestle_queue::QueueRole;
 use trestle_service::{
     access::AccessLog,
-    account::{Account, Accounts},
     clock::{ManualClock, Ticks},
     cors::Lookup,
     layer::{
-        CallService, credentials::Identity, deadline::DeadlineLayer, facts::FactsLayer,
-        methods::Methods, trace::TraceLayer, trust::TrustLayer,
+        CallService, deadline::DeadlineLayer, facts::FactsLayer, methods::Methods,
+        trace::TraceLayer,
     },
     propagation::Traces,
     quota::LiveQuotas,
@@ -90,7 +94,7 @@ impl Gateway {
         });
         let tables = Upstream::local(role.server());
         let (engine, random) = (Arc::new(MemoryEngine::new()), || 7);
-        let role = QueueRole::new(trestle_queue::Deps { engine, clock: clock.clone(), random });
+        let role = QueueRole::new(trestle_queue::QueueDeps { engine, clock: clock.clone(), random });
         let queues = Upstream::local(role.server());
         let methods = Methods::from_descriptors(trestle_proto::FILE_DESCRIPTOR_SET);
         let observe = Observe {
@@ -112,18 +116,19 @@ impl Gateway {
             .layer(TraceLayer::new(observe.clone()))
             .layer(FactsLayer::default())
             .layer(DeadlineLayer::new(second))
-            .layer(TrustLayer::new(false))
+            .layer(peer_authentication::layer(false))
             .service(routes.clone());
         let accounts = Accounts::new([Account::development()]);
         // Not open: whoever calls needs credentials, and no input has any.
         let identity = Identity { accounts: accounts.clone(), clock, is_open: false };
-        let door = Door::new(limits, observe);
-        let calls = gateway(&door, routes, identity);
-        let keepers = vec![(TABLE, Lookup::of_table(tables)), (QUEUE, Lookup::of_queue(queues))];
-        let names: trestle_gateway::Accounts =
+        let stack = IngressStack::new(limits, observe);
+        let calls = gateway(&stack, routes, identity);
+        let store = |service, upstream| CorsStore { service, lookup: Lookup::new(service, upstream) };
+        let stores = vec![store(TABLE, tables), store(QUEUE, queues)];
+        let names: trestle_gateway::AccountNames =
             Arc::new(move || accounts.now().iter().map(|account| account.name.clone()).collect());
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        let front = browsers(&door, calls, keepers, &names);
+        let front = cors(&stack, calls, stores, &names);
         let direct = CallService::new(direct);
         let made = Self { front, direct, runtime: runtime.expect("a runtime starts") };
         made.prepare();

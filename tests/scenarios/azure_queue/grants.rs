@@ -1,6 +1,6 @@
 //! What shared access signatures allow by REST.
 
-use trestle_service::sas::{AddressRange, Protocol, Scope, Terms};
+use trestle_identity::sas::{AddressRange, Protocol, Scope, Terms};
 use trestle_tests::{Ask, QueueRest, Told, over_account, terms, terms_by_policy, token};
 
 /// A token for the messages of `orders`.

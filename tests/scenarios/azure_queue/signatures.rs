@@ -1,6 +1,6 @@
 //! Requests signed with a key of the account, in every way in which clients sign them.
 
-use trestle_service::shared_key::Scheme;
+use trestle_identity::shared_key::Scheme;
 use trestle_tests::{Ask, QueueRest};
 
 #[tokio::test]

@@ -1,7 +1,7 @@
 //! What shared access signatures allow by REST.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use trestle_service::{
+use trestle_identity::{
     account::AccountKey,
     caller::KeyRange,
     sas::{Scope, Terms},

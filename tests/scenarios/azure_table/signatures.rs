@@ -1,6 +1,6 @@
 //! Requests that are signed with a key of the account.
 
-use trestle_service::shared_key::Scheme;
+use trestle_identity::shared_key::Scheme;
 use trestle_tests::{Ask, Rest};
 
 #[tokio::test]

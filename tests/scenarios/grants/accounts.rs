@@ -1,8 +1,9 @@
 //! The account of a caller bounds everything that the caller sees.
 
 use tonic::Code;
+use trestle_identity::caller::Authority;
 use trestle_proto::table::v1::{AccessPolicy, Logging, QueryEntitiesRequest, ServiceProperties};
-use trestle_service::{caller::Authority, name::AccountName};
+use trestle_service::name::AccountName;
 use trestle_tests::{Service, World, entity, int, service_scenario};
 
 use super::{TABLE_ABSENT, over_account, over_table};

@@ -1,10 +1,10 @@
 //! Key ranges, on every way to an entity.
 
 use tonic::Code;
+use trestle_identity::caller::KeyRange;
 use trestle_proto::table::v1::{
     Entity, KeyBound, QueryEntitiesRequest, QueryScope, StreamEntitiesRequest, WriteMode, stored,
 };
-use trestle_service::caller::KeyRange;
 use trestle_tests::{
     Service, Table, delete_op, entity, insert_op, int, service_scenario, update_op, upsert_op,
 };

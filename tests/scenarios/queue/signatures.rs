@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use prost_types::Timestamp;
 use tonic::Code;
+use trestle_identity::sas::Scope;
 use trestle_proto::queue::v1::{
     self as proto, StreamMessagesRequest,
     stream_messages_request::{Message, Open},
 };
-use trestle_service::sas::Scope;
 use trestle_tests::{
     Queue, Refusal, World, over_account, queue_scenario, receipt_of, receipt_of_sent, seconds,
     terms, terms_by_policy, text, texts, token,
@@ -101,9 +101,9 @@ async fn a_signature_over_a_queue_does_what_its_letters_say(world: &World) {
     }
     // In each form of the text that is signed.
     for version in ["2012-02-12", "2015-02-21", "2015-04-05", "2026-10-06"] {
-        let version = trestle_service::sas::Version::parse(version.to_owned()).unwrap();
+        let version = trestle_identity::sas::Version::parse(version.to_owned()).unwrap();
         let token =
-            token(trestle_service::sas::Terms { version, ..terms(over_queue("jobs"), "r") });
+            token(trestle_identity::sas::Terms { version, ..terms(over_queue("jobs"), "r") });
         world.signed_for_queue(&token, "jobs").existing_queue("jobs").peek(1).await.unwrap();
     }
 }

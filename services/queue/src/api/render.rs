@@ -9,7 +9,7 @@ use trestle_service::{clock::Ticks, fault::Fault};
 
 use super::item_error;
 use crate::{
-    memory::Sent,
+    deduplication::Sent,
     messages::Delivered,
     receipt::Receipt,
     record::QueueRecord,
@@ -84,7 +84,7 @@ fn text(bytes: &Bytes) -> String {
 pub(super) fn delivery(delivered: Delivered) -> proto::Delivery {
     proto::Delivery {
         pop_receipt: delivered.receipt().to_text(),
-        next_visible_time: Some(delivered.place.visible_at.into()),
+        next_visible_time: Some(delivered.slot.visible_at.into()),
         message: Some(message(&delivered.state, delivered.body)),
     }
 }
@@ -106,7 +106,7 @@ fn sent_message(sent: &Sent) -> proto::SentMessage {
         insertion_time: Some(state.inserted_at.into()),
         expiration_time: state.expires_at.map(Into::into),
         pop_receipt: sent.receipt().map(Receipt::to_text).unwrap_or_default(),
-        next_visible_time: (!sent.sent.waits).then(|| sent.sent.place.visible_at.into()),
+        next_visible_time: (!sent.sent.waits).then(|| sent.sent.slot.visible_at.into()),
         duplicate: sent.is_duplicate,
     }
 }

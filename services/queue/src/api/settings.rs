@@ -6,10 +6,10 @@ use std::sync::Arc;
 use trestle_proto::queue::v1 as proto;
 use trestle_service::{fault::Fault, name::AccountName, service_properties};
 
-use super::{Api, parse, render};
+use super::{QueueApi, parse, render};
 use crate::{authorize::Access, error::QueueError, keys, policies, queues::ListQueues};
 
-impl Api {
+impl QueueApi {
     /// Creates a queue.
     pub(super) async fn create(
         &self,

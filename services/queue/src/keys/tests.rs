@@ -4,8 +4,8 @@ use proptest::prelude::*;
 
 use super::*;
 
-fn place() -> impl Strategy<Value = Place> {
-    (0..4_u64, 0..4_u64).prop_map(|(ticks, sequence)| Place {
+fn slot() -> impl Strategy<Value = Slot> {
+    (0..4_u64, 0..4_u64).prop_map(|(ticks, sequence)| Slot {
         visible_at: Ticks::new(ticks).expect("in range"),
         sequence,
     })
@@ -14,17 +14,17 @@ fn place() -> impl Strategy<Value = Place> {
 proptest! {
     #[test]
     fn states_sort_by_queue_then_by_time_then_by_sequence(
-        a in (0_u64..3, place()), b in (0_u64..3, place()),
+        a in (0_u64..3, slot()), b in (0_u64..3, slot()),
     ) {
-        let key = |(id, place): &(u64, Place)| state(QueueId(*id), *place);
+        let key = |(id, slot): &(u64, Slot)| state(QueueId(*id), *slot);
 
         prop_assert_eq!(key(&a).cmp(&key(&b)), a.cmp(&b));
-        prop_assert_eq!(place_of(&key(&a)).ok(), Some(a.1));
+        prop_assert_eq!(slot_of(&key(&a)).ok(), Some(a.1));
     }
 
     #[test]
     fn a_range_holds_its_own_queue_from_its_start_on(
-        id in 0_u64..3, from in place(), other in (0_u64..3, place()),
+        id in 0_u64..3, from in slot(), other in (0_u64..3, slot()),
     ) {
         let span = states_from(QueueId(id), from);
         let key = state(QueueId(other.0), other.1);
@@ -39,29 +39,29 @@ proptest! {
         id: u64, at in 0..=Ticks::MAX.get(), text in ".{1,20}", later in 0_u64..2,
     ) {
         let at = Ticks::new(at).expect("in range");
-        let memory = memory(QueueId(id), Remembered::Deduplication, &text);
-        let mark = forget(at, &memory);
+        let record = deduplication(QueueId(id), IdKind::Deduplication, &text);
+        let expiry = deduplication_expiry(at, &record);
         let now = Ticks::new(at.get().saturating_sub(1 - later)).expect("in range");
 
-        prop_assert_eq!(memory_of(&mark).ok(), Some(memory));
-        let due = due_to_forget(&Bytes::new(), now);
-        prop_assert_eq!(mark >= due.start && mark < due.end, now >= at);
+        prop_assert_eq!(deduplication_of(&expiry).ok(), Some(record));
+        let due = expired_deduplications(&Bytes::new(), now);
+        prop_assert_eq!(expiry >= due.start && expiry < due.end, now >= at);
     }
 
     #[test]
     fn marks_survive_and_noise_is_refused(
-        id: u64, place in place(), resume in proptest::collection::vec(any::<u8>(), 0..40),
+        id: u64, slot in slot(), resume in proptest::collection::vec(any::<u8>(), 0..40),
         noise in proptest::collection::vec(any::<u8>(), 0..40),
     ) {
-        let cursor = Cursor { place, sequence: id };
-        let range = DeadRange { died_at: place.visible_at, resume: resume.into() };
+        let cursor = Cursor { slot, sequence: id };
+        let range = DeletedRange { deleted_at: slot.visible_at, resume: resume.into() };
 
         prop_assert_eq!(Cursor::decode(&cursor.encode()).ok(), Some(cursor));
-        prop_assert_eq!(DeadRange::decode(&range.encode()).ok(), Some(range));
+        prop_assert_eq!(DeletedRange::decode(&range.encode()).ok(), Some(range));
         prop_assert_eq!(decode_number(&encode_number(id), "number").ok(), Some(id));
         if noise.first() != Some(&VERSION) {
             prop_assert!(Cursor::decode(&noise).is_err());
-            prop_assert!(DeadRange::decode(&noise).is_err());
+            prop_assert!(DeletedRange::decode(&noise).is_err());
             prop_assert!(decode_number(&noise, "number").is_err());
         }
     }
@@ -90,16 +90,16 @@ fn queues_are_listed_by_account_and_prefix() {
 fn no_kind_lives_outside_the_keyspaces_and_none_is_used_twice() {
     let kinds = [
         QUEUE,
-        DEAD,
+        DELETED,
         NEXT_QUEUE_ID,
         EPOCH,
         COUNT,
         CURSOR,
-        MEMORY,
-        FORGET,
+        DEDUPLICATION,
+        DEDUPLICATION_EXPIRY,
         BODY,
         STATE,
-        FOLLOWER,
+        NEXT_IN_GROUP,
         GROUP,
         TIME,
         SERVICE_PROPERTIES,

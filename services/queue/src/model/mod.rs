@@ -140,7 +140,7 @@ impl Real {
         (self.messages, self.sweeper) = service(self.store.open(), &self.clock);
         for name in [&self.work, &self.dead] {
             let queue = self.messages.queues.open(&self.access, name).await.expect("there");
-            self.messages.shelves.open(queue.record.id).await.expect("readable");
+            self.messages.schedulers.open(queue.record.id).await.expect("readable");
         }
     }
 
@@ -168,8 +168,12 @@ impl Real {
         !sent.is_duplicate
     }
 
-    async fn receive(&mut self, max: usize, hidden_for: Duration) -> Vec<(String, u32, Ticks)> {
-        let receive = Receive { max, hidden_for, wait: Duration::ZERO };
+    async fn receive(
+        &mut self,
+        max: usize,
+        visibility_timeout: Duration,
+    ) -> Vec<(String, u32, Ticks)> {
+        let receive = Receive { max, visibility_timeout, wait: Duration::ZERO };
         let received = self.messages.receive(&self.access, &self.work, receive).await;
         let received = received.expect("received");
         for delivered in &received {
@@ -177,7 +181,7 @@ impl Real {
             self.receipts.push(Claimed { message_id, receipt: delivered.receipt() });
         }
         let seen = |d: &crate::messages::Delivered| {
-            (text(&d.body), d.state.dequeue_count, d.place.visible_at)
+            (text(&d.body), d.state.dequeue_count, d.slot.visible_at)
         };
         received.iter().map(seen).collect()
     }
@@ -187,11 +191,16 @@ impl Real {
         self.messages.delete(&self.access, &self.work, claimed).await.expect("decided")[0]
     }
 
-    async fn update(&mut self, receipt: usize, hidden_for: Duration, text: Option<String>) -> bool {
+    async fn update(
+        &mut self,
+        receipt: usize,
+        visibility_timeout: Duration,
+        text: Option<String>,
+    ) -> bool {
         let claimed = self.receipts[receipt].clone();
         let message_id = claimed.message_id.clone();
         let payload = text.map(|text| Payload::Text(Bytes::from(text)));
-        let update = Update { claimed, hidden_for, payload };
+        let update = Update { claimed, visibility_timeout, payload };
         match self.messages.update(&self.access, &self.work, update).await {
             Ok(receipt) => {
                 self.receipts.push(Claimed { message_id, receipt });

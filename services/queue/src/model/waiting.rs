@@ -1,4 +1,4 @@
-//! Consumers that wait: woken at once, in turn, and leaving nothing behind.
+//! Consumers that wait: woken at once, in turn, and shutdown nothing behind.
 
 use std::time::Instant;
 
@@ -45,7 +45,7 @@ fn consumer(
 ) -> tokio::task::JoinHandle<Result<Vec<String>, QueueError>> {
     let messages = messages.clone();
     tokio::spawn(async move {
-        let receive = Receive { max, hidden_for: LONG, wait };
+        let receive = Receive { max, visibility_timeout: LONG, wait };
         let received = messages.receive(&access(), &queue_name("work"), receive).await?;
         Ok(received.iter().map(|delivered| text(&delivered.body)).collect())
     })
@@ -58,7 +58,7 @@ async fn a_process_that_ends_answers_who_waits_and_lets_nobody_wait_any_more() {
     waiting(&messages, 2).await;
     let began = Instant::now();
 
-    messages.leaving.cancel();
+    messages.shutdown.cancel();
     for waited in waits {
         assert_eq!(waited.await.expect("no panic").expect("answered"), [""; 0]);
     }
@@ -73,10 +73,10 @@ async fn a_process_that_ends_answers_who_waits_and_lets_nobody_wait_any_more() {
 
 async fn waiting(messages: &Messages, count: usize) {
     let queue = messages.queues.open(&access(), &queue_name("work")).await.expect("there");
-    let shelf = messages.shelves.open(queue.record.id).await.expect("readable");
+    let scheduler = messages.schedulers.open(queue.record.id).await.expect("readable");
     let deadline = Instant::now() + SOON;
-    while shelf.waiting() != count {
-        assert!(Instant::now() < deadline, "{} wait, not {count}", shelf.waiting());
+    while scheduler.waiting() != count {
+        assert!(Instant::now() < deadline, "{} wait, not {count}", scheduler.waiting());
         tokio::time::sleep(Duration::from_millis(2)).await;
     }
 }

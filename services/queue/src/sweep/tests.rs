@@ -10,11 +10,11 @@ fn at(ticks: u64) -> Ticks {
     Ticks::new(ticks).expect("in range")
 }
 
-fn place(sequence: u64) -> Place {
-    Place { visible_at: at(10), sequence }
+fn slot(sequence: u64) -> Slot {
+    Slot { visible_at: at(10), sequence }
 }
 
-fn entry(place: Place, expires_at: Option<Ticks>) -> Entry {
+fn entry(slot: Slot, expires_at: Option<Ticks>) -> Entry {
     let state = MessageState {
         id: Uuid::nil(),
         inserted_at: at(1),
@@ -23,60 +23,63 @@ fn entry(place: Place, expires_at: Option<Ticks>) -> Entry {
         dequeue_count: 0,
         group: None,
     };
-    Entry { key: keys::state(ID, place), value: state.encode() }
+    Entry { key: keys::state(ID, slot), value: state.encode() }
 }
 
-fn dead(resume: Bytes) -> DeadRange {
-    DeadRange { died_at: at(1), resume }
+fn dead(resume: Bytes) -> DeletedRange {
+    DeletedRange { deleted_at: at(1), resume }
 }
 
 #[test]
 fn a_step_removes_what_it_found_and_notes_where_to_go_on() {
-    let start = keys::remains(ID, Remains::States).start;
-    let entry = entry(place(1), None);
+    let start = keys::part_span(ID, QueuePart::States).start;
+    let entry = entry(slot(1), None);
     let row = entry.key.clone();
     let scan = Scan { entries: vec![entry], more: true };
 
-    let writes = decide_sweep(ID, Remains::States, &dead(start), &scan, false);
+    let writes = decide_sweep(ID, QueuePart::States, &dead(start), &scan, false);
 
-    let key = keys::dead(ID, Remains::States);
+    let key = keys::deleted(ID, QueuePart::States);
     let progress = dead(after_key(&row).into()).encode();
     assert_eq!(writes, [Write::Delete { key: row }, Write::Put { key, value: progress }]);
 }
 
 #[test]
 fn an_empty_range_is_forgotten_only_after_the_grace() {
-    let swept = dead(keys::state(ID, place(1)));
+    let swept = dead(keys::state(ID, slot(1)));
     let nothing = Scan { entries: Vec::new(), more: false };
 
-    assert_eq!(decide_sweep(ID, Remains::States, &swept, &nothing, false), []);
-    let key = keys::dead(ID, Remains::States);
+    assert_eq!(decide_sweep(ID, QueuePart::States, &swept, &nothing, false), []);
+    let key = keys::deleted(ID, QueuePart::States);
     let forget = [Write::Delete { key }];
-    assert_eq!(decide_sweep(ID, Remains::States, &swept, &nothing, true), forget);
+    assert_eq!(decide_sweep(ID, QueuePart::States, &swept, &nothing, true), forget);
 }
 
 #[test]
 fn what_is_over_is_told_from_what_will_be() {
     let entries = vec![
-        entry(place(1), Some(at(20))),
-        entry(place(2), Some(at(50))),
-        entry(place(3), None),
-        entry(place(4), Some(at(40))),
-        Entry { value: Bytes::from_static(b"?"), ..entry(place(5), None) },
+        entry(slot(1), Some(at(20))),
+        entry(slot(2), Some(at(50))),
+        entry(slot(3), None),
+        entry(slot(4), Some(at(40))),
+        Entry { value: Bytes::from_static(b"?"), ..entry(slot(5), None) },
     ];
 
     let sorted = sort_out(&entries, at(20)).expect("readable");
 
-    let expected = Sorted { expired: vec![place(1)], next: Some(at(40)), unreadable: 1 };
+    let expected = Sorted { expired: vec![slot(1)], next: Some(at(40)), unreadable: 1 };
     assert_eq!(sorted, expected);
 }
 
 #[test]
 fn a_mark_goes_and_takes_along_only_what_is_over() {
-    let memory = |until| crate::memory::Memory { until: at(until), sent: Vec::new() }.encode();
-    let key = |text: &str| keys::memory(ID, keys::Remembered::Request, text);
+    let memory = |until| {
+        crate::deduplication::DeduplicationRecord { until: at(until), sent: Vec::new() }.encode()
+    };
+    let key = |text: &str| keys::deduplication(ID, keys::IdKind::Request, text);
     let memories: Vec<_> = ["a", "b", "c", "d"].map(key).into();
-    let marks: Vec<_> = memories.iter().map(|key| keys::forget(at(10), key)).collect();
+    let marks: Vec<_> =
+        memories.iter().map(|key| keys::deduplication_expiry(at(10), key)).collect();
     let damaged = Bytes::from_static(b"?");
     let current = [Some(memory(10)), Some(memory(99)), None, Some(damaged)];
 

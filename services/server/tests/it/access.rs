@@ -2,16 +2,16 @@
 
 use serde_json::Value;
 use tonic::{Code, Request, transport::Channel};
+use trestle_identity::{
+    account::AccountKey,
+    caller::KeyRange,
+    sas::{Scope, Terms, Time, Version, mint},
+};
 use trestle_proto::{
     queue::v1::{self as queue, queue_service_client::QueueServiceClient},
     table::v1::{self as proto, table_service_client::TableServiceClient},
 };
-use trestle_service::{
-    account::AccountKey,
-    caller::KeyRange,
-    name::AccountName,
-    sas::{Scope, Terms, Time, Version, mint},
-};
+use trestle_service::name::AccountName;
 
 use crate::process::Serving;
 

@@ -11,10 +11,10 @@ use std::{pin::Pin, sync::Arc};
 
 use futures::Stream;
 use tonic::{Request, Response, Status, Streaming};
+use trestle_identity::caller::Caller;
 use trestle_kv::Engine;
 use trestle_proto::table::v1::{self as proto, table_service_server::TableService};
 use trestle_service::{
-    caller::Caller,
     clock::{Clock, Ticks, WriteClock},
     facts::Facts,
     fault::{Fault, Violations},

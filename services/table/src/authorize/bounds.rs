@@ -2,10 +2,10 @@
 
 use std::{cmp::Ordering, sync::Arc};
 
+use trestle_identity::caller::{Authority, Caller, KeyRange, Letters, PolicyRef, TableGrant};
 use trestle_kv::order::compare_text;
 use trestle_proto::table::v1::AccessPolicy;
 use trestle_service::{
-    caller::{Authority, Caller, KeyRange, Letters, PolicyRef, TableGrant},
     clock::Ticks,
     fault::Fault,
     name::{AccountName, TableName},

@@ -11,10 +11,8 @@ mod policy;
 #[cfg(test)]
 pub(crate) mod tests;
 
-use trestle_service::{
-    caller::{AccountGrant, Authority, Caller, Letters},
-    fault::{Fault, Reason},
-};
+use trestle_identity::caller::{AccountGrant, Authority, Caller, Letters};
+use trestle_service::fault::{Fault, Reason};
 
 pub(crate) use self::{
     bounds::{Access, Action, Bounds},

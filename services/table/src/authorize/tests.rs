@@ -5,13 +5,15 @@ pub(crate) mod ranges;
 use std::sync::Arc;
 
 use prost_types::Timestamp;
+use trestle_identity::{
+    caller::{AccountGrant, Authority, Caller, KeyRange, Letters, PolicyRef, TableGrant},
+    sas::START_SKEW,
+};
 use trestle_proto::table::v1::AccessPolicy;
 use trestle_service::{
-    caller::{AccountGrant, Authority, Caller, KeyRange, Letters, PolicyRef, TableGrant},
     clock::Ticks,
     fault::{Fault, Reason, Violations},
     name::{AccountName, TableName},
-    sas::START_SKEW,
 };
 
 use super::{Access, Action, Need, check};

@@ -6,8 +6,8 @@
 
 use std::cmp::Ordering;
 
+use trestle_identity::caller::KeyRange;
 use trestle_kv::order::compare_text;
-use trestle_service::caller::KeyRange;
 
 use super::ast::Operator;
 

@@ -7,8 +7,8 @@
 //! What the interval already says is taken out of the filter; the rest, the residual, is checked
 //! on each entity read.
 
+use trestle_identity::caller;
 use trestle_kv::order::compare_text;
-use trestle_service::caller;
 
 use super::{
     Filter,

@@ -18,10 +18,8 @@ use hyper_util::{
     rt::TokioExecutor,
 };
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
-use trestle_service::{
-    clock::{Clock as _, SystemClock},
-    shared_key::{Scheme, queue, table},
-};
+use trestle_identity::shared_key::{Scheme, queue, table};
+use trestle_service::clock::{Clock as _, SystemClock};
 
 use super::connection::{Authority, Connection};
 use crate::{

@@ -18,7 +18,7 @@ use trestle_service::{
     name::QueueName,
 };
 
-use super::{Between, count, duration, finish, hidden_for, redrive_count, short_text};
+use super::{Between, count, duration, finish, redrive_count, short_text, visibility_timeout};
 use crate::{
     change::Update,
     receipt::{Claimed, Receipt, malformed},
@@ -129,10 +129,10 @@ pub(in crate::api) fn receive(
     let queue = QueueName::parse(request.queue, "queue", &mut violations);
     let max = received(request.max_messages, &mut violations);
     let (timeout, field) = (request.visibility_timeout, "visibility_timeout");
-    let hidden_for = hidden_for(timeout, field, &mut violations);
+    let visibility_timeout = visibility_timeout(timeout, field, &mut violations);
     let waits = Between(Duration::ZERO, RECEIVE_WAIT_MAX);
     let wait = duration(request.wait, waits, "wait", &mut violations).unwrap_or_default();
-    finish(violations, queue.map(|queue| (queue, Receive { max, hidden_for, wait })))
+    finish(violations, queue.map(|queue| (queue, Receive { max, visibility_timeout, wait })))
 }
 
 /// A peek.
@@ -176,7 +176,7 @@ fn changes(request: proto::UpdateMessageRequest) -> Result<Update, Fault> {
         violations.push(Reason::MissingRequiredQueryParameter, field, rule);
     }
     let between = Between(Duration::ZERO, VISIBILITY_MAX);
-    let hidden_for = duration(request.visibility_timeout, between, field, &mut violations);
+    let visibility_timeout = duration(request.visibility_timeout, between, field, &mut violations);
     let payload = request.body.map(|body| match body {
         NewBody::Text(text) => Payload::Text(Bytes::from(text)),
         NewBody::Data(data) => Payload::Data(data),
@@ -184,8 +184,9 @@ fn changes(request: proto::UpdateMessageRequest) -> Result<Update, Fault> {
     if let Some(payload) = &payload {
         check_payload(payload, "body", &mut violations);
     }
-    let parsed = receipt.zip(hidden_for);
-    let parsed = parsed.map(|(claimed, hidden_for)| Update { claimed, hidden_for, payload });
+    let parsed = receipt.zip(visibility_timeout);
+    let parsed =
+        parsed.map(|(claimed, visibility_timeout)| Update { claimed, visibility_timeout, payload });
     finish(violations, parsed)
 }
 
