@@ -139,8 +139,10 @@ fn an_import_that_is_interrupted_while_it_compares_ends_and_says_how_to_go_on() 
     write_workspace(&workspace, 200);
 
     let child = spawned(&server, &["import", "azurite", workspace.to_str().unwrap()]);
-    let copied =
-        || fs::read_to_string(&checkpoint).is_ok_and(|checkpoint| checkpoint.contains("\"complete\":true"));
+    let copied = || {
+        fs::read_to_string(&checkpoint)
+            .is_ok_and(|checkpoint| checkpoint.contains("\"complete\":true"))
+    };
     assert!(becomes(copied), "everything is copied");
     interrupt(&child);
     let ended = wait(child);

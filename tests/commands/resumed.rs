@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use tempfile::{TempDir, tempdir};
 use trestle_tests::Server;
 
-use crate::client::{Ended, messages, run, server, succeeds};
+use crate::client::{Ended, run, server, succeeds};
 
 const ROWS: [&str; 3] = [
     r#"{"PartitionKey":"p","RowKey":"1","n":1}"#,
@@ -102,7 +102,10 @@ fn an_interrupted_command_is_not_started_again_by_accident() {
             name(&stopped.checkpoint)
         );
         assert!(again.errors.contains(&text), "{again:?}");
-        assert!(fs::read(&stopped.checkpoint).unwrap() == checkpoint, "the checkpoint is unchanged");
+        assert!(
+            fs::read(&stopped.checkpoint).unwrap() == checkpoint,
+            "the checkpoint is unchanged"
+        );
         let resumed = stopped.run(&["--resume"]);
         assert_eq!(resumed.code, Some(0), "{resumed:?}");
         assert!(!stopped.checkpoint.exists());
@@ -171,7 +174,8 @@ fn a_checkpoint_of_another_version_or_another_job_is_refused_with_a_way_out() {
             assert!(refused.errors.contains(&way_out), "{refused:?}");
         }
         fs::remove_file(&stopped.checkpoint).unwrap();
-        let mode: &[&str] = if stopped.command[0] == "table" { &["--mode", "replace"] } else { &[] };
+        let mode: &[&str] =
+            if stopped.command[0] == "table" { &["--mode", "replace"] } else { &[] };
         stopped.write(stopped.lines);
         assert_eq!(stopped.run(mode).code, Some(0), "the way out works");
     }

@@ -44,7 +44,7 @@ struct Move {
     /// Kept, because they go when they are dropped.
     data: TempDir,
     _directory: TempDir,
-    /// Where the workspace is, and where an import checkpoint how far it got.
+    /// Where the workspace is, and where the import keeps its checkpoint.
     ws: PathBuf,
     checkpoint: PathBuf,
     server: Server,
@@ -53,7 +53,8 @@ struct Move {
 impl Move {
     fn of(workspace: &Workspace) -> Self {
         let (data, directory) = (tempdir().unwrap(), tempdir().unwrap());
-        let (ws, checkpoint) = (directory.path().join("ws"), directory.path().join("ws.trestle-import"));
+        let (ws, checkpoint) =
+            (directory.path().join("ws"), directory.path().join("ws.trestle-import"));
         fs::create_dir(&ws).unwrap();
         workspace.write(&ws);
         let server = start(&data);
@@ -66,13 +67,13 @@ impl Move {
     }
 }
 
-/// Whether the checkpoint of an import say that something was copied.
+/// Whether the checkpoint of an import records that something was copied.
 fn has_progress(checkpoint: &Path) -> bool {
     let text = fs::read_to_string(checkpoint).unwrap_or_default();
     text.contains("Documents") || text.contains("\"End\"")
 }
 
-/// Kills the import once its checkpoint say that something was copied; false when it was over before.
+/// Kills the import once its checkpoint records that something was copied; false when it was over before.
 fn kill_on_the_way(server: &Server, args: &[&str], checkpoint: &Path) -> bool {
     let mut import = trestle(server, args);
     let mut import =
@@ -98,12 +99,12 @@ fn an_import_killed_on_the_way_goes_on_and_doubles_nothing() {
     let again = run(server, &import);
     assert_eq!(again.code, Some(2), "{again:?}");
     assert!(again.errors.contains("go on with --resume"), "{again:?}");
-    let told = succeeds(server, &[&import[..], &["--resume", "--json"]].concat());
+    let output = succeeds(server, &[&import[..], &["--resume", "--json"]].concat());
 
-    assert!(told.ends_with("\"not_copied\":0,\"match\":true}\n"), "{told}");
+    assert!(output.ends_with("\"not_copied\":0,\"match\":true}\n"), "{output}");
     for table in ["First", "Second"] {
         let read = format!("\"table\":\"{table}\",\"read\":{ENTITIES},\"written\":{ENTITIES}");
-        assert!(told.contains(&read), "{told}");
+        assert!(output.contains(&read), "{output}");
     }
     let sent = |queue: &str| {
         let stats = succeeds(server, &["queue", "stats", queue, "--json"]);
@@ -111,7 +112,7 @@ fn an_import_killed_on_the_way_goes_on_and_doubles_nothing() {
     };
     let total = Some(MESSAGES);
     assert_eq!(sent("one").zip(sent("two")).map(|(one, two): (usize, usize)| one + two), total);
-    assert!(!checkpoint.exists(), "the checkpoint are gone once the import is complete");
+    assert!(!checkpoint.exists(), "the checkpoint is removed once the import is complete");
 }
 
 #[test]
@@ -135,8 +136,8 @@ fn an_import_that_is_interrupted_says_how_far_it_came_and_goes_on() {
     for said in ["error: interrupted", &server.endpoint(), " copied", &go_on] {
         assert!(errors.contains(said), "{said}: {errors}");
     }
-    let told = succeeds(server, &[&import[..], &["--resume", "--json"]].concat());
-    assert!(told.ends_with("\"not_copied\":0,\"match\":true}\n"), "{told}");
+    let output = succeeds(server, &[&import[..], &["--resume", "--json"]].concat());
+    assert!(output.ends_with("\"not_copied\":0,\"match\":true}\n"), "{output}");
 }
 
 #[test]
@@ -173,9 +174,9 @@ fn a_server_that_restarts_while_rows_move_fails_no_import() {
     let server = Server::start_at(&address, &["--data-dir", path], &[]);
     let ended = import.wait_with_output().expect("the client is ours");
 
-    let told = String::from_utf8(ended.stdout).unwrap();
-    assert!(ended.status.success(), "{told}");
-    assert!(told.ends_with("\"not_copied\":0,\"match\":true}\n"), "{told}");
+    let output = String::from_utf8(ended.stdout).unwrap();
+    assert!(ended.status.success(), "{output}");
+    assert!(output.ends_with("\"not_copied\":0,\"match\":true}\n"), "{output}");
     drop(server);
 }
 
@@ -203,9 +204,9 @@ fn a_server_that_restarts_while_tables_and_queues_are_made_fails_no_import() {
     let server = Server::start_at(&address, &["--data-dir", data.path().to_str().unwrap()], &[]);
     let ended = import.wait_with_output().expect("the client is ours");
 
-    let told = String::from_utf8(ended.stdout).unwrap();
-    assert!(ended.status.success(), "{told} {}", String::from_utf8_lossy(&ended.stderr));
+    let output = String::from_utf8(ended.stdout).unwrap();
+    assert!(ended.status.success(), "{output} {}", String::from_utf8_lossy(&ended.stderr));
     let summary = "{\"tables\":500,\"queues\":500,\"not_copied\":0,\"match\":true}\n";
-    assert!(told.ends_with(summary), "{told}");
+    assert!(output.ends_with(summary), "{output}");
     drop(server);
 }

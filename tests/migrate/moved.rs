@@ -43,7 +43,7 @@ fn messages(server: &Server, queue: &str) -> usize {
     count.and_then(|count| count.parse().ok()).expect("a number of messages")
 }
 
-/// Kills an import in the middle of the messages that it moves, once its checkpoint say that it holds
+/// Kills an import in the middle of the messages that it moves, once its checkpoint records that it holds
 /// some and has moved so many.
 fn kill_on_the_way(server: &Server, args: &[&str], checkpoint: &Path, moved: usize) {
     let mut import = trestle(server, args);
@@ -71,16 +71,23 @@ fn messages_that_are_moved_by_an_import_that_is_killed_are_moved_once() {
     send(&source, "jobs", MESSAGES);
     let connection = connection(&source, "http");
     let checkpoint = directory.path().join("checkpoint");
-    let import =
-        ["import", "azure", &connection, "--queues", "receive", "--checkpoint", checkpoint.to_str().unwrap()];
+    let import = [
+        "import",
+        "azure",
+        &connection,
+        "--queues",
+        "receive",
+        "--notes",
+        checkpoint.to_str().unwrap(),
+    ];
 
     kill_on_the_way(&server, &import, &checkpoint, 32);
     kill_on_the_way(&server, &[&import[..], &["--resume"]].concat(), &checkpoint, 128);
     assert!(messages(&source, "jobs") > 0, "the import was killed on the way");
-    let told = succeeds(&server, &[&import[..], &["--resume", "--json"]].concat());
+    let output = succeeds(&server, &[&import[..], &["--resume", "--json"]].concat());
 
-    assert!(told.ends_with("\"not_copied\":0,\"match\":true}\n"), "{told}");
-    assert!(told.contains(&format!("\"read\":{MESSAGES},\"sent\":{MESSAGES}")), "{told}");
+    assert!(output.ends_with("\"not_copied\":0,\"match\":true}\n"), "{output}");
+    assert!(output.contains(&format!("\"read\":{MESSAGES},\"sent\":{MESSAGES}")), "{output}");
     assert_eq!((messages(&source, "jobs"), messages(&server, "jobs")), (0, MESSAGES));
     let mut texts = Vec::new();
     while texts.len() < MESSAGES {
@@ -114,7 +121,7 @@ fn an_account_is_read_encrypted_where_its_authority_is_trusted() {
     let server = start(&here);
     let connection = connection(&source, "https");
     let checkpoint = directory.path().join("checkpoint");
-    let import = ["import", "azure", &connection, "--checkpoint", checkpoint.to_str().unwrap()];
+    let import = ["import", "azure", &connection, "--notes", checkpoint.to_str().unwrap()];
 
     let other = Authority::new("of somebody else");
     let file = other.file();
@@ -125,10 +132,10 @@ fn an_account_is_read_encrypted_where_its_authority_is_trusted() {
     assert!(!ended.errors.contains(DEVELOPMENT_KEY), "{ended:?}");
     let file = authority.file();
     let args = [&import[..], &["--source-ca-file", file.to_str().unwrap(), "--json"]].concat();
-    let told = succeeds(&server, &args);
+    let output = succeeds(&server, &args);
 
     let summary = "{\"tables\":1,\"queues\":1,\"not_copied\":0,\"match\":true}\n";
-    assert!(told.ends_with(summary), "{told}");
+    assert!(output.ends_with(summary), "{output}");
     let rows = succeeds(&server, &["table", "query", "orders", "--json"]);
     assert!(rows.contains("\"state\":\"open\""), "{rows}");
     assert_eq!(source.terminate(), Some(0));

@@ -1,7 +1,7 @@
 //! `trestle bench`: closed-loop load of one kind of operation, with percentiles.
 //!
 //! Requests are encoded once and only their keys change, so that the load generator costs little
-//! beside the server. A bench works in a table of its own, which it removes again.
+//! next to the server. A bench works in a table of its own, which it removes again.
 
 use std::{collections::BTreeMap, time::Duration};
 

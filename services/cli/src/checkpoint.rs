@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::Value;
 use tokio::time::Instant;
 
-use crate::{errors::CliError, files, output::say};
+use crate::{errors::CliError, files, output::report_line};
 
 mod prefix;
 
@@ -76,7 +76,7 @@ impl<S: State> Checkpoint<S> {
         Ok(())
     }
 
-    /// Continues where the file says, if there is one. One that is not to be resumed, belongs to another job or
+    /// Continues from the file, if there is one. One that is not to be resumed, belongs to another job or
     /// another source file, or cannot be read, is refused.
     pub(crate) fn load(&mut self, resume: bool) -> Result<(), CliError> {
         let Some(file) = &mut self.file else { return Ok(()) };
@@ -84,7 +84,9 @@ impl<S: State> Checkpoint<S> {
         let usage = |text: String| Err(CliError::Usage(text));
         let Some(text) = read(&file.path)? else {
             if resume {
-                say(&format!("no interrupted {command} was found; starting from the beginning"));
+                report_line(&format!(
+                    "no interrupted {command} was found; starting from the beginning"
+                ));
             }
             return Ok(());
         };
@@ -139,7 +141,7 @@ impl<S: State> Checkpoint<S> {
         if let Err(error) = self.save()
             && !std::mem::replace(&mut self.is_unsaved, true)
         {
-            progress.suspend(|| say(&format!("warning: cannot be resumed: {error}")));
+            progress.suspend(|| report_line(&format!("warning: cannot be resumed: {error}")));
         }
     }
 
@@ -180,7 +182,7 @@ fn read(path: &Path) -> Result<Option<Vec<u8>>, CliError> {
 }
 
 fn replace(path: &Path, record: &impl Serialize) -> Result<(), CliError> {
-    let part = files::beside(path, "~");
+    let part = files::with_suffix(path, "~");
     let write = || -> io::Result<()> {
         let mut file = File::create(&part)?;
         file.write_all(&serde_json::to_vec(record)?)?;

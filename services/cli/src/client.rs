@@ -21,7 +21,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 const KEEP_ALIVE: Duration = Duration::from_secs(20);
 const STREAM_WINDOW_BYTES: u32 = 1024 * 1024;
 const CONNECTION_WINDOW_BYTES: u32 = 4 * 1024 * 1024;
-/// Largest answer that is taken: the server's pages end before 4 MiB.
+/// Largest answer that is accepted: the server's pages end before 4 MiB.
 const ANSWER_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 /// A connection whose calls carry credentials.
@@ -74,7 +74,7 @@ pub(crate) async fn link(args: &ClientArgs) -> Result<Link, CliError> {
     Ok(InterceptedService::new(connect(&args.endpoint, &args.tls).await?, credentials))
 }
 
-/// Opens one connection, encrypted where the endpoint says so.
+/// Opens one connection, encrypted where the endpoint begins with `https`.
 pub(crate) async fn connect(endpoint: &str, tls: &TlsArgs) -> Result<Channel, CliError> {
     let is_encrypted = endpoint::is_encrypted(endpoint)?;
     let usage = |error| CliError::Usage(format!("endpoint=`{endpoint}`: {error}"));

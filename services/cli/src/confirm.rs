@@ -1,4 +1,4 @@
-//! Asks on a terminal before something is deleted for good.
+//! A prompt on a terminal before something is deleted.
 
 use std::io::{self, IsTerminal as _, Write as _};
 
@@ -16,7 +16,7 @@ pub(crate) struct Deletion<'a> {
     pub(crate) name: &'a str,
 }
 
-/// Asks for the name of what is to be deleted.
+/// Prompts for the name of what is to be deleted.
 pub(crate) fn confirm(deletion: &Deletion<'_>) -> Result<(), CliError> {
     let Deletion { doing, question, kind, name } = deletion;
     if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
@@ -26,8 +26,8 @@ pub(crate) fn confirm(deletion: &Deletion<'_>) -> Result<(), CliError> {
     }
     let read = |error| CliError::file("cannot read the answer")(error);
     let mut errors = io::stderr();
-    let asked = write!(errors, "{question}? Type the name of the {kind} to go on: ");
-    asked.and_then(|()| errors.flush()).map_err(read)?;
+    let options = write!(errors, "{question}? Type the name of the {kind} to go on: ");
+    options.and_then(|()| errors.flush()).map_err(read)?;
     let mut answer = String::new();
     io::stdin().read_line(&mut answer).map_err(read)?;
     if answer.trim() == *name {

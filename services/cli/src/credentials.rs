@@ -18,7 +18,7 @@ use trestle_service::name::AccountName;
 
 use crate::errors::CliError;
 
-/// Who the command acts as. Without any of it calls have no credentials, which a server on this
+/// The identity of the command. Without any of it calls have no credentials, which a server on this
 /// machine takes for its development account.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Credentials")]
@@ -91,7 +91,7 @@ struct Given {
 }
 
 impl CredentialArgs {
-    /// The account, if it is known, and a key of it, if that is.
+    /// The account and a key of it, as far as they are given.
     pub(crate) fn account(&self) -> Result<Option<(AccountName, Option<AccountKey>)>, CliError> {
         let given = self.given()?;
         let Some(name) = given.account()? else {
@@ -212,7 +212,7 @@ pub(crate) struct Credentials {
 }
 
 impl Credentials {
-    /// The same for calls on a queue: a signature over a queue does not say which.
+    /// The same for calls on a queue: a signature over a queue does not contain its name.
     pub(crate) fn on_queue(self, queue: Option<&str>) -> Self {
         // What is no name of a queue is left to the server to refuse.
         Self { queue: queue.and_then(|name| name.parse().ok()), ..self }
@@ -276,7 +276,7 @@ mod tests {
         assert_eq!(sent(&CredentialArgs::default()), Ok((String::new(), String::new())));
         let account = Some("devstoreaccount1".to_owned());
         let (authorization, _) = sent(&CredentialArgs { account, ..acme() }).unwrap();
-        assert!(authorization.starts_with("Basic "), "the key that everybody knows");
+        assert!(authorization.starts_with("Basic "), "the well-known key");
     }
 
     #[test]

@@ -19,7 +19,7 @@ fn shown(endpoint: &str) -> String {
     let (kept, cut) = endpoint.split_at(endpoint.find(['?', '#']).unwrap_or(endpoint.len()));
     let mark = if cut.is_empty() { "" } else { "…" };
     if cut.contains('@') {
-        // Whether a password goes on there or a signature began is not to be told.
+        // Whether a password goes on there or a signature began is not to be expected.
         return mark.to_owned();
     }
     match kept.rsplit_once('@') {

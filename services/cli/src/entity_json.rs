@@ -1,6 +1,6 @@
 //! Entities as JSON: Azure's typed form at minimal metadata, one object for an entity.
 //!
-//! A type that JSON cannot show stands in a member `name@odata.type`; strings, booleans, Int32 (a
+//! A type that JSON cannot represent is in a member `name@odata.type`; strings, booleans, Int32 (a
 //! number without point or exponent) and finite doubles (a number with one) need none. Reading and
 //! writing lose nothing but null members, `Timestamp` and members that begin with `odata.`, none of
 //! which a client can store.

@@ -1,7 +1,6 @@
 //! What can go wrong in a command, how it is shown, and the exit code it ends with.
 //!
-//! Errors of the server are shown with everything it said: reason, message, each violation, retry
-//! advice.
+//! Errors of the server are shown completely: reason, message, each violation, retry advice.
 
 use std::{collections::BTreeMap, fmt::Write as _, io, process::ExitCode};
 
@@ -79,7 +78,7 @@ pub(crate) enum CliError {
     /// A signature that was explained is refused.
     #[error("the signature is refused")]
     Refused,
-    /// Somebody pressed Ctrl-C.
+    /// Ctrl-C.
     #[error("interrupted")]
     Interrupted,
     /// A command of many calls ended on the way.
@@ -98,7 +97,7 @@ pub(crate) enum CliError {
 /// How far a command of many calls came.
 #[derive(Debug)]
 pub(crate) struct Halt {
-    /// Where its calls went.
+    /// The endpoint of its calls.
     pub(crate) endpoint: String,
     /// What is done, such as `94,800 rows written`.
     pub(crate) progress: String,
@@ -125,8 +124,8 @@ impl CliError {
         move |error| Self::Usage(format!("{what}: {error}"))
     }
 
-    /// The failure of a command of many calls, with how far it came; as it is where it says that
-    /// itself, or where the server refused a command that has not `begun`.
+    /// The failure of a command of many calls, with its progress; unchanged where it has that already,
+    /// or where the server refused a command that has not `begun`.
     pub(crate) fn halted(self, begun: bool, at: impl FnOnce() -> Halt) -> Self {
         match self {
             error if error.is_broken_pipe() => error,
@@ -141,7 +140,7 @@ impl CliError {
         }
     }
 
-    /// Whether the reader of our output went away, which is no failure.
+    /// Whether the reader of our output is closed, which is not a failure.
     pub(crate) fn is_broken_pipe(&self) -> bool {
         matches!(self, Self::File { source, .. } if source.kind() == io::ErrorKind::BrokenPipe)
     }
@@ -180,10 +179,10 @@ impl CliError {
     }
 
     /// Whether a connection broke without saying why.
-    pub(crate) fn is_puzzling(&self) -> bool {
+    pub(crate) fn is_unexplained(&self) -> bool {
         match self {
             Self::Call(status) => is_transport(status) && !was_refused(status),
-            Self::Halted { cause, .. } => cause.is_puzzling(),
+            Self::Halted { cause, .. } => cause.is_unexplained(),
             _ => false,
         }
     }
@@ -233,8 +232,7 @@ impl CliError {
         json!({ "error": error })
     }
 
-    /// What to do about it. That nothing was written, which is said of a call alone, is not true of
-    /// a command that came further.
+    /// What to do about it. That nothing was written is true of a single call only.
     fn advice(&self, at: Option<&Halt>, diagnosis: Option<&str>) -> Option<String> {
         let hint = match self {
             Self::Call(status) => diagnosis.or_else(|| hint(status)),
@@ -420,16 +418,16 @@ mod tests {
         let halted = failed.halted(true, at);
 
         let text = halted.render(false, None);
-        let told = "\n  endpoint: http://here\n  progress: 94,800 rows written\n  \
+        let expected = "\n  endpoint: http://here\n  progress: 94,800 rows written\n  \
                     hint: go on with --resume";
-        assert!(text.ends_with(told) && !text.contains("nothing was sent"), "{text}");
+        assert!(text.ends_with(expected) && !text.contains("nothing was sent"), "{text}");
         assert_eq!(halted.code(), 5);
         let object: Value = serde_json::from_str(&halted.render(true, None)).expect("an object");
         let error = &object["error"];
         assert_eq!(error["progress"], "94,800 rows written");
         assert_eq!(error["hint"], "go on with --resume");
         let text = CliError::Interrupted.halted(false, at).render(false, None);
-        assert_eq!(text, format!("error: interrupted{told}"));
+        assert_eq!(text, format!("error: interrupted{expected}"));
         let said_already = CliError::Rows("row 5".to_owned()).halted(true, at);
         assert!(matches!(said_already, CliError::Rows(_)));
         let refused = CliError::from(Status::not_found("no such table")).halted(false, at);
@@ -441,6 +439,6 @@ mod tests {
         let error = Status::from_error(Box::new(io::Error::other("reset")));
 
         assert!(is_transport(&error));
-        assert!(CliError::from(error).render(false, None).contains("is not known"));
+        assert!(CliError::from(error).render(false, None).contains("is unknown"));
     }
 }

@@ -1,4 +1,4 @@
-//! Files that commands read and write, and names beside them.
+//! Files that commands read and write, and the names derived from theirs.
 
 use std::{
     fs::{self, File},
@@ -110,7 +110,7 @@ fn without_links(path: &Path) -> PathBuf {
 }
 
 /// The path with a suffix after its whole name.
-pub(crate) fn beside(path: &Path, suffix: &str) -> PathBuf {
+pub(crate) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);
     PathBuf::from(name)

@@ -1,13 +1,13 @@
-//! Ctrl-C, where a command has something to say or to put right before it ends.
+//! Ctrl-C, for commands that report their progress or clean up before they end.
 //!
-//! From the first listener on the signal ends nothing by itself. So only work that never blocks its thread may be
-//! listened over: what reads standard input or writes to a pipe does so on another one.
+//! After the first listener is registered the signal no longer ends the process. So the work under it must never block
+//! its thread: what reads standard input or writes to a pipe does so on another one.
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::errors::CliError;
 
-/// Hears Ctrl-C, also when it was pressed while nobody waited for it.
+/// Receives Ctrl-C, also when it was pressed between two waits.
 pub(crate) struct Interrupts(Signal);
 
 impl Interrupts {

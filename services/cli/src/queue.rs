@@ -60,8 +60,8 @@ async fn dispatch(
         },
         QueueCommand::Send(args) => messages::send(context, args).await,
         QueueCommand::Receive { queue, max, hidden, wait, delete } => {
-            let asked = messages::Asked { queue, max, hidden, wait };
-            messages::receive(context, asked, delete).await
+            let options = messages::ReceiveOptions { queue, max, hidden, wait };
+            messages::receive(context, options, delete).await
         }
         QueueCommand::Peek { queue, max } => messages::peek(context, queue, max).await,
         QueueCommand::Redrive { queue, to } => messages::redrive(context, queue, to).await,

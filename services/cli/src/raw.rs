@@ -1,5 +1,5 @@
-//! Calls on encoded messages: what is sent was encoded before, and what comes is decoded by who
-//! wants it.
+//! Calls on encoded messages: what is sent was encoded before, and what is received is
+//! decoded by the caller.
 
 use bytes::Bytes;
 use futures::Stream;
@@ -8,7 +8,7 @@ use trestle_proto::RawCodec;
 
 use crate::client::Link;
 
-/// Largest answer that is taken.
+/// Largest answer that is accepted.
 const ANSWER_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 /// A method of the table service.

@@ -1,4 +1,4 @@
-//! Rows of a file: where a row stands, what is wrong with it, and readers and writers of both
+//! Rows of a file: the position of a row, what is wrong with it, and readers and writers of both
 //! formats.
 
 use std::{
@@ -38,7 +38,7 @@ pub enum Format {
 }
 
 impl Format {
-    /// The format that was given, or that a file name stands for; JSONL for `-`.
+    /// The format that was given, or that the extension means; JSONL for `-`.
     pub(crate) fn of(path: &Path, given: Option<Self>) -> Result<Self, CliError> {
         let extension = path.extension().unwrap_or_default().to_ascii_lowercase();
         let known = match extension.to_str() {
@@ -47,7 +47,7 @@ impl Format {
             _ => (path == Path::new("-")).then_some(Self::Jsonl),
         };
         given.or(known).ok_or_else(|| {
-            let rule = "format is not known from the extension: give --format jsonl or csv";
+            let rule = "unknown extension: give --format jsonl or csv";
             CliError::Usage(format!("{rule}: `{}`", path.display()))
         })
     }

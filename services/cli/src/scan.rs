@@ -1,4 +1,4 @@
-//! A stream of entities that survives lost connections: it goes on after the last message received.
+//! A stream of entities that survives lost connections: it continues after the last message received.
 
 use tonic::{Status, Streaming};
 use trestle_proto::table::v1::{
@@ -22,7 +22,7 @@ pub(crate) struct Scan {
 }
 
 impl Scan {
-    /// A stream that starts, or with a `resume_token` goes on, at its first message.
+    /// A stream that starts, or with a `resume_token` continues.
     pub(crate) fn new(session: &Session, request: StreamEntitiesRequest) -> Self {
         let retries = Retries::new();
         Self { client: session.table(), request, stream: None, retries, complete: false }

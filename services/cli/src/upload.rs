@@ -32,7 +32,7 @@ mod batch;
 
 pub(crate) use batch::{AHEAD_MAX, Batch, Chunk};
 
-/// Most chunks under way: bounds memory to as many MiB, and keeps the server's commits full.
+/// Most chunks in flight: bounds memory to as many MiB, and keeps the server's commits full.
 const WINDOW: usize = 8;
 /// Most comparisons at once.
 const COMPARISONS_MAX: usize = 32;
@@ -96,7 +96,7 @@ impl<L, R, P, S> Upload<L, R, P, S> {
         }
     }
 
-    /// Sends every chunk and books every answer; the reason why chunks ended, if there was one.
+    /// Sends every chunk and records every answer; the reason why chunks ended, if there was one.
     pub(crate) async fn run(
         &mut self,
         recorder: &mut impl Recorder<Chunk<L, R, P>>,
@@ -244,7 +244,7 @@ impl<L, R, P, S> Upload<L, R, P, S> {
 
 fn send(sender: &mpsc::Sender<Bytes>, message: Bytes) {
     // Cannot be full: it has room for the whole window. Closed means that the stream broke, which
-    // its answers tell.
+    // its answers show.
     let _ = sender.try_send(message);
 }
 

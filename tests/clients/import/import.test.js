@@ -161,9 +161,9 @@ describe('from the real Azurite', () => {
 
   it('a running account is copied with types, over pages, and nothing is consumed', async () => {
     const server = await fresh();
-    const notes = path.join(workspace.directory, 'peek.notes');
+    const checkpoint = path.join(workspace.directory, 'peek.checkpoint');
 
-    const args = ['import', 'azure', source.connection, '--notes', notes, '--json'];
+    const args = ['import', 'azure', source.connection, '--notes', checkpoint, '--json'];
     const ended = await trestle(server, args);
 
     assert.equal(ended.code, 1, 'more than 32 messages cannot be copied without receiving them');
@@ -171,7 +171,7 @@ describe('from the real Azurite', () => {
     const about = (name) => lines.find((line) => line.table === name || line.queue === name);
     const { read, written, refused, target, match } = about('many');
     assert.deepEqual([read, written, refused, target, match], [MANY, MANY, 0, MANY, true]);
-    assert.equal(about('many').digest_written, about('many').digest_here);
+    assert.equal(about('many').digest_written, about('many').digest_target);
     assert.deepEqual([about('long').sent, about('long').remaining], [32, 8]);
     assert.deepEqual([about('jobs-1').sent, about('jobs-1').remaining], [3, 1], 'one is hidden');
     await checkTables(server);
@@ -180,17 +180,17 @@ describe('from the real Azurite', () => {
     assert.equal((await source.queue('long').getProperties()).approximateMessagesCount, 40);
     const [jobs] = await succeeds(server, ['queue', 'list', '--json']);
     assert.deepEqual(jobs.metadata, { Kind: 'X', owner: 'me' });
-    assert.ok(!fs.existsSync(notes), 'the notes are gone');
+    assert.ok(!fs.existsSync(checkpoint), 'the checkpoint is removed');
   });
 
   it('a signature copies tables and says what it may not read', async () => {
     const server = await fresh();
     const key = new AzureNamedKeyCredential(azurite.ACCOUNT, azurite.KEY);
     const signature = generateAccountSas(key, { expiresOn: new Date(Date.now() + 3_600_000) });
-    const notes = path.join(workspace.directory, 'sas.notes');
+    const checkpoint = path.join(workspace.directory, 'sas.checkpoint');
 
     const connection = `TableEndpoint=${source.tables};SharedAccessSignature=${signature}`;
-    const ended = await trestle(server, ['import', 'azure', connection, '--notes', notes]);
+    const ended = await trestle(server, ['import', 'azure', connection, '--notes', checkpoint]);
 
     assert.equal(ended.code, 1, ended.errors);
     assert.match(ended.output, /table `MixedCase`, access policies: a signature may not read them/);
@@ -200,13 +200,13 @@ describe('from the real Azurite', () => {
 
   it('an import that is killed goes on, and doubles nothing', async () => {
     const server = await fresh();
-    const notes = path.join(workspace.directory, 'killed.notes');
-    const args = ['import', 'azure', source.connection, '--notes', notes, '--queues', 'skip'];
+    const checkpoint = path.join(workspace.directory, 'killed.checkpoint');
+    const args = ['import', 'azure', source.connection, '--notes', checkpoint, '--queues', 'skip'];
     const deadline = Date.now() + PROGRESS_MS;
 
     const killed = await trestle(server, [...args, '--parallel', '1'], {
       kill: async () => {
-        while (!fs.existsSync(notes) && Date.now() < deadline) {
+        while (!fs.existsSync(checkpoint) && Date.now() < deadline) {
           await new Promise((resolve) => setTimeout(resolve, 1));
         }
       },
@@ -221,7 +221,7 @@ describe('from the real Azurite', () => {
     await checkTables(server);
   });
 
-  it('a key that is wrong is told without the key', async () => {
+  it('a wrong key is reported without the key', async () => {
     const server = await fresh();
     const wrong = Buffer.alloc(64, 7).toString('base64');
     const connection = source.connection.replace(azurite.KEY, wrong);
@@ -260,9 +260,9 @@ describe('from the real Azurite', () => {
 
   it('messages that are received are moved, each once', async () => {
     const server = await fresh();
-    const notes = path.join(workspace.directory, 'moved.notes');
+    const checkpoint = path.join(workspace.directory, 'moved.checkpoint');
 
-    const args = ['import', 'azure', source.connection, '--notes', notes, '--queues', 'receive'];
+    const args = ['import', 'azure', source.connection, '--notes', checkpoint, '--queues', 'receive'];
     const ended = await trestle(server, [...args, '--json']);
 
     const lines = ended.output.split('\n').filter(Boolean).map((line) => JSON.parse(line));
@@ -276,18 +276,18 @@ describe('from the real Azurite', () => {
 
   it('an import that is killed lets go of the messages that it had received', async () => {
     const server = await fresh();
-    const notes = path.join(workspace.directory, 'held.notes');
+    const checkpoint = path.join(workspace.directory, 'held.checkpoint');
     const queue = source.queue('held');
     await queue.create();
     const texts = Array.from({ length: 160 }, (_, at) => `message ${at} <x>&amp;é`);
     for (const text of texts) await queue.sendMessage(text);
-    const args = ['import', 'azure', source.connection, '--notes', notes, '--queues', 'receive'];
+    const args = ['import', 'azure', source.connection, '--notes', checkpoint, '--queues', 'receive'];
     const deadline = Date.now() + PROGRESS_MS;
-    const noted = () => (fs.existsSync(notes) ? fs.readFileSync(notes, 'utf8') : '');
+    const saved = () => (fs.existsSync(checkpoint) ? fs.readFileSync(checkpoint, 'utf8') : '');
 
     const killed = await trestle(server, [...args, '--parallel', '1'], {
       kill: async () => {
-        while (!noted().includes('"receipt"') && Date.now() < deadline) {
+        while (!saved().includes('"receipt"') && Date.now() < deadline) {
           await new Promise((resolve) => setTimeout(resolve, 1));
         }
       },

@@ -27,7 +27,7 @@ use crate::raw::{Method, RawClient};
 const GROUP: usize = 100;
 /// Rows of one caller begin at a multiple of this, so that callers never meet.
 const ROWS_A_CALLER: u64 = 100_000_000_000;
-/// A caller whose call failed waits, so that a dead server is not asked in a busy loop.
+/// A caller whose call failed waits, so that a dead server is not called in a busy loop.
 const WAIT_AFTER_ERROR: Duration = Duration::from_millis(10);
 
 /// The requests of a bench.
@@ -128,7 +128,7 @@ async fn send_chunk(
     answers: &mut Streaming<Bytes>,
     request: Bytes,
 ) -> Result<usize, Status> {
-    // A closed stream says why in its answers.
+    // The answers of a closed stream have the reason.
     let _ = sender.send(request).await;
     let answer = answers.message().await?;
     let answer = answer.ok_or_else(|| Status::unavailable("stream ended early"))?;
@@ -148,7 +148,7 @@ pub(super) struct Worker {
 }
 
 impl Worker {
-    /// Calls until the end; what began and ended within the measured time is booked.
+    /// Calls until the end; what began and ended within the measured time is counted.
     pub(super) async fn run(self, mut client: RawClient, tally: &mut Tally) {
         let mut random = fastrand::Rng::with_seed(u64::from(self.number));
         let mut row = u64::from(self.number).saturating_mul(ROWS_A_CALLER);
@@ -219,7 +219,7 @@ impl Worker {
         }
     }
 
-    /// Reads the whole table; entities are booked as they come, as one stream may outlast the
+    /// Reads the whole table; entities are counted as they come, as one stream may outlast the
     /// bench.
     async fn stream(&self, client: &mut RawClient, tally: &mut Tally) -> Result<(), Status> {
         let request = self.load.template.fill(0, 0);

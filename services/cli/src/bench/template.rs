@@ -3,9 +3,9 @@
 use bytes::{Bytes, BytesMut};
 use prost::Message;
 
-/// Stands for a partition key: as long as the keys that replace it.
+/// Placeholder of a partition key, as long as the keys that replace it.
 pub(super) const PARTITION: &str = "PPPPPPPP";
-/// Stands for a row key.
+/// Placeholder of a row key.
 pub(super) const ROW: &str = "RRRRRRRRRRRRRRRR";
 
 /// A message encoded with [`PARTITION`] and [`ROW`] as keys, any number of times.

@@ -58,7 +58,7 @@ impl Source for Azurite {
     }
 
     fn checkpoint(&self) -> PathBuf {
-        crate::files::beside(&self.workspace.directory, ".trestle-import")
+        crate::files::with_suffix(&self.workspace.directory, ".trestle-import")
     }
 
     fn bytes(&self) -> Option<u64> {

@@ -11,7 +11,7 @@ use xxhash_rust::xxh3::xxh3_128;
 /// The hash of one entity or message.
 pub(super) type Hash = u128;
 
-/// How many there are, and the sum of their hashes. No defence against who wants two to be equal.
+/// How many there are, and the sum of their hashes. Not a defence against deliberate collisions.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Digest {
     /// How many.

@@ -46,7 +46,7 @@ pub(super) async fn run(
     let input = Input::find(&args.file, args.resume)?;
     let mut checkpoint = Checkpoint::new(job(context, &args, client).await?, Batches::new());
     if let Some(file) = input.file() {
-        checkpoint.keep(files::beside(file, ".trestle-load"), Some(file))?;
+        checkpoint.keep(files::with_suffix(file, ".trestle-load"), Some(file))?;
     }
     checkpoint.load(args.resume)?;
     batches::warn_of_repeats(&checkpoint);

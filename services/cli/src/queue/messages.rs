@@ -28,8 +28,8 @@ const REDRIVE_MAX: u32 = 1000;
 /// How much longer than its wait a receive may take.
 const WAIT_EXTRA: Duration = Duration::from_secs(10);
 
-/// What a receive asks for.
-pub(super) struct Asked {
+/// Arguments of a receive.
+pub(super) struct ReceiveOptions {
     pub(super) queue: String,
     pub(super) max: u32,
     pub(super) hidden: Duration,
@@ -58,7 +58,7 @@ pub(super) async fn send(context: &mut Context, args: MessageArgs) -> Result<(),
     for batch in messages.chunks(BATCH_MAX) {
         for sent in send_batch(context, &args.queue, batch.to_vec(), "").await? {
             let text = match sent.duplicate {
-                true => format!("{} stands for it already", sent.message_id),
+                true => format!("{} is its duplicate", sent.message_id),
                 false => format!("sent {}", sent.message_id),
             };
             let object = json!({
@@ -121,26 +121,29 @@ fn status(error: &tonic_types::Status) -> Status {
 }
 
 /// Receives messages; the call itself may take as long as its wait.
-pub(super) async fn take(context: &mut Context, asked: &Asked) -> Result<Vec<Delivery>, CliError> {
+pub(super) async fn take(
+    context: &mut Context,
+    options: &ReceiveOptions,
+) -> Result<Vec<Delivery>, CliError> {
     let mut request = context.session.request(ReceiveMessagesRequest {
-        queue: asked.queue.clone(),
-        max_messages: Some(asked.max),
-        visibility_timeout: Some(duration(asked.hidden)),
-        wait: asked.wait.map(duration),
+        queue: options.queue.clone(),
+        max_messages: Some(options.max),
+        visibility_timeout: Some(duration(options.hidden)),
+        wait: options.wait.map(duration),
     });
-    if let Some(wait) = asked.wait {
+    if let Some(wait) = options.wait {
         request.set_timeout(wait.saturating_add(WAIT_EXTRA));
     }
     Ok(context.queues.receive_messages(request).await?.into_inner().deliveries)
 }
 
-/// Receives messages and prints them, and deletes them if that is asked for.
+/// Receives messages and prints them, and deletes them if that is requested.
 pub(super) async fn receive(
     context: &mut Context,
-    asked: Asked,
+    options: ReceiveOptions,
     delete: bool,
 ) -> Result<(), CliError> {
-    let deliveries = take(context, &asked).await?;
+    let deliveries = take(context, &options).await?;
     if deliveries.is_empty() && !context.output.is_json() {
         return context.output.line("no messages");
     }
@@ -168,7 +171,7 @@ pub(super) async fn receive(
     // Shown first: what was deleted cannot be received again.
     context.output.flush()?;
     if delete {
-        delete_all(context, &asked.queue, &deliveries).await?;
+        delete_all(context, &options.queue, &deliveries).await?;
     }
     Ok(())
 }
@@ -207,7 +210,7 @@ async fn delete_receipts(
 }
 
 /// Makes deliveries visible again, all that can be; the first that cannot fails the command.
-pub(super) async fn give_back(
+pub(super) async fn release(
     context: &mut Context,
     queue: &str,
     deliveries: &[Delivery],
@@ -338,8 +341,8 @@ mod tests {
         assert_eq!(outcomes(vec![sent.clone()], 1).map(|sent| sent.len()).ok(), Some(1));
         for count in [0, 2] {
             let error = outcomes(vec![sent.clone()], count).map(drop).map_err(|e| e.to_string());
-            let said = format!("{count} messages were answered with 1 results");
-            assert!(error.as_ref().is_err_and(|error| error.contains(&said)), "{error:?}");
+            let text = format!("{count} messages were answered with 1 results");
+            assert!(error.as_ref().is_err_and(|error| error.contains(&text)), "{error:?}");
         }
     }
 }

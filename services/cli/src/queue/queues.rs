@@ -19,7 +19,7 @@ use crate::{
     output::{bytes, counted, thousands},
 };
 
-/// The settings that the arguments say.
+/// The settings in the arguments.
 pub(super) fn settings(
     name: String,
     metadata: Vec<String>,
@@ -33,7 +33,7 @@ pub(super) fn settings(
     let mut named = HashMap::new();
     for text in metadata {
         let (name, value) = pair(text)?;
-        // The server cannot tell: in what is sent a name stands once.
+        // A map in a message has each name once, so the server cannot check.
         if named.insert(name.clone(), value).is_some() {
             return Err(CliError::Usage(format!("metadata must have each name once: `{name}`")));
         }
@@ -52,7 +52,7 @@ pub(super) async fn create(context: &mut Context, queue: Queue) -> Result<(), Cl
     let created = context.queues.create_queue(request).await?.into_inner().created;
     let text = match created {
         true => format!("created queue {name}"),
-        false => format!("queue {name} exists already, with the same settings"),
+        false => format!("queue {name} already exists, with the same settings"),
     };
     context.output.either(&text, &json!({ "queue": name, "created": created }))
 }
@@ -157,7 +157,7 @@ pub(super) async fn clear(context: &mut Context, queue: String, yes: bool) -> Re
     context.output.either(&text, &json!({ "queue": queue, "cleared": true }))
 }
 
-/// Prints how a queue is, or the service.
+/// Prints the statistics of a queue, or of the service.
 pub(super) async fn stats(context: &mut Context, queue: Option<String>) -> Result<(), CliError> {
     let Some(queue) = queue else { return service(context).await };
     let request = context.session.request(GetQueueRequest { queue: queue.clone() });

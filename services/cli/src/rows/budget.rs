@@ -13,7 +13,7 @@ pub(super) struct Budget<R> {
     pub(super) total: u64,
     /// The last byte read.
     pub(super) last: u8,
-    /// Whether the first line ends in `\r\n`; false until that is known.
+    /// Whether the first line ends in `\r\n`; false until then.
     pub(super) crlf: bool,
     first_line: bool,
 }

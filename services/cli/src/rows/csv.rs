@@ -28,7 +28,7 @@ enum Column {
     PartitionKey,
     RowKey,
     Ignored,
-    /// A property whose type stands in another column.
+    /// A property whose type is in another column.
     Typed {
         name: String,
         type_at: usize,
@@ -64,7 +64,7 @@ impl Reader {
         Ok(Self { input, columns, record: header, base, rows: 0, crlf: false })
     }
 
-    /// Reads on at `at` in `rest`, which must stand there, with the header that was read before.
+    /// Continues at `at` in `rest`, which must be there, with the header that was read before.
     pub(crate) fn resume(self, rest: Box<dyn Read + Send>, at: Position) -> Self {
         // The parser drops a byte order mark at its very start. Here one would be content, so a
         // blank line, which the parser skips, goes before it.
@@ -98,7 +98,7 @@ impl Reader {
         Ok(Some(Row { line: self.first_line(), entity: self.entity() }))
     }
 
-    /// The line on which the record begins: counted back from its end, because the parser notes the
+    /// The line on which the record begins: counted back from its end, because the parser records the
     /// start before it skips blank lines. Of `\r\n` it has consumed only the first half by then.
     fn first_line(&self) -> u64 {
         let breaks = self.record.as_slice().iter().filter(|byte| **byte == b'\n').count();
@@ -247,7 +247,7 @@ fn column(name: &str, names: &[&str], types: &ColumnTypes) -> Result<Column, Fie
 pub(crate) struct Writer<W: Write> {
     out: csv::Writer<W>,
     columns: Vec<String>,
-    /// Where each property stands in `columns`.
+    /// The index of each property in `columns`.
     places: HashMap<String, usize>,
     with_timestamp: bool,
 }

@@ -1,4 +1,4 @@
-//! Both file formats: arbitrary entities survive them, rows know their lines, reading goes on
+//! Both file formats: arbitrary entities survive them, rows have their lines, reading continues
 //! anywhere.
 
 use std::{
@@ -176,7 +176,7 @@ fn csv_rows(text: &str, types: &ColumnTypes) -> Vec<(u64, Result<String, String>
     std::iter::from_fn(|| {
         let row = reader.next().unwrap()?;
         let entity =
-            row.entity.map(|entity| crate::entity_json::to_string(&entity, Meta::None).unwrap());
+            row.entity.map(|entity| entity_json::to_string(&entity, Meta::None).unwrap());
         Some((row.line, entity.map_err(|error| error.to_string())))
     })
     .collect()

@@ -1,6 +1,6 @@
 //! `export`: the entities of a table as a file, in memory that does not grow with the table.
 //!
-//! A file is written under another name, with a checkpoint beside it, and takes its name when complete. A pipe or a
+//! A file is written under another name, with a checkpoint next to it, and takes its name when complete. A pipe or a
 //! device is written to directly.
 
 use std::{
@@ -23,7 +23,7 @@ use crate::{
     errors::{CliError, Halt},
     files::{self, Target},
     interrupt::Interrupts,
-    output::{counted, say, thousands},
+    output::{counted, report_line, thousands},
     rows::{Format, RowWriter},
     scan::{Scan, decoded},
 };
@@ -100,7 +100,7 @@ pub(super) async fn run(
         let object = json!({ "exported": entities, "file": export.args.file });
         context.output.line(&object.to_string())
     } else {
-        say(&format!("exported {}", counted(entities, "entity")));
+        report_line(&format!("exported {}", counted(entities, "entity")));
         Ok(())
     }
 }
@@ -130,8 +130,8 @@ impl Export {
     }
 
     async fn write_file(&mut self, context: &Context, path: &Path) -> Result<(), CliError> {
-        let part = files::beside(path, ".trestle-part");
-        self.checkpoint.keep(files::beside(path, ".trestle-export"), None)?;
+        let part = files::with_suffix(path, ".trestle-part");
+        self.checkpoint.keep(files::with_suffix(path, ".trestle-export"), None)?;
         if self.args.resume {
             self.checkpoint.load(true)?;
         }

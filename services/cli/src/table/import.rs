@@ -1,6 +1,6 @@
 //! `import`: a file of entities into a table, in memory that does not grow with the file.
 //!
-//! A thread reads rows into chunks, a bounded number of chunks is in flight, and a checkpoint beside the file records
+//! A thread reads rows into chunks, a bounded number of chunks is in flight, and a checkpoint next to the file records
 //! up to where every row is answered, so that an import that was killed can be resumed.
 
 use std::io;
@@ -18,7 +18,7 @@ use crate::{
     files::{self, Input},
     interrupt::Interrupts,
     lines::Position,
-    output::{counted, say, thousands},
+    output::{counted, report_line, thousands},
     rows::{Format, RowReader},
     upload::{self, Recorder as _, Upload},
 };
@@ -43,7 +43,7 @@ pub(super) async fn run(
     let job = job(context, &args, format, client).await?;
     let mut checkpoint = Checkpoint::new(job, Rows::default());
     if let Some(file) = input.file() {
-        checkpoint.keep(files::beside(file, ".trestle-import"), Some(file))?;
+        checkpoint.keep(files::with_suffix(file, ".trestle-import"), Some(file))?;
     }
     checkpoint.load(args.resume)?;
     let start = checkpoint.state.done;
@@ -156,6 +156,6 @@ fn report(
     if failed > 0 {
         text.push_str(&format!(", {} failed", thousands(failed)));
     }
-    say(&text);
+    report_line(&text);
     Ok(())
 }

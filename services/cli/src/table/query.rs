@@ -16,7 +16,7 @@ pub(super) async fn run(context: &mut Context, args: QueryArgs) -> Result<(), Cl
     };
     context.output.flush()?;
     if !context.output.is_json() {
-        output::say(&output::counted(total.returned, "entity"));
+        output::report_line(&output::counted(total.returned, "entity"));
     }
     if with_cost {
         context.output.cost(&total);

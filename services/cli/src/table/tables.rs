@@ -90,7 +90,7 @@ fn prefix_filter(prefix: &str) -> Result<String, CliError> {
     Ok(format!("TableName ge '{lower}' and TableName lt '{stem}{after}'"))
 }
 
-/// Deletes a table; asks on a terminal unless `yes`.
+/// Deletes a table; prompts on a terminal unless `yes`.
 pub(super) async fn delete(
     context: &mut Context,
     table: String,

@@ -8,8 +8,8 @@ use trestle_identity::account::{AccountKey, DEVELOPMENT_KEY};
 const DEVELOPMENT_ACCOUNT: &str = "devstoreaccount1";
 const DEVELOPMENT_HOST: &str = "http://127.0.0.1";
 const DEFAULT_SUFFIX: &str = "core.windows.net";
-/// Names that are known, lower case; those for other services are passed over.
-const KNOWN: [&str; 17] = [
+/// Valid names, lower case; those for other services are ignored.
+const NAMES: [&str; 17] = [
     "accountkey",
     "accountname",
     "blobendpoint",
@@ -35,7 +35,7 @@ pub(super) struct Connection {
     /// Its name.
     pub(super) account: String,
     pub(super) authority: Authority,
-    /// Base address of its tables, without `/` at the end; none where it is not told.
+    /// Base address of its tables, without `/` at the end; none where it is not expected.
     pub(super) tables: Option<String>,
     /// The same of its queues.
     pub(super) queues: Option<String>,
@@ -50,7 +50,7 @@ pub(super) enum Authority {
     Signature(String),
 }
 
-/// Tells where, never with what.
+/// Shows the addresses, never a secret.
 impl fmt::Debug for Connection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Connection({}, {:?}, {:?})", self.account, self.tables, self.queues)
@@ -73,9 +73,9 @@ impl<'a> Fields<'a> {
                 .split_once('=')
                 .ok_or_else(|| format!("part {} is not NAME=VALUE", at.saturating_add(1)))?;
             let name = name.trim().to_ascii_lowercase();
-            if !KNOWN.contains(&name.as_str()) {
+            if !NAMES.contains(&name.as_str()) {
                 let part = at.saturating_add(1);
-                return Err(format!("the name of part {part} is not known: {}", KNOWN.join(", ")));
+                return Err(format!("the name of part {part} is unknown: {}", NAMES.join(", ")));
             }
             if fields.iter().any(|(other, _)| *other == name) {
                 return Err(format!("`{name}` occurs twice"));
@@ -161,13 +161,13 @@ fn signature(text: &str) -> Result<String, String> {
     Ok(text.to_owned())
 }
 
-/// The address of a service: as it is told, or made from the name of the account.
+/// The address of a service: as it is expected, or made from the name of the account.
 fn endpoint(fields: &Fields<'_>, name: &str, service: &str) -> Result<Option<String>, String> {
     if let Some(uri) = fields.get(&name.to_ascii_lowercase()) {
         return base(uri, name).map(Some);
     }
     let Some(account) = fields.get("accountname") else { return Ok(None) };
-    // Where one address is told and the other is not, the other may not be there.
+    // Where only one address is given, the other service may not exist.
     if fields.get("tableendpoint").or(fields.get("queueendpoint")).is_some() {
         return Ok(None);
     }
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_are_told_or_made_from_the_account() {
+    fn addresses_are_given_or_made_from_the_account() {
         let some = |text: &str| Some(text.to_owned());
         let local = "http://127.0.0.1";
         for (text, tables, queues) in [
@@ -251,7 +251,7 @@ mod tests {
         for (text, rule) in [
             (String::new(), "needs `AccountKey`"),
             ("hunter2".to_owned(), "part 1 is not NAME=VALUE"),
-            (format!("AccountName=a;hunter2={KEY}"), "part 2 is not known"),
+            (format!("AccountName=a;hunter2={KEY}"), "part 2 is unknown"),
             ("AccountName=a".to_owned(), "needs `AccountKey`"),
             (format!("AccountKey={KEY}"), "`AccountName` is required"),
             ("AccountName=a;AccountKey=hunter2".to_owned(), "`AccountKey` must be base64"),
@@ -286,9 +286,9 @@ mod tests {
 
         #[test]
         fn any_fields_are_read_or_refused(
-            fields in proptest::collection::vec((0..KNOWN.len(), "[ -~]{0,40}"), 0..8)
+            fields in proptest::collection::vec((0..NAMES.len(), "[ -~]{0,40}"), 0..8)
         ) {
-            let field = |(at, value): &(usize, String)| format!("{}={value}", KNOWN[*at]);
+            let field = |(at, value): &(usize, String)| format!("{}={value}", NAMES[*at]);
             let text = fields.iter().map(field).collect::<Vec<_>>().join(";");
             let _ = Connection::parse(&text);
         }

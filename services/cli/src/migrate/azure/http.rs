@@ -186,9 +186,9 @@ impl Http {
     }
 
     /// The request, signed for now.
-    fn signed(&self, asked: &AzureRequest) -> Option<Request<Empty<Bytes>>> {
+    fn signed(&self, options: &AzureRequest) -> Option<Request<Empty<Bytes>>> {
         let Connection { account, authority, tables, queues } = &*self.connection;
-        let base = match asked.service {
+        let base = match options.service {
             Service::Tables => tables.as_ref()?,
             Service::Queues => queues.as_ref()?,
         };
@@ -196,29 +196,30 @@ impl Http {
             Authority::Signature(signature) => signature.as_str(),
             Authority::Key(_) => "",
         };
-        let fields = [asked.query.as_str(), signature].into_iter().filter(|text| !text.is_empty());
+        let fields =
+            [options.query.as_str(), signature].into_iter().filter(|text| !text.is_empty());
         let query = fields.collect::<Vec<_>>().join("&");
         let question = if query.is_empty() { "" } else { "?" };
-        let uri: Uri = format!("{base}{}{question}{query}", asked.path).parse().ok()?;
+        let uri: Uri = format!("{base}{}{question}{query}", options.path).parse().ok()?;
         let mut request = Request::new(Empty::new());
-        *request.method_mut() = asked.method.clone();
+        *request.method_mut() = options.method.clone();
         let headers = request.headers_mut();
         let (seconds, _) = SystemClock.now().to_unix();
         let since_epoch = Duration::from_secs(u64::try_from(seconds).unwrap_or_default());
         let date = httpdate::fmt_http_date(UNIX_EPOCH + since_epoch);
         headers.insert("x-ms-version", HeaderValue::from_static(VERSION));
         headers.insert("x-ms-date", HeaderValue::from_str(&date).ok()?);
-        headers.insert(header::ACCEPT, HeaderValue::from_static(asked.accept));
-        if asked.method == Method::PUT {
+        headers.insert(header::ACCEPT, HeaderValue::from_static(options.accept));
+        if options.method == Method::PUT {
             // The client omits the length of an empty body.
             headers.insert(header::CONTENT_LENGTH, HeaderValue::from_static("0"));
         }
-        if asked.service == Service::Tables {
+        if options.service == Service::Tables {
             headers.insert("DataServiceVersion", HeaderValue::from_static("3.0;NetFx"));
         }
         if let Authority::Key(key) = authority {
-            let method = asked.method.as_str();
-            let signature = match asked.service {
+            let method = options.method.as_str();
+            let signature = match options.service {
                 Service::Tables => table::Signed {
                     scheme: Scheme::Full,
                     method,
@@ -226,7 +227,7 @@ impl Http {
                     content_type: "",
                     date: &date,
                     path: uri.path(),
-                    comp: asked.query.split('&').find_map(|field| field.strip_prefix("comp=")),
+                    comp: options.query.split('&').find_map(|field| field.strip_prefix("comp=")),
                 }
                 .sign(account, key),
                 Service::Queues => {

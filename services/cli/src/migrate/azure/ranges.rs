@@ -1,4 +1,4 @@
-//! Where a large table is divided, so that its stretches can be read side by side.
+//! Where a large table is divided, so that its key ranges can be read in parallel.
 //!
 //! The protocol tells no bounds, but which key comes next after any text, so prefixes of keys
 //! that are there are found by asking. PartitionRangees of a table are what lies before the first bound,

@@ -18,7 +18,7 @@ use crate::{
 /// From this time on an expiry stands for none: Azurite writes the last moment of the year 9999.
 const NEVER_FROM: i64 = 253_370_764_800;
 
-/// An entity. Its keys stand beside its properties, and among them.
+/// An entity. Its keys are members of its own and properties too.
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct EntityDocument<'a> {
@@ -42,7 +42,7 @@ pub(super) fn entity(json: &str, number: u64) -> Result<Entity, (String, String)
     Ok(entity)
 }
 
-/// Values stand as on the wire, but for identifiers, whose text is encoded in base64 by newer
+/// Values are as on the wire, but for identifiers, whose text is encoded in base64 by newer
 /// versions.
 fn value(edm: EdmType, text: &str) -> Result<Kind, String> {
     if edm != EdmType::Guid || edm::is_guid(text) {

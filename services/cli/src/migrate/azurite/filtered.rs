@@ -11,8 +11,8 @@ use crate::{errors::CliError, migrate::plan::Policy};
 /// Documents by the name of their collection and their number in it, each with its entity, if it is one.
 pub type Documents = Vec<(String, u64, Option<Entity>)>;
 
-/// Reads a database: every document after the first `after` of each collection, taken for
-/// everything that an import may take it for.
+/// Reads a database: every document after the first `after` of each collection, read as
+/// each type that an import reads.
 ///
 /// # Errors
 /// Why the bytes are not a database.

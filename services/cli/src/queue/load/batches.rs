@@ -11,7 +11,7 @@ use crate::{
     checkpoint::{Checkpoint, State},
     errors::{CliError, Halt},
     lines::Position,
-    output::{counted, say},
+    output::{counted, report_line},
 };
 
 /// The server deduplicates a request for ten minutes; less what its send may have taken.
@@ -83,7 +83,7 @@ pub(super) fn warn_of_repeats(checkpoint: &Checkpoint<Batches>) {
     let is_old = matches!(age, Ok(Ok(age)) if age >= DEDUPLICATED);
     if let Some(batch) = checkpoint.state.pending().filter(|_| is_old) {
         let (messages, path) = (checkpoint.state.messages_of(batch), path.display());
-        say(&format!("warning: {messages} may be sent twice: `{path}` is old"));
+        report_line(&format!("warning: {messages} may be sent twice: `{path}` is old"));
     }
 }
 
@@ -105,7 +105,7 @@ pub(super) fn begin(
     }
     if let Some(changed) = state.pending().filter(|batch| batch.request_id != request_id) {
         let messages = state.messages_of(changed);
-        say(&format!(
+        report_line(&format!(
             "warning: lines of an unfinished batch have changed: {messages} may be sent twice"
         ));
     }
@@ -126,7 +126,7 @@ pub(super) fn stopped(
         && let Err(problem) = checkpoint.save()
     {
         // Messages that are not recorded as sent are deduplicated.
-        say(&format!("warning: {problem}"));
+        report_line(&format!("warning: {problem}"));
     }
     let kept = checkpoint.is_kept();
     match error {

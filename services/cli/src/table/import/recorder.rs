@@ -8,7 +8,7 @@ use crate::{
     checkpoint::{Checkpoint, State},
     errors::{CliError, Halt},
     lines::Position,
-    output::{counted, say, thousands},
+    output::{counted, report_line, thousands},
     upload::{self, Outcome},
 };
 
@@ -97,14 +97,14 @@ impl Recorder {
         for (line, why) in &self.failures {
             if json {
                 let object = serde_json::json!({ "file": self.file, "line": line, "error": why });
-                say(&object.to_string());
+                report_line(&object.to_string());
             } else {
-                say(&format!("{}:{line}: {why}", self.file));
+                report_line(&format!("{}:{line}: {why}", self.file));
             }
         }
         let shown = u64::try_from(self.failures.len()).unwrap_or_default();
         if self.failed_now > shown && !json {
-            say(&format!("… and {} more failed rows", thousands(self.failed_now - shown)));
+            report_line(&format!("… and {} more failed rows", thousands(self.failed_now - shown)));
         }
     }
 
