@@ -74,7 +74,7 @@ fn a_drain_says_how_many_hidden_messages_stay() {
     let second = succeeds(&server, &[&drain[..], &["--json"]].concat());
 
     let said = format!(
-        "drained 1 message to {}; 2 messages are hidden or new and stay in the queue\n",
+        "drained 1 message to {}; 2 messages invisible or new in the queue\n",
         file.display()
     );
     assert_eq!(first.output, said);
@@ -144,7 +144,7 @@ fn a_drain_whose_server_goes_away_says_how_far_it_came() {
     let ended = wait(child);
 
     assert_eq!(ended.code, Some(5), "{ended:?}");
-    for said in [&endpoint[..], "0 messages drained", "some may be hidden for 5 minutes"] {
+    for said in [&endpoint[..], "0 messages drained", "some may be invisible for 5 minutes"] {
         assert!(ended.errors.contains(said), "{said}: {ended:?}");
     }
     assert!(!ended.errors.contains("nothing was sent"), "{ended:?}");
