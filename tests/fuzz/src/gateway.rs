@@ -86,7 +86,7 @@ impl Gateway {
         let now = Ticks::from_unix(1_763_726_400, 0).expect("in range");
         let clock = Arc::new(ManualClock::new(now));
         let meter = NoopMeterProvider::new().meter("fuzz");
-        let role = TableRole::new(trestle_table::Deps {
+        let role = TableRole::new(trestle_table::TableDeps {
             engine: Arc::new(MemoryEngine::new()),
             clock: clock.clone(),
             quotas: LiveQuotas::default(),
