@@ -23,7 +23,7 @@ use crate::{
 mod load;
 mod template;
 
-use load::{Load, Worker};
+use load::{BenchLoad, Worker};
 
 /// What to put load on.
 #[derive(Debug, Subcommand)]
@@ -92,13 +92,13 @@ const PERCENTILES: [(&str, f64); 4] = [("p50", 0.5), ("p90", 0.9), ("p99", 0.99)
 const LATENCY_MICROS_MAX: u64 = 600_000_000;
 
 /// What callers saw.
-pub(crate) struct Tally {
+pub(crate) struct BenchTally {
     latency_micros: Histogram<u64>,
     entities: u64,
     errors: BTreeMap<i32, u64>,
 }
 
-impl Tally {
+impl BenchTally {
     fn new() -> Self {
         let latency_micros = Histogram::new_with_bounds(1, LATENCY_MICROS_MAX, 3)
             .expect("the bounds of the histogram are constant and valid");
@@ -159,8 +159,8 @@ async fn measure(
     client: &ClientArgs,
     session: &Session,
     table: &str,
-) -> Result<Tally, CliError> {
-    let load = Load::new(args, table);
+) -> Result<BenchTally, CliError> {
+    let load = BenchLoad::new(args, table);
     if load.needs_entities() {
         load.fill(&mut RawClient::new(session.link())).await?;
     }
@@ -176,12 +176,12 @@ async fn measure(
         let client = RawClient::new(channel.clone());
         let worker = Worker { load: load.clone(), number, measured_from, end };
         callers.spawn(async move {
-            let mut tally = Tally::new();
+            let mut tally = BenchTally::new();
             worker.run(client, &mut tally).await;
             tally
         });
     }
-    let mut total = Tally::new();
+    let mut total = BenchTally::new();
     let last = end.checked_add(client.timeout).unwrap_or(end);
     while let Ok(Some(tally)) = tokio::time::timeout_at(last, callers.join_next()).await {
         total.add(&tally.map_err(|error| CliError::Protocol(error.to_string()))?);
@@ -193,7 +193,7 @@ async fn measure(
     Ok(total)
 }
 
-fn print(output: &mut Output, args: &TableBenchArgs, tally: &Tally) -> Result<(), CliError> {
+fn print(output: &mut Output, args: &TableBenchArgs, tally: &BenchTally) -> Result<(), CliError> {
     let seconds = args.duration.as_secs_f64();
     // Counts of a bench are far below 2^53, where this is exact.
     #[expect(clippy::cast_precision_loss, reason = "see above")]

@@ -11,7 +11,7 @@ use trestle_proto::table::v1::table_service_client::TableServiceClient;
 
 use crate::{
     args::ClientArgs,
-    credentials::Credentials,
+    credentials::CallCredentials,
     endpoint,
     errors::{CliError, innermost},
     trust::TlsArgs,
@@ -25,7 +25,7 @@ const CONNECTION_WINDOW_BYTES: u32 = 4 * 1024 * 1024;
 const ANSWER_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 /// A connection whose calls carry credentials.
-pub(crate) type Link = InterceptedService<Channel, Credentials>;
+pub(crate) type Link = InterceptedService<Channel, CallCredentials>;
 
 /// A generated client over one connection.
 pub(crate) type TableClient = TableServiceClient<Link>;

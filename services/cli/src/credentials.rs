@@ -106,7 +106,7 @@ impl CredentialArgs {
     }
 
     /// What each call carries.
-    pub(crate) fn credentials(&self) -> Result<Credentials, CliError> {
+    pub(crate) fn credentials(&self) -> Result<CallCredentials, CliError> {
         let given = self.given()?;
         let account = given.account()?;
         let value = match (&account, &given.key, &given.sas) {
@@ -134,7 +134,7 @@ impl CredentialArgs {
             authorization.set_sensitive(true);
         }
         let account = account.map(|account| header(account.as_str())).transpose()?;
-        Ok(Credentials { authorization, account, queue: None })
+        Ok(CallCredentials { authorization, account, queue: None })
     }
 
     fn given(&self) -> Result<Given, CliError> {
@@ -204,14 +204,14 @@ fn from_either(
 
 /// Puts credentials on calls.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Credentials {
+pub(crate) struct CallCredentials {
     /// Marked as sensitive, so that nothing below shows it.
     authorization: Option<MetadataValue<Ascii>>,
     account: Option<MetadataValue<Ascii>>,
     queue: Option<MetadataValue<Ascii>>,
 }
 
-impl Credentials {
+impl CallCredentials {
     /// The same for calls on a queue: a signature over a queue does not contain its name.
     pub(crate) fn on_queue(self, queue: Option<&str>) -> Self {
         // What is no name of a queue is left to the server to refuse.
@@ -219,7 +219,7 @@ impl Credentials {
     }
 }
 
-impl Interceptor for Credentials {
+impl Interceptor for CallCredentials {
     fn call(&mut self, mut request: Request<()>) -> Result<Request<()>, Status> {
         let metadata = request.metadata_mut();
         if let Some(value) = &self.authorization {

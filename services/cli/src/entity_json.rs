@@ -113,7 +113,7 @@ pub(crate) type ReadValue = fn(EdmType, &str) -> Result<Kind, String>;
 
 /// As [`parse`], with another way to read values.
 pub(crate) fn parse_by(text: &[u8], read: ReadValue) -> Result<Entity, FieldError> {
-    let members: Members<'_> =
+    let members: JsonMembers<'_> =
         serde_json::from_slice(text).map_err(|error| malformed(text, &error))?;
     let mut entity = Entity::default();
     let (mut partition, mut row) = (None, None);
@@ -241,9 +241,9 @@ fn value(
 }
 
 /// The members of an object in their order, repeats included.
-struct Members<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
+struct JsonMembers<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
 
-impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
+impl<'de: 'a, 'a> Deserialize<'de> for JsonMembers<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Collect;
 
@@ -256,21 +256,23 @@ impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
 
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
                 let mut members = Vec::with_capacity(map.size_hint().unwrap_or(16));
-                while let Some((Name(name), raw)) = map.next_entry::<Name<'de>, &'de RawValue>()? {
+                while let Some((MemberName(name), raw)) =
+                    map.next_entry::<MemberName<'de>, &'de RawValue>()?
+                {
                     members.push((name, raw));
                 }
                 Ok(members)
             }
         }
 
-        deserializer.deserialize_map(Collect).map(Members)
+        deserializer.deserialize_map(Collect).map(JsonMembers)
     }
 }
 
 /// A member name, borrowed where it has no escapes.
 #[derive(Deserialize)]
 #[serde(transparent)]
-struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
+struct MemberName<'a>(#[serde(borrow)] Cow<'a, str>);
 
 #[cfg(test)]
 mod tests;

@@ -18,7 +18,7 @@ pub(crate) fn cannot(what: &str, path: &Path) -> String {
 
 /// Where lines go that a command writes.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Target {
+pub(crate) enum OutputTarget {
     /// Standard output.
     Standard,
     /// A pipe or a device: written to as it is, for a file in its place would be another thing.
@@ -73,20 +73,20 @@ impl Input {
 }
 
 /// What there is at a path.
-pub(crate) fn target(path: &Path) -> Result<Target, CliError> {
+pub(crate) fn target(path: &Path) -> Result<OutputTarget, CliError> {
     if path == Path::new("-") {
-        return Ok(Target::Standard);
+        return Ok(OutputTarget::Standard);
     }
     match fs::metadata(path) {
         Ok(found) if found.is_dir() => {
             Err(CliError::Usage(format!("is a folder, not a file: `{}`", path.display())))
         }
-        Ok(found) if !found.is_file() => Ok(Target::Stream),
+        Ok(found) if !found.is_file() => Ok(OutputTarget::Stream),
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
             Err(CliError::input(cannot("write", path))(error))
         }
         // A link may lead to a file that is not there yet.
-        _ => Ok(Target::File(without_links(path))),
+        _ => Ok(OutputTarget::File(without_links(path))),
     }
 }
 

@@ -24,7 +24,7 @@ use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use azure::Azure;
 use azurite::Azurite;
-use plan::Plan;
+use plan::ImportPlan;
 use progress::{MigrationProgress, Tracker};
 use serde_json::{Value, json};
 
@@ -49,7 +49,7 @@ trait Source {
         &self,
         session: &Session,
         tracker: &Arc<Tracker>,
-        plan: &Plan,
+        plan: &ImportPlan,
     ) -> Result<(), CliError>;
 }
 
@@ -69,7 +69,7 @@ pub(crate) async fn run(command: ImportCommand, client: &ClientArgs) -> Result<(
 
 async fn import(
     source: &impl Source,
-    plan: Plan,
+    plan: ImportPlan,
     args: &CopyArgs,
     client: &ClientArgs,
 ) -> Result<(), CliError> {

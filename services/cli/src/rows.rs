@@ -65,9 +65,9 @@ pub(crate) struct Row {
 /// Reads rows one after the other, in memory that does not grow with the file.
 pub(crate) enum RowReader {
     /// Of a JSONL file.
-    Jsonl(jsonl::Reader),
+    Jsonl(jsonl::JsonlReader),
     /// Of a CSV file.
-    Csv(csv::Reader),
+    Csv(csv::CsvReader),
 }
 
 impl RowReader {
@@ -79,9 +79,9 @@ impl RowReader {
         start: Position,
     ) -> io::Result<Self> {
         if format == Format::Jsonl {
-            return Ok(Self::Jsonl(jsonl::Reader::new(input.open(start.byte)?, start)));
+            return Ok(Self::Jsonl(jsonl::JsonlReader::new(input.open(start.byte)?, start)));
         }
-        let reader = csv::Reader::new(input.open(0)?, types)?;
+        let reader = csv::CsvReader::new(input.open(0)?, types)?;
         Ok(Self::Csv(match start == Position::default() {
             true => reader,
             false => reader.resume(input.open(start.byte)?, start),
@@ -109,12 +109,12 @@ impl RowReader {
 pub(crate) type ColumnTypes = Vec<(String, EdmType)>;
 
 /// Counts what is written.
-pub(crate) struct Counted<W> {
+pub(crate) struct CountingWriter<W> {
     inner: W,
     bytes: u64,
 }
 
-impl<W: Write> Write for Counted<W> {
+impl<W: Write> Write for CountingWriter<W> {
     fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
         let written = self.inner.write(buffer)?;
         self.bytes += u64::try_from(written).unwrap_or_default();
@@ -129,15 +129,15 @@ impl<W: Write> Write for Counted<W> {
 /// Writes entities one after the other.
 pub(crate) enum RowWriter<W: Write> {
     /// As JSONL.
-    Jsonl { out: Counted<W>, line: Vec<u8>, meta: Meta },
+    Jsonl { out: CountingWriter<W>, line: Vec<u8>, meta: Meta },
     /// As CSV.
-    Csv(Box<csv::Writer<Counted<W>>>),
+    Csv(Box<csv::CsvWriter<CountingWriter<W>>>),
 }
 
 impl<W: Write> RowWriter<W> {
     /// A writer of JSONL.
     pub(crate) fn jsonl(inner: W, meta: Meta) -> Self {
-        Self::Jsonl { out: Counted { inner, bytes: 0 }, line: Vec::new(), meta }
+        Self::Jsonl { out: CountingWriter { inner, bytes: 0 }, line: Vec::new(), meta }
     }
 
     /// A writer of CSV with these properties.
@@ -147,8 +147,8 @@ impl<W: Write> RowWriter<W> {
         with_timestamp: bool,
         with_header: bool,
     ) -> io::Result<Self> {
-        let out = Counted { inner, bytes: 0 };
-        let mut writer = csv::Writer::new(out, columns, with_timestamp);
+        let out = CountingWriter { inner, bytes: 0 };
+        let mut writer = csv::CsvWriter::new(out, columns, with_timestamp);
         if with_header {
             writer.header()?;
         }

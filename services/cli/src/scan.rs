@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// Reads the entities of a table, in key order, message by message.
-pub(crate) struct Scan {
+pub(crate) struct TableScan {
     client: TableClient,
     /// What is still to be read.
     request: StreamEntitiesRequest,
@@ -21,7 +21,7 @@ pub(crate) struct Scan {
     complete: bool,
 }
 
-impl Scan {
+impl TableScan {
     /// A stream that starts, or with a `resume_token` continues.
     pub(crate) fn new(session: &Session, request: StreamEntitiesRequest) -> Self {
         let retries = Retries::new();

@@ -24,13 +24,13 @@ use crate::{
     client::Session,
     entity_json::{self, Meta},
     errors::CliError,
-    raw::{Method, RawClient},
+    raw::{RawClient, RpcMethod},
     retry::Retries,
 };
 
 mod batch;
 
-pub(crate) use batch::{AHEAD_MAX, Batch, Chunk};
+pub(crate) use batch::{AHEAD_MAX, Chunk, ChunkBuilder};
 
 /// Most chunks in flight: bounds memory to as many MiB, and keeps the server's commits full.
 const WINDOW: usize = 8;
@@ -39,7 +39,7 @@ const COMPARISONS_MAX: usize = 32;
 
 /// What became of an entity.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Outcome {
+pub(crate) enum EntityOutcome {
     Written,
     /// It was there already, and equal.
     Present,
@@ -54,7 +54,7 @@ pub(crate) trait Recorder<C> {
         false
     }
     /// Takes an answered chunk, with an outcome for each of its entities.
-    fn record(&mut self, chunk: C, outcomes: Vec<Outcome>);
+    fn record(&mut self, chunk: C, outcomes: Vec<EntityOutcome>);
 }
 
 /// An upload in progress. The producer of the chunks may end them with a reason of type `S`.
@@ -123,7 +123,7 @@ impl<L, R, P, S> Upload<L, R, P, S> {
         }
         let mut client = RawClient::new(self.session.link());
         let requests = ReceiverStream::new(requests);
-        let mut answers = client.both_stream(Method::IMPORT_ENTITIES, requests).await?;
+        let mut answers = client.both_stream(RpcMethod::IMPORT_ENTITIES, requests).await?;
         loop {
             while let Some(chunk) = self.waiting.pop_front_if(|chunk| chunk.labels.is_empty()) {
                 recorder.record(chunk, Vec::new());
@@ -196,7 +196,7 @@ impl<L, R, P, S> Upload<L, R, P, S> {
         &self,
         chunk: &Chunk<L, R, P>,
         results: Vec<ImportResult>,
-    ) -> Result<Vec<Outcome>, Status> {
+    ) -> Result<Vec<EntityOutcome>, Status> {
         let temporary = results
             .iter()
             .filter_map(|result| result.error.as_ref())
@@ -210,14 +210,14 @@ impl<L, R, P, S> Upload<L, R, P, S> {
             let sent = entities.next();
             async move {
                 match (result.error, sent) {
-                    (None, _) => Ok(Outcome::Written),
+                    (None, _) => Ok(EntityOutcome::Written),
                     (Some(error), Some(sent))
                         if Code::from(error.code) == Code::AlreadyExists
                             && self.is_stored(&sent).await? =>
                     {
-                        Ok(Outcome::Present)
+                        Ok(EntityOutcome::Present)
                     }
-                    (Some(error), _) => Ok(Outcome::Failed(describe(&error))),
+                    (Some(error), _) => Ok(EntityOutcome::Failed(describe(&error))),
                 }
             }
         });

@@ -18,10 +18,10 @@ use trestle_proto::table::v1::{
 };
 
 use super::{
-    BenchOp, TableBenchArgs, Tally,
+    BenchOp, BenchTally, TableBenchArgs,
     template::{PARTITION, ROW, Template},
 };
-use crate::raw::{Method, RawClient};
+use crate::raw::{RawClient, RpcMethod};
 
 /// Entities of a batch, of a page and of an imported chunk.
 const GROUP: usize = 100;
@@ -32,7 +32,7 @@ const WAIT_AFTER_ERROR: Duration = Duration::from_millis(10);
 
 /// The requests of a bench.
 #[derive(Clone)]
-pub(super) struct Load {
+pub(super) struct BenchLoad {
     op: BenchOp,
     template: Arc<Template>,
     /// Fills the table.
@@ -42,7 +42,7 @@ pub(super) struct Load {
     entities: u64,
 }
 
-impl Load {
+impl BenchLoad {
     pub(super) fn new(args: &TableBenchArgs, table: &str) -> Self {
         let size = usize::try_from(args.entity_bytes).unwrap_or_default();
         let chunk = Template::new(&chunk(size));
@@ -117,7 +117,7 @@ impl Load {
         let closed = |_| Status::unavailable("stream is closed");
         sender.send(self.spec.clone()).await.map_err(closed)?;
         let requests = ReceiverStream::new(requests);
-        let answers = client.both_stream(Method::IMPORT_ENTITIES, requests).await?;
+        let answers = client.both_stream(RpcMethod::IMPORT_ENTITIES, requests).await?;
         Ok((sender, answers))
     }
 }
@@ -141,7 +141,7 @@ async fn send_chunk(
 
 /// One caller.
 pub(super) struct Worker {
-    pub(super) load: Load,
+    pub(super) load: BenchLoad,
     pub(super) number: u32,
     pub(super) measured_from: Instant,
     pub(super) end: Instant,
@@ -149,7 +149,7 @@ pub(super) struct Worker {
 
 impl Worker {
     /// Calls until the end; what began and ended within the measured time is counted.
-    pub(super) async fn run(self, mut client: RawClient, tally: &mut Tally) {
+    pub(super) async fn run(self, mut client: RawClient, tally: &mut BenchTally) {
         let mut random = fastrand::Rng::with_seed(u64::from(self.number));
         let mut row = u64::from(self.number).saturating_mul(ROWS_A_CALLER);
         let mut import = None;
@@ -187,23 +187,23 @@ impl Worker {
     ) -> Result<usize, Status> {
         let load = &self.load;
         let (method, partition, row) = match load.op {
-            BenchOp::Insert => (Method::INSERT_ENTITY, random.u64(..load.partitions), row),
+            BenchOp::Insert => (RpcMethod::INSERT_ENTITY, random.u64(..load.partitions), row),
             BenchOp::Upsert => {
                 let row = random.u64(..load.entities);
-                (Method::UPSERT_ENTITY, random.u64(..load.partitions), row)
+                (RpcMethod::UPSERT_ENTITY, random.u64(..load.partitions), row)
             }
-            BenchOp::MergeHot => (Method::UPSERT_ENTITY, 0, 0),
-            BenchOp::Batch => (Method::EXECUTE_BATCH, random.u64(..load.partitions), row),
+            BenchOp::MergeHot => (RpcMethod::UPSERT_ENTITY, 0, 0),
+            BenchOp::Batch => (RpcMethod::EXECUTE_BATCH, random.u64(..load.partitions), row),
             BenchOp::Query => {
                 let group = random.u64(..load.groups());
                 let partition = group.checked_rem(load.partitions).unwrap_or_default();
-                (Method::QUERY_ENTITIES, partition, group.saturating_mul(GROUP as u64))
+                (RpcMethod::QUERY_ENTITIES, partition, group.saturating_mul(GROUP as u64))
             }
             _ => {
                 let row = random.u64(..load.groups().saturating_mul(GROUP as u64));
                 let group = row / (GROUP as u64);
                 let partition = group.checked_rem(load.partitions).unwrap_or_default();
-                (Method::GET_ENTITY, partition, row)
+                (RpcMethod::GET_ENTITY, partition, row)
             }
         };
         let request = Request::new(load.template.fill(partition, row));
@@ -221,9 +221,9 @@ impl Worker {
 
     /// Reads the whole table; entities are counted as they come, as one stream may outlast the
     /// bench.
-    async fn stream(&self, client: &mut RawClient, tally: &mut Tally) -> Result<(), Status> {
+    async fn stream(&self, client: &mut RawClient, tally: &mut BenchTally) -> Result<(), Status> {
         let request = self.load.template.fill(0, 0);
-        let mut answers = client.server_stream(Method::STREAM_ENTITIES, request).await?;
+        let mut answers = client.server_stream(RpcMethod::STREAM_ENTITIES, request).await?;
         while let Some(answer) = answers.message().await? {
             let message =
                 StreamEntitiesResponse::decode(answer).map_err(|error| malformed(&error))?;

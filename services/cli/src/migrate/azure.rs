@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 use super::{
     Source,
     args::{AzureArgs, Messages},
-    plan::Plan,
+    plan::ImportPlan,
     progress::Tracker,
-    queues::Queues,
+    queues::TargetQueues,
 };
 use crate::{client::Session, errors::CliError, files};
 
@@ -22,7 +22,7 @@ mod ranges;
 mod tables;
 mod xml;
 
-use connection::Connection;
+use connection::AzureConnection;
 use http::Http;
 
 /// An account.
@@ -34,7 +34,7 @@ pub(super) struct Azure {
 
 impl Azure {
     /// Lists what an account holds.
-    pub(super) async fn open(args: &AzureArgs) -> Result<(Self, Plan), CliError> {
+    pub(super) async fn open(args: &AzureArgs) -> Result<(Self, ImportPlan), CliError> {
         let usage = |rule: String| CliError::Usage(format!("connection string: {rule}"));
         let text = match (&args.source, &args.source_file) {
             (Some(text), None) => text.reveal().to_owned(),
@@ -47,9 +47,9 @@ impl Azure {
                 return Err(usage(rule.to_owned()));
             }
         };
-        let connection = Connection::parse(text.trim()).map_err(usage)?;
+        let connection = AzureConnection::parse(text.trim()).map_err(usage)?;
         let http = Http::new(connection, args.source_ca_file.as_deref())?;
-        let mut plan = Plan::default();
+        let mut plan = ImportPlan::default();
         if http.connection.tables.is_some() {
             tables::list(&http, &mut plan).await?;
         }
@@ -63,7 +63,7 @@ impl Azure {
 
 impl Source for Azure {
     fn identity(&self) -> Result<Value, CliError> {
-        let Connection { account, tables, queues, .. } = &*self.http.connection;
+        let AzureConnection { account, tables, queues, .. } = &*self.http.connection;
         let messages = format!("{:?}", self.messages);
         Ok(json!({ "account": account, "tables": tables, "queues": queues, "--queues": messages }))
     }
@@ -80,7 +80,7 @@ impl Source for Azure {
         &self,
         session: &Session,
         tracker: &Arc<Tracker>,
-        plan: &Plan,
+        plan: &ImportPlan,
     ) -> Result<(), CliError> {
         let (http, messages) = (&self.http, self.messages);
         let parts = plan.tables.iter().map(|table| tables::parts(http, tracker, &table.name));
@@ -91,7 +91,7 @@ impl Source for Azure {
             .map_ok(|part| tables::copy(http, session, tracker, part))
             .try_buffer_unordered(self.parallel);
         let moves = plan.queues.iter().map(|queue| {
-            queues::copy(http, Queues::new(session), tracker, queue.name.clone(), messages)
+            queues::copy(http, TargetQueues::new(session), tracker, queue.name.clone(), messages)
         });
         let moves = futures::stream::iter(moves).buffer_unordered(self.parallel);
         tokio::try_join!(copies.try_collect::<()>(), moves.try_collect::<()>())?;

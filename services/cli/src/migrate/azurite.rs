@@ -14,9 +14,9 @@ use tokio::{
 use super::{
     Source,
     args::AzuriteArgs,
-    plan::Plan,
+    plan::ImportPlan,
     progress::{SourcePosition, Tracker},
-    queues::Queues,
+    queues::TargetQueues,
     tables::{self, Chunk, Chunks, TableBatch},
 };
 use crate::{client::Session, errors::CliError, upload::AHEAD_MAX};
@@ -40,7 +40,7 @@ pub(super) struct Azurite {
 
 impl Azurite {
     /// Finds a workspace and lists what it holds.
-    pub(super) async fn open(args: &AzuriteArgs) -> Result<(Self, Plan), CliError> {
+    pub(super) async fn open(args: &AzuriteArgs) -> Result<(Self, ImportPlan), CliError> {
         let workspace = Workspace::find(&args.directory)?;
         let (found, account) = (workspace.clone(), args.from_account.clone());
         let scan = move || workspace::scan(&found, account.as_deref());
@@ -69,11 +69,11 @@ impl Source for Azurite {
         &self,
         session: &Session,
         tracker: &Arc<Tracker>,
-        plan: &Plan,
+        plan: &ImportPlan,
     ) -> Result<(), CliError> {
         tokio::try_join!(
             self.copy_tables(session, tracker, plan),
-            messages::copy(&self.workspace, &self.account, Queues::new(session), tracker),
+            messages::copy(&self.workspace, &self.account, TargetQueues::new(session), tracker),
         )?;
         // Read to the end, every message answered.
         tracker.change(|progress| {
@@ -88,7 +88,7 @@ impl Azurite {
         &self,
         session: &Session,
         tracker: &Arc<Tracker>,
-        plan: &Plan,
+        plan: &ImportPlan,
     ) -> Result<(), CliError> {
         let Some(path) = self.workspace.tables.clone() else { return Ok(()) };
         let (opened, mut tables) = mpsc::channel(1);
@@ -151,7 +151,7 @@ impl TableReader {
     }
 }
 
-impl loki::Reader for TableReader {
+impl loki::DatabaseReader for TableReader {
     fn select(&mut self, collection: &str) -> Option<u64> {
         let name = collection.strip_prefix(&self.prefix)?;
         self.names.iter().find(|planned| *planned == name)?;

@@ -5,9 +5,9 @@ use serde_json::json;
 
 use super::{
     digest::Digest,
-    plan::Plan,
+    plan::ImportPlan,
     progress::{QueueProgress, Skipped, TableProgress, Tracker},
-    queues::Queues,
+    queues::TargetQueues,
     tables,
 };
 use crate::{
@@ -67,7 +67,7 @@ impl ComparedQueue {
 pub(super) async fn compare(
     session: &Session,
     tracker: &Tracker,
-    plan: &Plan,
+    plan: &ImportPlan,
     at_once: usize,
 ) -> Result<Report, CliError> {
     let progress = tracker.read(Clone::clone);
@@ -89,7 +89,7 @@ async fn compare_queue(
     name: &str,
     progress: &QueueProgress,
 ) -> Result<ComparedQueue, CliError> {
-    let mut queues = Queues::new(session);
+    let mut queues = TargetQueues::new(session);
     let target = queues.count(name).await?;
     // Messages that it held before come first.
     let begins_alike = progress.before > 0 || queues.begins_with(name, &progress.first).await?;

@@ -11,7 +11,7 @@ use crate::datetime;
 
 /// What is to be copied, and what is known from the start to be skipped.
 #[derive(Debug, Default)]
-pub(super) struct Plan {
+pub(super) struct ImportPlan {
     pub(super) tables: Vec<PlannedTable>,
     pub(super) queues: Vec<PlannedQueue>,
     pub(super) skipped: Vec<Skipped>,

@@ -6,9 +6,9 @@ use futures::{StreamExt as _, TryStreamExt as _};
 
 use super::{
     args::CopyArgs,
-    plan::{Plan, PlannedQueue, PlannedTable},
+    plan::{ImportPlan, PlannedQueue, PlannedTable},
     progress::{MigrationProgress, QueueProgress, Skipped, TableProgress, Tracker},
-    queues::{self, Queues},
+    queues::{self, TargetQueues},
     tables,
 };
 use crate::{client::Session, errors::CliError};
@@ -20,18 +20,18 @@ const NAMES_MAX: usize = 10;
 
 /// A table or a queue of the plan.
 #[derive(Clone, Copy)]
-enum Target<'a> {
+enum ImportTarget<'a> {
     Table(&'a PlannedTable),
     Queue(&'a PlannedQueue),
 }
 
 /// What a target held before the import.
-enum Found {
+enum TargetState {
     Table { is_filled: bool },
     Queue(QueueProgress),
 }
 
-impl Target<'_> {
+impl ImportTarget<'_> {
     fn whose(self) -> String {
         match self {
             Self::Table(table) => tables::whose(&table.name),
@@ -49,23 +49,25 @@ impl Target<'_> {
         }
     }
 
-    async fn inspect(self, session: &Session) -> Result<Found, CliError> {
+    async fn inspect(self, session: &Session) -> Result<TargetState, CliError> {
         Ok(match self {
             Self::Table(table) => {
-                Found::Table { is_filled: tables::is_filled(session, &table.name).await? }
+                TargetState::Table { is_filled: tables::is_filled(session, &table.name).await? }
             }
-            Self::Queue(queue) => Found::Queue(Queues::new(session).inspect(&queue.name).await?),
+            Self::Queue(queue) => {
+                TargetState::Queue(TargetQueues::new(session).inspect(&queue.name).await?)
+            }
         })
     }
 
     /// Begins its progress; whether it holds something.
-    fn begin(self, progress: &mut MigrationProgress, found: Found) -> bool {
+    fn begin(self, progress: &mut MigrationProgress, found: TargetState) -> bool {
         match (self, found) {
-            (Self::Table(table), Found::Table { is_filled }) => {
+            (Self::Table(table), TargetState::Table { is_filled }) => {
                 progress.tables.insert(tables::folded(&table.name), TableProgress::default());
                 is_filled
             }
-            (Self::Queue(queue), Found::Queue(found)) => {
+            (Self::Queue(queue), TargetState::Queue(found)) => {
                 let is_filled = found.before > 0;
                 progress.queues.insert(queue.name.clone(), found);
                 is_filled
@@ -77,7 +79,7 @@ impl Target<'_> {
     async fn open(self, session: &Session) -> Result<Option<Skipped>, CliError> {
         match self {
             Self::Table(table) => tables::open(session, table).await,
-            Self::Queue(queue) => Queues::new(session).open(queue).await,
+            Self::Queue(queue) => TargetQueues::new(session).open(queue).await,
         }
     }
 
@@ -96,11 +98,11 @@ impl Target<'_> {
 pub(super) async fn prepare(
     session: &Session,
     tracker: &Arc<Tracker>,
-    plan: &Plan,
+    plan: &ImportPlan,
     args: &CopyArgs,
 ) -> Result<(), CliError> {
-    let tables = plan.tables.iter().map(Target::Table);
-    let targets: Vec<_> = tables.chain(plan.queues.iter().map(Target::Queue)).collect();
+    let tables = plan.tables.iter().map(ImportTarget::Table);
+    let targets: Vec<_> = tables.chain(plan.queues.iter().map(ImportTarget::Queue)).collect();
     let states: Vec<_> = tracker
         .read(|progress| targets.iter().map(|target| target.is_complete(progress)).collect());
     let new = targets.iter().zip(states).filter(|(_, state)| state.is_none());
@@ -124,8 +126,9 @@ pub(super) async fn prepare(
     }
     tracker.change(|progress| plan.skipped.iter().cloned().for_each(|it| progress.skip(it)));
     tracker.save()?;
-    let incomplete =
-        |target: &&Target<'_>| tracker.read(|progress| target.is_complete(progress)) == Some(false);
+    let incomplete = |target: &&ImportTarget<'_>| {
+        tracker.read(|progress| target.is_complete(progress)) == Some(false)
+    };
     let opens = targets.iter().filter(incomplete).map(async |target| {
         if let Some(skipped) = target.open(session).await? {
             tracker.change(|progress| {
@@ -147,7 +150,7 @@ pub(super) async fn restore(session: &Session, tracker: &Tracker) -> Result<(), 
         progress.queues.iter().map(|(name, queue)| (name.clone(), queue.window_ms)).collect()
     });
     let restores = queues.into_iter().map(|(name, window_ms)| async move {
-        Queues::new(session).restore(&name, window_ms).await
+        TargetQueues::new(session).restore(&name, window_ms).await
     });
     futures::stream::iter(restores).buffer_unordered(AT_ONCE).try_collect().await
 }

@@ -110,7 +110,7 @@ pub(super) struct QueueProgress {
     /// Messages that are counted and may still be read again from the source.
     pub(super) counted: Vec<String>,
     /// Messages that were received in the source last, and may not be deleted there yet.
-    pub(super) held: Vec<Held>,
+    pub(super) held: Vec<ReceivedMessage>,
     pub(super) complete: bool,
 }
 
@@ -132,7 +132,7 @@ impl QueueProgress {
 
 /// A message that was received in the source.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Held {
+pub(super) struct ReceivedMessage {
     pub(super) id: String,
     /// Valid until another client receives the message.
     pub(super) receipt: String,

@@ -77,14 +77,14 @@ pub(super) fn whose(name: &str) -> String {
     format!("queue `{name}`")
 }
 
-/// Queues of an endpoint.
+/// Queues of the target.
 #[derive(Clone)]
-pub(super) struct Queues {
+pub(super) struct TargetQueues {
     session: Session,
     client: QueueServiceClient<Link>,
 }
 
-impl Queues {
+impl TargetQueues {
     pub(super) fn new(session: &Session) -> Self {
         Self { session: session.clone(), client: QueueServiceClient::new(session.link()) }
     }

@@ -19,8 +19,8 @@ use crate::{
     client::Session,
     errors::CliError,
     retry::repeated,
-    scan::{Scan, decoded},
-    upload::{self, Outcome, Upload},
+    scan::{TableScan, decoded},
+    upload::{self, EntityOutcome, Upload},
 };
 
 /// Larger entities, in bytes of their encoding, are over the limit of 1 MiB as Azure counts,
@@ -34,7 +34,7 @@ pub(super) type Chunks = mpsc::Receiver<Result<Chunk, CliError>>;
 
 /// A chunk in the making.
 #[derive(Default)]
-pub(super) struct TableBatch(upload::Batch<Hash, String>);
+pub(super) struct TableBatch(upload::ChunkBuilder<Hash, String>);
 
 impl TableBatch {
     /// Adds an entity, or which one cannot be read, and why; the chunk before it where both do not fit.
@@ -126,7 +126,7 @@ pub(super) async fn fill(
     range: Option<usize>,
     chunks: Chunks,
 ) -> Result<(), CliError> {
-    let (tracker, pending) = (Arc::clone(tracker), Pending::default());
+    let (tracker, pending) = (Arc::clone(tracker), PendingRows::default());
     let mut recorder = TableRecorder { tracker, name: name.clone(), range, pending };
     let mut upload = Upload::new(session, name, Some(WriteMode::Replace), chunks);
     upload.run(&mut recorder).await?.map_or(Ok(()), Err)
@@ -137,26 +137,26 @@ struct TableRecorder {
     tracker: Arc<Tracker>,
     name: String,
     range: Option<usize>,
-    pending: Pending,
+    pending: PendingRows,
 }
 
 /// What is answered, but not yet up to a position from where the source can continue.
 #[derive(Default)]
-struct Pending {
+struct PendingRows {
     read: u64,
     written: Vec<Hash>,
     refused: Vec<(String, String)>,
 }
 
 impl upload::Recorder<Chunk> for TableRecorder {
-    fn record(&mut self, chunk: Chunk, outcomes: Vec<Outcome>) {
+    fn record(&mut self, chunk: Chunk, outcomes: Vec<EntityOutcome>) {
         let pending = &mut self.pending;
         let seen = outcomes.len().saturating_add(chunk.rejected.len());
         pending.read += u64::try_from(seen).unwrap_or(u64::MAX);
         // Decoded again only where one of them failed.
         let mut entities = None;
         for (at, (outcome, hash)) in outcomes.into_iter().zip(&chunk.labels).enumerate() {
-            let Outcome::Failed(why) = outcome else {
+            let EntityOutcome::Failed(why) = outcome else {
                 pending.written.push(*hash);
                 continue;
             };
@@ -183,7 +183,7 @@ impl upload::Recorder<Chunk> for TableRecorder {
 pub(super) async fn read_back(session: &Session, name: &str) -> Result<Digest, CliError> {
     let request =
         StreamEntitiesRequest { table: name.to_owned(), ..StreamEntitiesRequest::default() };
-    let (mut scan, mut digest) = (Scan::new(session, request), Digest::default());
+    let (mut scan, mut digest) = (TableScan::new(session, request), Digest::default());
     while let Some(message) = scan.next().await? {
         decoded(&message)?.iter().for_each(|entity| digest.add(digest::of_entity(entity)));
     }

@@ -14,13 +14,13 @@ use serde_json::json;
 use trestle_proto::queue::v1::{Delivery, GetQueueRequest};
 
 use super::{
-    Context, DrainArgs,
+    DrainArgs, QueueContext,
     messages::{ReceiveOptions, delete_all, release, take, to_json},
 };
 use crate::{
     args::ClientArgs,
     errors::{CliError, Halt},
-    files::{self, Target},
+    files::{self, OutputTarget},
     interrupt::Interrupts,
     output::{counted, report_line},
 };
@@ -32,7 +32,7 @@ const VISIBILITY_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// Drains a queue.
 pub(super) async fn run(
-    context: &mut Context,
+    context: &mut QueueContext,
     args: DrainArgs,
     client: &ClientArgs,
 ) -> Result<(), CliError> {
@@ -76,15 +76,15 @@ pub(super) async fn run(
     let (queue, drained) = (&drain.options.queue, drain.drained);
     let object = json!({ "queue": queue, "drained": drained, "file": name, "left": left });
     match (&drain.sink.to, context.output.is_json()) {
-        (Place::Standard, true) => report_line(&object.to_string()),
-        (Place::Standard, false) => report_line(&text),
+        (DrainTarget::Standard, true) => report_line(&object.to_string()),
+        (DrainTarget::Standard, false) => report_line(&text),
         _ => context.output.either(&text, &object)?,
     }
     Ok(())
 }
 
 /// How many messages are in the queue; none without the permission to read it.
-async fn left(context: &mut Context, queue: &str) -> Option<u64> {
+async fn left(context: &mut QueueContext, queue: &str) -> Option<u64> {
     let request = context.session.request(GetQueueRequest { queue: queue.to_owned() });
     let answer = context.queues.get_queue(request).await.ok()?;
     Some(answer.into_inner().stats?.approximate_message_count)
@@ -103,7 +103,7 @@ struct Drain {
 impl Drain {
     async fn all(
         &mut self,
-        context: &mut Context,
+        context: &mut QueueContext,
         interrupts: &mut Interrupts,
     ) -> Result<(), CliError> {
         loop {
@@ -137,11 +137,11 @@ impl Drain {
 
 /// Where messages are written.
 struct Sink {
-    to: Place,
+    to: DrainTarget,
     name: String,
 }
 
-enum Place {
+enum DrainTarget {
     Standard,
     /// A pipe or a device, without stable storage.
     Stream(Arc<File>),
@@ -160,14 +160,14 @@ impl Sink {
             file.map(Arc::new).map_err(CliError::input(format!("cannot write `{name}`")))
         };
         let to = match files::target(path)? {
-            Target::Standard => {
-                return Ok(Self { to: Place::Standard, name: "standard output".to_owned() });
+            OutputTarget::Standard => {
+                return Ok(Self { to: DrainTarget::Standard, name: "standard output".to_owned() });
             }
-            Target::Stream => Place::Stream(open(path, false)?),
-            Target::File(path) => {
+            OutputTarget::Stream => DrainTarget::Stream(open(path, false)?),
+            OutputTarget::File(path) => {
                 let was_there = path.exists();
                 let file = open(&path, true)?;
-                Place::File { file, made: (!was_there).then_some(path) }
+                DrainTarget::File { file, made: (!was_there).then_some(path) }
             }
         };
         Ok(Self { to, name })
@@ -182,15 +182,15 @@ impl Sink {
         }
         let what = format!("cannot write `{}`", self.name);
         let write: Box<dyn FnOnce() -> io::Result<()> + Send> = match &self.to {
-            Place::Standard => Box::new(move || {
+            DrainTarget::Standard => Box::new(move || {
                 let mut out = io::stdout().lock();
                 out.write_all(lines.as_bytes()).and_then(|()| out.flush())
             }),
-            Place::Stream(file) => {
+            DrainTarget::Stream(file) => {
                 let file = Arc::clone(file);
                 Box::new(move || (&*file).write_all(lines.as_bytes()))
             }
-            Place::File { file, .. } => {
+            DrainTarget::File { file, .. } => {
                 let file = Arc::clone(file);
                 Box::new(move || {
                     (&*file).write_all(lines.as_bytes()).and_then(|()| file.sync_data())
@@ -209,7 +209,7 @@ impl Sink {
     /// Removes the file of a drain that received nothing, unless it was there before.
     fn withdraw(&self, drained: u64) -> Result<(), CliError> {
         match &self.to {
-            Place::File { made: Some(path), .. } if drained == 0 => files::remove(path),
+            DrainTarget::File { made: Some(path), .. } if drained == 0 => files::remove(path),
             _ => Ok(()),
         }
     }

@@ -15,10 +15,10 @@ use trestle_proto::queue::v1::{GetQueueRequest, OutgoingMessage};
 
 use self::{
     batches::Batches,
-    lines::{LINE_BYTES_MAX, Lines},
+    lines::{LINE_BYTES_MAX, MessageLines},
 };
 use super::{
-    Context, LoadArgs,
+    LoadArgs, QueueContext,
     messages::{BATCH_MAX, send_batch},
 };
 use crate::{
@@ -28,8 +28,7 @@ use crate::{
     errors::CliError,
     files::{self, Input},
     interrupt::Interrupts,
-    lines as file_lines,
-    lines::Position,
+    lines::{Lines, Position},
     output::{counted, thousands},
     retry::repeated,
 };
@@ -39,7 +38,7 @@ const BATCH_BYTES_MAX: usize = 3 * 1024 * 1024;
 
 /// Loads a file.
 pub(super) async fn run(
-    context: &mut Context,
+    context: &mut QueueContext,
     args: LoadArgs,
     client: &ClientArgs,
 ) -> Result<(), CliError> {
@@ -53,10 +52,10 @@ pub(super) async fn run(
     let start = checkpoint.state.sent;
     let opened = input.open(start.byte);
     let opened = opened.map_err(CliError::input(files::cannot("read", &args.file)))?;
-    let lines = file_lines::Lines::new(opened, start, LINE_BYTES_MAX);
-    let mut lines = Lines { lines, name: input.name(), is_text: args.text };
+    let lines = Lines::new(opened, start, LINE_BYTES_MAX);
+    let mut lines = MessageLines { lines, name: input.name(), is_text: args.text };
     let progress = context.output.progress(input.bytes);
-    let mut load = Load { context, checkpoint, progress, queue: &args.queue };
+    let mut load = QueueLoad { context, checkpoint, progress, queue: &args.queue };
     let outcome = if input.bytes.is_none() {
         // Ctrl-C ends the process as usual: a pipe without data blocks.
         load.send_all(&mut lines).await
@@ -64,7 +63,7 @@ pub(super) async fn run(
         Interrupts::listen()?.unless_pressed(load.send_all(&mut lines)).await
     };
     load.progress.finish_and_clear();
-    let Load { context, mut checkpoint, .. } = load;
+    let QueueLoad { context, mut checkpoint, .. } = load;
     if let Err(error) = outcome {
         return Err(batches::stopped(&mut checkpoint, error, &client.endpoint));
     }
@@ -80,7 +79,7 @@ pub(super) async fn run(
 
 /// What is loaded, and where to; fails early when the queue does not exist.
 async fn job(
-    context: &mut Context,
+    context: &mut QueueContext,
     args: &LoadArgs,
     client: &ClientArgs,
 ) -> Result<Value, CliError> {
@@ -102,16 +101,16 @@ async fn job(
 }
 
 /// A load in progress.
-struct Load<'a> {
-    context: &'a mut Context,
+struct QueueLoad<'a> {
+    context: &'a mut QueueContext,
     checkpoint: Checkpoint<Batches>,
     progress: ProgressBar,
     queue: &'a str,
 }
 
-impl Load<'_> {
+impl QueueLoad<'_> {
     /// Sends the messages of the lines, in batches.
-    async fn send_all(&mut self, lines: &mut Lines) -> Result<(), CliError> {
+    async fn send_all(&mut self, lines: &mut MessageLines) -> Result<(), CliError> {
         let (mut batch, mut bytes) = (Vec::new(), 0);
         loop {
             let before = lines.lines.at;

@@ -14,7 +14,7 @@ use trestle_proto::queue::v1::{
     send_result::Outcome,
 };
 
-use super::{Context, MessageArgs, duration};
+use super::{MessageArgs, QueueContext, duration};
 use crate::{
     datetime,
     errors::CliError,
@@ -37,7 +37,7 @@ pub(super) struct ReceiveOptions {
 }
 
 /// Sends messages.
-pub(super) async fn send(context: &mut Context, args: MessageArgs) -> Result<(), CliError> {
+pub(super) async fn send(context: &mut QueueContext, args: MessageArgs) -> Result<(), CliError> {
     if !args.id.is_empty() && args.texts.len() > 1 {
         return Err(CliError::Usage("--id is for one message".to_owned()));
     }
@@ -84,7 +84,7 @@ fn text_or_input(text: String) -> Result<String, CliError> {
 
 /// Sends up to a hundred messages; the first that is refused fails the command.
 pub(super) async fn send_batch(
-    context: &mut Context,
+    context: &mut QueueContext,
     queue: &str,
     messages: Vec<OutgoingMessage>,
     request_id: &str,
@@ -122,7 +122,7 @@ fn status(error: &tonic_types::Status) -> Status {
 
 /// Receives messages; the call itself may take as long as its wait.
 pub(super) async fn take(
-    context: &mut Context,
+    context: &mut QueueContext,
     options: &ReceiveOptions,
 ) -> Result<Vec<Delivery>, CliError> {
     let mut request = context.session.request(ReceiveMessagesRequest {
@@ -139,7 +139,7 @@ pub(super) async fn take(
 
 /// Receives messages and prints them, and deletes them if that is requested.
 pub(super) async fn receive(
-    context: &mut Context,
+    context: &mut QueueContext,
     options: ReceiveOptions,
     delete: bool,
 ) -> Result<(), CliError> {
@@ -178,7 +178,7 @@ pub(super) async fn receive(
 
 /// Deletes deliveries; the first that is refused fails the command.
 pub(super) async fn delete_all(
-    context: &mut Context,
+    context: &mut QueueContext,
     queue: &str,
     deliveries: &[Delivery],
 ) -> Result<(), CliError> {
@@ -197,7 +197,7 @@ fn receipt(delivery: &Delivery) -> ReceiptRef {
 }
 
 async fn delete_receipts(
-    context: &mut Context,
+    context: &mut QueueContext,
     queue: String,
     receipts: Vec<ReceiptRef>,
 ) -> Result<(), CliError> {
@@ -211,7 +211,7 @@ async fn delete_receipts(
 
 /// Makes deliveries visible again, all that can be; the first that cannot fails the command.
 pub(super) async fn release(
-    context: &mut Context,
+    context: &mut QueueContext,
     queue: &str,
     deliveries: &[Delivery],
 ) -> Result<(), CliError> {
@@ -231,7 +231,7 @@ pub(super) async fn release(
 
 /// Deletes one message.
 pub(super) async fn delete(
-    context: &mut Context,
+    context: &mut QueueContext,
     queue: String,
     (message_id, pop_receipt): (String, String),
 ) -> Result<(), CliError> {
@@ -242,7 +242,11 @@ pub(super) async fn delete(
 }
 
 /// Prints messages without receiving them.
-pub(super) async fn peek(context: &mut Context, queue: String, max: u32) -> Result<(), CliError> {
+pub(super) async fn peek(
+    context: &mut QueueContext,
+    queue: String,
+    max: u32,
+) -> Result<(), CliError> {
     let request = context.session.request(PeekMessagesRequest { queue, max_messages: Some(max) });
     let messages = context.queues.peek_messages(request).await?.into_inner().messages;
     if context.output.is_json() {
@@ -266,7 +270,7 @@ pub(super) async fn peek(context: &mut Context, queue: String, max: u32) -> Resu
 
 /// Moves messages back, or elsewhere.
 pub(super) async fn redrive(
-    context: &mut Context,
+    context: &mut QueueContext,
     queue: String,
     destination: String,
 ) -> Result<(), CliError> {

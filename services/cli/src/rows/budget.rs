@@ -6,7 +6,7 @@ use super::ROW_BYTES_MAX;
 use crate::lines::too_long;
 
 /// Refuses to read more than a budget, so that a file of one endless row cannot fill the memory.
-pub(super) struct Budget<R> {
+pub(super) struct RowBudget<R> {
     inner: R,
     left: u64,
     /// Bytes read in all.
@@ -18,7 +18,7 @@ pub(super) struct Budget<R> {
     first_line: bool,
 }
 
-impl<R> Budget<R> {
+impl<R> RowBudget<R> {
     pub(super) fn new(inner: R) -> Self {
         Self { inner, left: ROW_BYTES_MAX, total: 0, last: 0, crlf: false, first_line: true }
     }
@@ -29,7 +29,7 @@ impl<R> Budget<R> {
     }
 }
 
-impl<R: Read> Read for Budget<R> {
+impl<R: Read> Read for RowBudget<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let read = self.inner.read(buffer)?;
         let bytes = buffer.get(..read).unwrap_or_default();

@@ -14,13 +14,13 @@ use std::{
 use csv::{ByteRecord, ReaderBuilder, WriterBuilder};
 use trestle_proto::table::v1::{Entity, Property, Value};
 
-use super::{ColumnTypes, Position, Row, budget::Budget};
+use super::{ColumnTypes, Position, Row, budget::RowBudget};
 use crate::{datetime, edm, edm::EdmType, field_error::FieldError};
 
 const BUFFER_BYTES: usize = 256 * 1024;
 const TYPE_SUFFIX: &str = "@type";
 
-type Input = Budget<Box<dyn Read + Send>>;
+type Input = RowBudget<Box<dyn Read + Send>>;
 
 /// What a column holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,7 +41,7 @@ enum Column {
 }
 
 /// Reads entities record by record.
-pub(crate) struct Reader {
+pub(crate) struct CsvReader {
     input: csv::Reader<Input>,
     columns: Vec<Column>,
     record: ByteRecord,
@@ -52,7 +52,7 @@ pub(crate) struct Reader {
     crlf: bool,
 }
 
-impl Reader {
+impl CsvReader {
     /// Reads the header; rows follow.
     pub(crate) fn new(input: Box<dyn Read + Send>, types: &ColumnTypes) -> io::Result<Self> {
         let mut input = open(input);
@@ -154,7 +154,7 @@ fn open(input: Box<dyn Read + Send>) -> csv::Reader<Input> {
         .has_headers(false)
         .flexible(true)
         .buffer_capacity(BUFFER_BYTES)
-        .from_reader(Budget::new(input))
+        .from_reader(RowBudget::new(input))
 }
 
 fn broken(error: csv::Error) -> io::Error {
@@ -244,7 +244,7 @@ fn column(name: &str, names: &[&str], types: &ColumnTypes) -> Result<Column, Fie
 }
 
 /// Writes entities record by record under a fixed header.
-pub(crate) struct Writer<W: Write> {
+pub(crate) struct CsvWriter<W: Write> {
     out: csv::Writer<W>,
     columns: Vec<String>,
     /// The index of each property in `columns`.
@@ -252,8 +252,8 @@ pub(crate) struct Writer<W: Write> {
     with_timestamp: bool,
 }
 
-impl<W: Write> Writer<W> {
-    /// A writer of these properties; the header is written by [`Writer::header`].
+impl<W: Write> CsvWriter<W> {
+    /// A writer of these properties; the header is written by [`CsvWriter::header`].
     pub(crate) fn new(out: W, columns: Vec<String>, with_timestamp: bool) -> Self {
         let out = WriterBuilder::new().buffer_capacity(BUFFER_BYTES).from_writer(out);
         let places = columns.iter().cloned().zip(0..).collect();

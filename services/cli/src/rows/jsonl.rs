@@ -9,9 +9,9 @@ use crate::{entity_json, lines::Lines};
 const BOM: &[u8] = b"\xef\xbb\xbf";
 
 /// Reads entities line by line.
-pub(crate) struct Reader(Lines);
+pub(crate) struct JsonlReader(Lines);
 
-impl Reader {
+impl JsonlReader {
     /// Reads on at `at`, where `input` must be.
     pub(crate) fn new(input: Box<dyn Read + Send>, at: Position) -> Self {
         Self(Lines::new(input, at, ROW_BYTES_MAX))

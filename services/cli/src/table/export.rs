@@ -15,17 +15,17 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use trestle_proto::table::v1::{StreamEntitiesRequest, StreamEntitiesResponse};
 
-use super::{Context, entities::mask};
+use super::{TableContext, entities::mask};
 use crate::{
     args::{ClientArgs, ExportArgs},
     checkpoint::{Checkpoint, State},
     entity_json::Meta,
     errors::{CliError, Halt},
-    files::{self, Target},
+    files::{self, OutputTarget},
     interrupt::Interrupts,
     output::{counted, report_line, thousands},
     rows::{Format, RowWriter},
-    scan::{Scan, decoded},
+    scan::{TableScan, decoded},
 };
 
 /// Most columns of a CSV file.
@@ -49,9 +49,9 @@ impl State for Written {
 }
 
 /// A pipe or a device that was named, which must take everything.
-struct Named(File);
+struct NamedPipe(File);
 
-impl Write for Named {
+impl Write for NamedPipe {
     fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
         self.0.write(buffer).map_err(files::unread)
     }
@@ -63,13 +63,13 @@ impl Write for Named {
 
 /// Exports a table.
 pub(super) async fn run(
-    context: &mut Context,
+    context: &mut TableContext,
     args: ExportArgs,
     client: &ClientArgs,
 ) -> Result<(), CliError> {
     let target = files::target(&args.file)?;
     let format = Format::of(&args.file, args.format)?;
-    if args.resume && !matches!(target, Target::File(_)) {
+    if args.resume && !matches!(target, OutputTarget::File(_)) {
         return Err(CliError::Usage("--resume needs a file, not a pipe".to_owned()));
     }
     let job = json!({
@@ -85,18 +85,18 @@ pub(super) async fn run(
         args,
     };
     match &target {
-        Target::Standard => export.write_through(context, io::stdout()).await?,
-        Target::Stream => {
+        OutputTarget::Standard => export.write_through(context, io::stdout()).await?,
+        OutputTarget::Stream => {
             let file = &export.args.file;
             let opened = OpenOptions::new().write(true).open(file);
             let opened = opened.map_err(CliError::input(files::cannot("write", file)))?;
-            export.write_through(context, Named(opened)).await?;
+            export.write_through(context, NamedPipe(opened)).await?;
         }
-        Target::File(path) => export.write_file(context, path).await?,
+        OutputTarget::File(path) => export.write_file(context, path).await?,
     }
     export.progress.finish_and_clear();
     let entities = export.checkpoint.state.entities;
-    if context.output.is_json() && target != Target::Standard {
+    if context.output.is_json() && target != OutputTarget::Standard {
         let object = json!({ "exported": entities, "file": export.args.file });
         context.output.line(&object.to_string())
     } else {
@@ -119,7 +119,7 @@ impl Export {
     /// Ctrl-C ends the process here as usual: a write that blocks could not be interrupted.
     async fn write_through(
         &mut self,
-        context: &Context,
+        context: &TableContext,
         out: impl Write + 'static,
     ) -> Result<(), CliError> {
         self.begin(context).await?;
@@ -129,7 +129,7 @@ impl Export {
         copied.map_err(|error| error.halted(begun, || self.halt()))
     }
 
-    async fn write_file(&mut self, context: &Context, path: &Path) -> Result<(), CliError> {
+    async fn write_file(&mut self, context: &TableContext, path: &Path) -> Result<(), CliError> {
         let part = files::with_suffix(path, ".trestle-part");
         self.checkpoint.keep(files::with_suffix(path, ".trestle-export"), None)?;
         if self.args.resume {
@@ -157,7 +157,7 @@ impl Export {
     }
 
     /// The columns at the start of an export; for CSV without given columns this reads the table once.
-    async fn begin(&mut self, context: &Context) -> Result<(), CliError> {
+    async fn begin(&mut self, context: &TableContext) -> Result<(), CliError> {
         self.checkpoint.state.columns = self.args.columns.clone();
         if self.format == Format::Csv && self.args.columns.is_empty() {
             self.checkpoint.state.columns = self.find_columns(context).await?;
@@ -165,7 +165,7 @@ impl Export {
         Ok(())
     }
 
-    async fn find_columns(&self, context: &Context) -> Result<Vec<String>, CliError> {
+    async fn find_columns(&self, context: &TableContext) -> Result<Vec<String>, CliError> {
         let mut scan = self.scan(context);
         let mut columns = BTreeSet::new();
         let mut read = 0;
@@ -189,7 +189,7 @@ impl Export {
     /// Copies entities from the checkpoint to the end.
     async fn copy(
         &mut self,
-        context: &Context,
+        context: &TableContext,
         out: impl Write,
         part: Option<&File>,
     ) -> Result<(), CliError> {
@@ -229,7 +229,7 @@ impl Export {
         Ok(())
     }
 
-    fn scan(&self, context: &Context) -> Scan {
+    fn scan(&self, context: &TableContext) -> TableScan {
         let request = StreamEntitiesRequest {
             table: self.args.table.clone(),
             filter: self.args.filter.clone(),
@@ -237,7 +237,7 @@ impl Export {
             limit: None,
             resume_token: self.checkpoint.state.resume_token.clone(),
         };
-        Scan::new(&context.session, request)
+        TableScan::new(&context.session, request)
     }
 
     fn writer<W: Write>(&self, out: W) -> io::Result<RowWriter<W>> {

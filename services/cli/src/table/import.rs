@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use tokio::{sync::mpsc, time::Instant};
 use trestle_proto::table::v1::{GetTableRequest, WriteMode};
 
-use super::Context;
+use super::TableContext;
 use crate::{
     args::{ClientArgs, ImportArgs, ImportMode},
     checkpoint::Checkpoint,
@@ -26,12 +26,12 @@ use crate::{
 mod chunk;
 mod recorder;
 
-use chunk::Stop;
-use recorder::{Recorder, Rows};
+use chunk::ImportStop;
+use recorder::{ImportRecorder, Rows};
 
 /// Imports a file.
 pub(super) async fn run(
-    context: &mut Context,
+    context: &mut TableContext,
     args: ImportArgs,
     client: &ClientArgs,
 ) -> Result<(), CliError> {
@@ -53,7 +53,7 @@ pub(super) async fn run(
         _ => CliError::file(files::cannot("read", &args.file))(error),
     })?;
 
-    let mut recorder = Recorder {
+    let mut recorder = ImportRecorder {
         checkpoint,
         progress: context.output.progress(input.bytes),
         keep_going: args.keep_going,
@@ -89,7 +89,7 @@ pub(super) async fn run(
 
 /// What is imported, and how; fails early when the table does not exist.
 async fn job(
-    context: &Context,
+    context: &TableContext,
     args: &ImportArgs,
     format: Format,
     client: &ClientArgs,
@@ -115,13 +115,13 @@ fn write_mode(mode: ImportMode) -> Option<WriteMode> {
 }
 
 /// The file was not read to its end.
-fn stopped(stop: Stop, recorder: &mut Recorder) -> Result<(), CliError> {
+fn stopped(stop: ImportStop, recorder: &mut ImportRecorder) -> Result<(), CliError> {
     match stop {
-        Stop::File(line, error) => {
+        ImportStop::File(line, error) => {
             let what = format!("cannot read `{}` after line {line}", recorder.file);
             Err(CliError::file(what)(error))
         }
-        Stop::Row(line, error) => {
+        ImportStop::Row(line, error) => {
             recorder.fail(line, error.to_string());
             Ok(())
         }
@@ -129,8 +129,8 @@ fn stopped(stop: Stop, recorder: &mut Recorder) -> Result<(), CliError> {
 }
 
 fn report(
-    context: &mut Context,
-    recorder: &Recorder,
+    context: &mut TableContext,
+    recorder: &ImportRecorder,
     start: Position,
     seconds: f64,
 ) -> Result<(), CliError> {

@@ -7,20 +7,20 @@ use trestle_proto::table::v1::{
     Durability, Entity, GetServiceStatsRequest, HotPartition, StreamEntitiesRequest,
 };
 
-use super::Context;
+use super::TableContext;
 use crate::{
     datetime,
     edm::EdmType,
     errors::CliError,
     output::{bytes, thousands},
-    scan::{Scan, decoded},
+    scan::{TableScan, decoded},
 };
 
 /// Most property names that are counted one by one; the rest is counted together.
 const NAMES_MAX: usize = 10_000;
 
 /// Prints the state of the service.
-pub(super) async fn service(context: &mut Context) -> Result<(), CliError> {
+pub(super) async fn service(context: &mut TableContext) -> Result<(), CliError> {
     let request = context.session.request(GetServiceStatsRequest {});
     let stats = context.session.table().get_service_stats(request).await?.into_inner();
     let durability = Durability::try_from(stats.durability).unwrap_or_default().as_str_name();
@@ -131,9 +131,9 @@ impl Summary {
 }
 
 /// Reads a whole table and prints what is in it.
-pub(super) async fn table(context: &mut Context, table: String) -> Result<(), CliError> {
+pub(super) async fn table(context: &mut TableContext, table: String) -> Result<(), CliError> {
     let request = StreamEntitiesRequest { table, ..StreamEntitiesRequest::default() };
-    let mut scan = Scan::new(&context.session, request);
+    let mut scan = TableScan::new(&context.session, request);
     let progress = context.output.progress(None);
     let mut summary = Summary::default();
     while let Some(message) = scan.next().await? {
@@ -151,7 +151,7 @@ pub(super) async fn table(context: &mut Context, table: String) -> Result<(), Cl
     print(context, &summary)
 }
 
-fn print(context: &mut Context, summary: &Summary) -> Result<(), CliError> {
+fn print(context: &mut TableContext, summary: &Summary) -> Result<(), CliError> {
     if context.output.is_json() {
         return context.output.line(&object(summary).to_string());
     }

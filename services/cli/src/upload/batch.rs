@@ -40,20 +40,20 @@ impl<L, R, P> Chunk<L, R, P> {
 }
 
 /// A chunk in the making.
-pub(crate) struct Batch<L, R> {
+pub(crate) struct ChunkBuilder<L, R> {
     entities: Vec<Entity>,
     bytes: usize,
     labels: Vec<L>,
     rejected: Vec<(R, String)>,
 }
 
-impl<L, R> Default for Batch<L, R> {
+impl<L, R> Default for ChunkBuilder<L, R> {
     fn default() -> Self {
         Self { entities: Vec::new(), bytes: 0, labels: Vec::new(), rejected: Vec::new() }
     }
 }
 
-impl<L, R> Batch<L, R> {
+impl<L, R> ChunkBuilder<L, R> {
     /// Adds an entity; the chunk before it, which ends at `before`, where both do not fit.
     pub(crate) fn add<P>(
         &mut self,

@@ -21,7 +21,7 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use trestle_identity::shared_key::{Scheme, queue, table};
 use trestle_service::clock::{Clock as _, SystemClock};
 
-use super::connection::{Authority, Connection};
+use super::connection::{AzureAuthority, AzureConnection};
 use crate::{
     errors::{CliError, innermost},
     retry::{Temporary, repeated},
@@ -126,12 +126,15 @@ impl Temporary for HttpFailure {
 #[derive(Clone)]
 pub(super) struct Http {
     client: Client<HttpsConnector<HttpConnector>, Empty<Bytes>>,
-    pub(super) connection: Arc<Connection>,
+    pub(super) connection: Arc<AzureConnection>,
 }
 
 impl Http {
     /// A client that trusts the CA certificates of a file, or those of the system.
-    pub(super) fn new(connection: Connection, ca_file: Option<&Path>) -> Result<Self, CliError> {
+    pub(super) fn new(
+        connection: AzureConnection,
+        ca_file: Option<&Path>,
+    ) -> Result<Self, CliError> {
         let bases = [&connection.tables, &connection.queues];
         let is_encrypted = bases.into_iter().flatten().any(|base| base.starts_with("https:"));
         let mut plain = HttpConnector::new();
@@ -187,14 +190,14 @@ impl Http {
 
     /// The request, signed for now.
     fn signed(&self, options: &AzureRequest) -> Option<Request<Empty<Bytes>>> {
-        let Connection { account, authority, tables, queues } = &*self.connection;
+        let AzureConnection { account, authority, tables, queues } = &*self.connection;
         let base = match options.service {
             Service::Tables => tables.as_ref()?,
             Service::Queues => queues.as_ref()?,
         };
         let signature = match authority {
-            Authority::Signature(signature) => signature.as_str(),
-            Authority::Key(_) => "",
+            AzureAuthority::Signature(signature) => signature.as_str(),
+            AzureAuthority::Key(_) => "",
         };
         let fields =
             [options.query.as_str(), signature].into_iter().filter(|text| !text.is_empty());
@@ -217,7 +220,7 @@ impl Http {
         if options.service == Service::Tables {
             headers.insert("DataServiceVersion", HeaderValue::from_static("3.0;NetFx"));
         }
-        if let Authority::Key(key) = authority {
+        if let AzureAuthority::Key(key) = authority {
             let method = options.method.as_str();
             let signature = match options.service {
                 Service::Tables => table::Signed {

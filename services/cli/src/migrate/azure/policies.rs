@@ -3,14 +3,14 @@
 use serde::Deserialize;
 
 use super::{
-    connection::Authority,
+    connection::AzureAuthority,
     http::{AzureRequest, Http, Service},
     xml,
 };
 use crate::{
     errors::CliError,
     migrate::{
-        plan::{Plan, Policy, PolicyDocument},
+        plan::{ImportPlan, Policy, PolicyDocument},
         progress::Skipped,
     },
 };
@@ -27,13 +27,13 @@ pub(super) async fn read(
     service: Service,
     path: String,
     whose: &str,
-    plan: &mut Plan,
+    plan: &mut ImportPlan,
 ) -> Result<Vec<Policy>, CliError> {
     let read = match &http.connection.authority {
-        Authority::Signature(_) => {
+        AzureAuthority::Signature(_) => {
             Err("a signature may not read them: set them here, or give a key".to_owned())
         }
-        Authority::Key(_) => {
+        AzureAuthority::Key(_) => {
             let request = AzureRequest::get(service, path, "comp=acl".to_owned());
             let answer = http.send(&request, &format!("policies of {whose}")).await?;
             xml::parse(&answer.body).and_then(|read: Identifiers| Policy::all(read.policies))

@@ -16,9 +16,9 @@ use crate::{
     errors::CliError,
     migrate::{
         args::Messages,
-        plan::{Plan, PlannedQueue, Policy},
-        progress::{Held, Tracker},
-        queues::{self, Queues, SourceMessage},
+        plan::{ImportPlan, PlannedQueue, Policy},
+        progress::{ReceivedMessage, Tracker},
+        queues::{self, SourceMessage, TargetQueues},
     },
 };
 
@@ -35,21 +35,21 @@ const NEVER_FROM: u64 = 253_370_764_800;
 #[serde(rename_all = "PascalCase")]
 struct QueuesPage {
     #[serde(default)]
-    queues: QueueDocuments,
+    queues: QueueElements,
     #[serde(default)]
     next_marker: String,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct QueueDocuments {
+struct QueueElements {
     #[serde(default)]
-    queue: Vec<QueueDocument>,
+    queue: Vec<QueueElement>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct QueueDocument {
+struct QueueElement {
     name: String,
     #[serde(default)]
     metadata: HashMap<String, String>,
@@ -59,12 +59,12 @@ struct QueueDocument {
 #[serde(rename_all = "PascalCase")]
 struct MessagesPage {
     #[serde(default)]
-    queue_message: Vec<MessageDocument>,
+    queue_message: Vec<MessageElement>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct MessageDocument {
+struct MessageElement {
     message_id: String,
     #[serde(default)]
     pop_receipt: String,
@@ -76,9 +76,9 @@ struct MessageDocument {
     message_text: String,
 }
 
-impl MessageDocument {
-    fn held(&self) -> Held {
-        Held { id: self.message_id.clone(), receipt: self.pop_receipt.clone() }
+impl MessageElement {
+    fn held(&self) -> ReceivedMessage {
+        ReceivedMessage { id: self.message_id.clone(), receipt: self.pop_receipt.clone() }
     }
 
     fn into_message(self) -> SourceMessage {
@@ -102,7 +102,7 @@ fn parsed<T: serde::de::DeserializeOwned>(answer: &AzureAnswer, what: &str) -> R
 }
 
 /// Adds every queue of the account to the plan.
-pub(super) async fn list(http: &Http, plan: &mut Plan) -> Result<(), CliError> {
+pub(super) async fn list(http: &Http, plan: &mut ImportPlan) -> Result<(), CliError> {
     let (mut marker, what) = (String::new(), "the list of queues");
     loop {
         let mut query = "comp=list&include=metadata".to_owned();
@@ -111,7 +111,7 @@ pub(super) async fn list(http: &Http, plan: &mut Plan) -> Result<(), CliError> {
         }
         let request = AzureRequest::get(Service::Queues, "/".to_owned(), query);
         let page: QueuesPage = parsed(&http.send(&request, what).await?, what)?;
-        for QueueDocument { name, metadata } in page.queues.queue {
+        for QueueElement { name, metadata } in page.queues.queue {
             let (path, whose) = (format!("/{}", encoded(&name)), queues::whose(&name));
             let found = policies::read(http, Service::Queues, path, &whose, plan).await?;
             let policies = found.into_iter().map(Policy::of_queue).collect();
@@ -127,7 +127,7 @@ pub(super) async fn list(http: &Http, plan: &mut Plan) -> Result<(), CliError> {
 /// Copies the messages of a queue, as many as that way of copying gets.
 pub(super) async fn copy(
     http: &Http,
-    mut queues: Queues,
+    mut queues: TargetQueues,
     tracker: &Arc<Tracker>,
     name: String,
     messages: Messages,
@@ -174,7 +174,7 @@ impl SourceQueue<'_> {
         Ok(count.and_then(|count| count.parse().ok()).unwrap_or_default())
     }
 
-    async fn messages(&self, query: String) -> Result<Vec<MessageDocument>, CliError> {
+    async fn messages(&self, query: String) -> Result<Vec<MessageElement>, CliError> {
         let what = format!("messages of queue `{}`", self.name);
         let request = AzureRequest::get(Service::Queues, format!("{}/messages", self.path), query);
         let page: MessagesPage = parsed(&self.http.send(&request, &what).await?, &what)?;
@@ -182,9 +182,13 @@ impl SourceQueue<'_> {
     }
 
     /// Copies the messages that can be read without receiving them.
-    async fn peek(&self, queues: &mut Queues, tracker: &Arc<Tracker>) -> Result<(), CliError> {
+    async fn peek(
+        &self,
+        queues: &mut TargetQueues,
+        tracker: &Arc<Tracker>,
+    ) -> Result<(), CliError> {
         let found = self.messages(format!("peekonly=true&numofmessages={AT_A_TIME}")).await?;
-        let batch: Vec<_> = found.into_iter().map(MessageDocument::into_message).collect();
+        let batch: Vec<_> = found.into_iter().map(MessageElement::into_message).collect();
         if !batch.is_empty() {
             queues.send(tracker, &self.name, batch, true).await?;
         }
@@ -192,7 +196,11 @@ impl SourceQueue<'_> {
     }
 
     /// Moves every message that can be received; it is deleted in the source once it is sent and recorded.
-    async fn receive(&self, queues: &mut Queues, tracker: &Arc<Tracker>) -> Result<(), CliError> {
+    async fn receive(
+        &self,
+        queues: &mut TargetQueues,
+        tracker: &Arc<Tracker>,
+    ) -> Result<(), CliError> {
         self.release(tracker).await?;
         let query = format!("numofmessages={AT_A_TIME}&visibilitytimeout={VISIBILITY_SECONDS}");
         loop {
@@ -200,9 +208,9 @@ impl SourceQueue<'_> {
             if found.is_empty() {
                 return Ok(());
             }
-            let held: Vec<_> = found.iter().map(MessageDocument::held).collect();
+            let held: Vec<_> = found.iter().map(MessageElement::held).collect();
             self.hold(tracker, held.clone())?;
-            let batch = found.into_iter().map(MessageDocument::into_message).collect();
+            let batch = found.into_iter().map(MessageElement::into_message).collect();
             let accepted = queues.send(tracker, &self.name, batch, true).await?;
             if accepted.is_empty() {
                 // What the target refuses would be received again and again.
@@ -219,7 +227,7 @@ impl SourceQueue<'_> {
     }
 
     /// Records, on disk, what is received until it is sent and deleted in the source.
-    fn hold(&self, tracker: &Arc<Tracker>, held: Vec<Held>) -> Result<(), CliError> {
+    fn hold(&self, tracker: &Arc<Tracker>, held: Vec<ReceivedMessage>) -> Result<(), CliError> {
         tracker.change_unsaved(|progress| {
             progress.queues.entry(self.name.clone()).or_default().held = held;
         });
@@ -238,7 +246,7 @@ impl SourceQueue<'_> {
     /// Does the same with each message.
     async fn change_all(
         &self,
-        held: impl Iterator<Item = &Held>,
+        held: impl Iterator<Item = &ReceivedMessage>,
         method: &Method,
         query: &str,
     ) -> Result<(), CliError> {
@@ -246,7 +254,12 @@ impl SourceQueue<'_> {
         futures::stream::iter(changes).buffer_unordered(CHANGES_AT_ONCE).try_collect().await
     }
 
-    async fn change(&self, held: &Held, method: Method, query: &str) -> Result<(), CliError> {
+    async fn change(
+        &self,
+        held: &ReceivedMessage,
+        method: Method,
+        query: &str,
+    ) -> Result<(), CliError> {
         let path = format!("{}/messages/{}", self.path, encoded(&held.id));
         let query = format!("popreceipt={}{query}", encoded(&held.receipt));
         let request = AzureRequest { method, ..AzureRequest::get(Service::Queues, path, query) };

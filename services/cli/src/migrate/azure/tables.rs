@@ -16,7 +16,7 @@ use crate::{
     entity_json,
     errors::CliError,
     migrate::{
-        plan::{Plan, PlannedTable, Policy},
+        plan::{ImportPlan, PlannedTable, Policy},
         progress::{PartitionRange, SourcePosition, Tracker},
         tables::{self, Chunk, TableBatch},
     },
@@ -32,11 +32,11 @@ const EMPTY_PAGES_MAX: usize = 100;
 
 #[derive(Deserialize)]
 struct TablesPage {
-    value: Vec<TableName>,
+    value: Vec<TableElement>,
 }
 
 #[derive(Deserialize)]
-struct TableName {
+struct TableElement {
     #[serde(rename = "TableName")]
     name: String,
 }
@@ -70,12 +70,12 @@ fn parsed<'a, T: Deserialize<'a>>(answer: &'a AzureAnswer, what: &str) -> Result
 }
 
 /// Adds every table of the account to the plan, with its policies where they may be read.
-pub(super) async fn list(http: &Http, plan: &mut Plan) -> Result<(), CliError> {
+pub(super) async fn list(http: &Http, plan: &mut ImportPlan) -> Result<(), CliError> {
     let (mut next, what) = (String::new(), "the list of tables");
     loop {
         let query = format!("$top={PAGE}{next}");
         let answer = http.send(&get("/Tables".to_owned(), query, NAMES_ONLY), what).await?;
-        for TableName { name } in parsed::<TablesPage>(&answer, what)?.value {
+        for TableElement { name } in parsed::<TablesPage>(&answer, what)?.value {
             let (path, whose) = (format!("/{}", encoded(&name)), tables::whose(&name));
             let found = policies::read(http, Service::Tables, path, &whose, plan).await?;
             let policies = found.into_iter().map(Policy::of_table).collect();
@@ -90,7 +90,7 @@ pub(super) async fn list(http: &Http, plan: &mut Plan) -> Result<(), CliError> {
 
 /// What is copied by itself: a table, or a range of one.
 #[derive(Debug)]
-pub(super) struct Part {
+pub(super) struct TablePart {
     table: String,
     range: Option<usize>,
 }
@@ -101,9 +101,9 @@ pub(super) async fn parts(
     http: &Http,
     tracker: &Tracker,
     name: &str,
-) -> Result<Vec<Part>, CliError> {
+) -> Result<Vec<TablePart>, CliError> {
     let folded = tables::folded(name);
-    let part = |range| Part { table: name.to_owned(), range };
+    let part = |range| TablePart { table: name.to_owned(), range };
     let Some(table) = tracker.read(|progress| progress.tables.get(&folded).cloned()) else {
         return Ok(Vec::new());
     };
@@ -209,9 +209,9 @@ pub(super) async fn copy(
     http: &Http,
     session: &Session,
     tracker: &Arc<Tracker>,
-    part: Part,
+    part: TablePart,
 ) -> Result<(), CliError> {
-    let Part { table: name, range } = part;
+    let TablePart { table: name, range } = part;
     let table = tracker.read(|progress| progress.tables.get(&tables::folded(&name)).cloned());
     let mut table = table.unwrap_or_default();
     let (filter, position) = match range.and_then(|at| table.ranges.get_mut(at)) {

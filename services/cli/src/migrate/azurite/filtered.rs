@@ -4,7 +4,7 @@ use trestle_proto::table::v1::Entity;
 
 use super::{
     documents::{self, MessageDocument, QueueDocument, TableDocument},
-    loki::{self, Reader},
+    loki::{self, DatabaseReader},
 };
 use crate::{errors::CliError, migrate::plan::Policy};
 
@@ -28,7 +28,7 @@ struct AllDocuments {
     found: Documents,
 }
 
-impl Reader for AllDocuments {
+impl DatabaseReader for AllDocuments {
     fn select(&mut self, _: &str) -> Option<u64> {
         Some(self.after)
     }

@@ -25,7 +25,7 @@ const BUFFER_BYTES: usize = 256 * 1024;
 const PROGRESS_EVERY: u64 = 1024 * 1024;
 
 /// Takes the documents of a database.
-pub(super) trait Reader {
+pub(super) trait DatabaseReader {
     /// How many documents of a collection are skipped at its beginning; none for all of them.
     fn select(&mut self, collection: &str) -> Option<u64>;
     /// Takes a document, counted from 1 in its collection.
@@ -39,7 +39,7 @@ pub(super) trait Reader {
 }
 
 /// Reads a database file from its beginning to its end.
-pub(super) fn read(path: &Path, reader: &mut dyn Reader) -> Result<(), CliError> {
+pub(super) fn read(path: &Path, reader: &mut dyn DatabaseReader) -> Result<(), CliError> {
     let shown = path.display();
     let file = File::open(path).map_err(CliError::input(format!("cannot read `{shown}`")))?;
     read_from(file, &shown.to_string(), reader)
@@ -49,12 +49,17 @@ pub(super) fn read(path: &Path, reader: &mut dyn Reader) -> Result<(), CliError>
 pub(super) fn read_from(
     input: impl Read,
     name: &str,
-    reader: &mut dyn Reader,
+    reader: &mut dyn DatabaseReader,
 ) -> Result<(), CliError> {
     let meter = Meter::default();
     let input = BufReader::with_capacity(BUFFER_BYTES, input);
     let mut failure = None;
-    let seed = Node { level: Level::Database, reader, failure: &mut failure, meter: &meter };
+    let seed = DatabaseNode {
+        level: DatabaseLevel::Database,
+        reader,
+        failure: &mut failure,
+        meter: &meter,
+    };
     let mut json = serde_json::Deserializer::from_reader(Metered { input, meter: &meter });
     let read = seed.deserialize(&mut json).and_then(|()| json.end());
     match (failure, read) {
@@ -98,7 +103,7 @@ impl<R: Read> Read for Metered<'_, R> {
 
 /// What a part of the database is.
 #[derive(Clone, Copy)]
-enum Level<'a> {
+enum DatabaseLevel<'a> {
     Database,
     Collections,
     Collection,
@@ -107,16 +112,16 @@ enum Level<'a> {
 }
 
 /// A part of the database, read where the parser is.
-struct Node<'a> {
-    level: Level<'a>,
-    reader: &'a mut dyn Reader,
+struct DatabaseNode<'a> {
+    level: DatabaseLevel<'a>,
+    reader: &'a mut dyn DatabaseReader,
     failure: &'a mut Option<CliError>,
     meter: &'a Meter,
 }
 
-impl Node<'_> {
-    fn at<'a>(&'a mut self, level: Level<'a>) -> Node<'a> {
-        Node { level, reader: self.reader, failure: self.failure, meter: self.meter }
+impl DatabaseNode<'_> {
+    fn at<'a>(&'a mut self, level: DatabaseLevel<'a>) -> DatabaseNode<'a> {
+        DatabaseNode { level, reader: self.reader, failure: self.failure, meter: self.meter }
     }
 
     /// Keeps the error of the reader, and ends the parser.
@@ -161,41 +166,45 @@ impl Node<'_> {
     }
 }
 
-impl<'de> DeserializeSeed<'de> for Node<'_> {
+impl<'de> DeserializeSeed<'de> for DatabaseNode<'_> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
         match self.level {
-            Level::Database | Level::Collection => deserializer.deserialize_map(self),
-            Level::Collections | Level::Documents(_) => deserializer.deserialize_seq(self),
+            DatabaseLevel::Database | DatabaseLevel::Collection => {
+                deserializer.deserialize_map(self)
+            }
+            DatabaseLevel::Collections | DatabaseLevel::Documents(_) => {
+                deserializer.deserialize_seq(self)
+            }
         }
     }
 }
 
-impl<'de> Visitor<'de> for Node<'_> {
+impl<'de> Visitor<'de> for DatabaseNode<'_> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.level {
-            Level::Database => "a LokiJS database",
-            Level::Collections => "an array of collections",
-            Level::Collection => "a collection",
-            Level::Documents(_) => "an array of documents",
+            DatabaseLevel::Database => "a LokiJS database",
+            DatabaseLevel::Collections => "an array of collections",
+            DatabaseLevel::Collection => "a collection",
+            DatabaseLevel::Documents(_) => "an array of documents",
         })
     }
 
     fn visit_map<A: MapAccess<'de>>(mut self, mut map: A) -> Result<(), A::Error> {
-        let (is_database, mut found) = (matches!(self.level, Level::Database), false);
+        let (is_database, mut found) = (matches!(self.level, DatabaseLevel::Database), false);
         let mut name: Option<String> = None;
         while let Some(key) = map.next_key::<String>()? {
             match (is_database, key.as_str(), &name) {
                 (true, "collections", _) => {
                     found = true;
-                    map.next_value_seed(self.at(Level::Collections))?;
+                    map.next_value_seed(self.at(DatabaseLevel::Collections))?;
                 }
                 (false, "name", _) => name = Some(map.next_value()?),
                 (false, "data", Some(name)) => {
-                    map.next_value_seed(self.at(Level::Documents(name)))?;
+                    map.next_value_seed(self.at(DatabaseLevel::Documents(name)))?;
                 }
                 (false, "data", None) => {
                     return Err(A::Error::custom("a collection without a name"));
@@ -207,10 +216,10 @@ impl<'de> Visitor<'de> for Node<'_> {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(mut self, mut seq: A) -> Result<(), A::Error> {
-        if let Level::Documents(name) = self.level {
+        if let DatabaseLevel::Documents(name) = self.level {
             return self.documents(name, seq);
         }
-        while seq.next_element_seed(self.at(Level::Collection))?.is_some() {}
+        while seq.next_element_seed(self.at(DatabaseLevel::Collection))?.is_some() {}
         Ok(())
     }
 }
@@ -228,7 +237,7 @@ mod tests {
         refuse: bool,
     }
 
-    impl Reader for Kept {
+    impl DatabaseReader for Kept {
         fn select(&mut self, collection: &str) -> Option<u64> {
             (!collection.starts_with('-')).then_some(self.after)
         }

@@ -18,7 +18,7 @@ use crate::{
     errors::CliError,
     migrate::{
         progress::{Skipped, Tracker},
-        queues::{BATCH_BYTES_MAX, BATCH_MAX, Queues, SourceMessage},
+        queues::{BATCH_BYTES_MAX, BATCH_MAX, SourceMessage, TargetQueues},
     },
 };
 
@@ -33,7 +33,7 @@ const MESSAGE_BYTES: usize = 256;
 pub(super) async fn copy(
     workspace: &Workspace,
     account: &str,
-    queues: Queues,
+    queues: TargetQueues,
     tracker: &Arc<Tracker>,
 ) -> Result<(), CliError> {
     let Some(path) = workspace.queues.clone() else { return Ok(()) };
@@ -83,7 +83,7 @@ struct Item {
 
 /// Sends the messages of one queue, as many at a time as there are.
 async fn send(
-    mut queues: Queues,
+    mut queues: TargetQueues,
     tracker: Arc<Tracker>,
     queue: String,
     mut items: mpsc::UnboundedReceiver<Item>,
@@ -130,7 +130,7 @@ impl MessageReader {
     }
 }
 
-impl loki::Reader for MessageReader {
+impl loki::DatabaseReader for MessageReader {
     fn select(&mut self, collection: &str) -> Option<u64> {
         (collection == MESSAGES).then_some(0)
     }

@@ -15,7 +15,7 @@ use crate::{
     errors::CliError,
     files,
     migrate::{
-        plan::{Plan, PlannedQueue, PlannedTable, Policy},
+        plan::{ImportPlan, PlannedQueue, PlannedTable, Policy},
         progress::Skipped,
         queues, tables,
     },
@@ -92,14 +92,14 @@ impl Workspace {
 
 /// What a workspace holds, of every account.
 #[derive(Default)]
-struct Scan {
+struct WorkspaceScan {
     tables: Vec<TableDocument>,
     queues: Vec<QueueDocument>,
     /// Accounts with settings of a service.
     settings: BTreeSet<String>,
 }
 
-impl loki::Reader for Scan {
+impl loki::DatabaseReader for WorkspaceScan {
     fn select(&mut self, collection: &str) -> Option<u64> {
         // Other collections are skipped, which proves that they are complete.
         [TABLES, QUEUES, SERVICES].contains(&collection).then_some(0)
@@ -127,8 +127,8 @@ impl loki::Reader for Scan {
 pub(super) fn scan(
     workspace: &Workspace,
     account: Option<&str>,
-) -> Result<(String, Plan), CliError> {
-    let mut scan = Scan::default();
+) -> Result<(String, ImportPlan), CliError> {
+    let mut scan = WorkspaceScan::default();
     for file in workspace.files() {
         loki::read(file, &mut scan)?;
     }
@@ -137,7 +137,7 @@ pub(super) fn scan(
     Ok((account, plan))
 }
 
-fn choose(scan: &Scan, account: Option<&str>) -> Result<String, CliError> {
+fn choose(scan: &WorkspaceScan, account: Option<&str>) -> Result<String, CliError> {
     let tables = scan.tables.iter().map(|table| table.account.as_str());
     let queues = scan.queues.iter().map(|queue| queue.account.as_str());
     let accounts: BTreeSet<&str> = tables.chain(queues).collect();
@@ -159,12 +159,12 @@ fn choose(scan: &Scan, account: Option<&str>) -> Result<String, CliError> {
     }
 }
 
-fn plan(scan: Scan, account: &str) -> Plan {
-    let (mut plan, mut names) = (Plan::default(), BTreeSet::new());
-    let skip = |plan: &mut Plan, whose: String, which: &str, why: String| {
+fn plan(scan: WorkspaceScan, account: &str) -> ImportPlan {
+    let (mut plan, mut names) = (ImportPlan::default(), BTreeSet::new());
+    let skip = |plan: &mut ImportPlan, whose: String, which: &str, why: String| {
         plan.skipped.push(Skipped { whose, which: which.to_owned(), why });
     };
-    let policies = |plan: &mut Plan, documents: Option<_>, whose: String| {
+    let policies = |plan: &mut ImportPlan, documents: Option<_>, whose: String| {
         Policy::all(documents.unwrap_or_default()).unwrap_or_else(|why| {
             skip(plan, whose, "access policies", why);
             Vec::new()

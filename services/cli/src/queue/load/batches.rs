@@ -25,12 +25,12 @@ pub(super) struct Batches {
     /// Every message before this position is sent.
     pub(super) sent: Position,
     /// The batch behind this position, or the one before it once that is sent.
-    pending: Option<Pending>,
+    pending: Option<PendingBatch>,
 }
 
 /// A batch whose request was made: some or all of it may be sent.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Pending {
+struct PendingBatch {
     end: Position,
     request_id: String,
 }
@@ -49,7 +49,7 @@ impl Batches {
         Self { id, sent: Position::default(), pending: None }
     }
 
-    fn pending(&self) -> Option<&Pending> {
+    fn pending(&self) -> Option<&PendingBatch> {
         self.pending.as_ref().filter(|batch| batch.end != self.sent)
     }
 
@@ -59,7 +59,7 @@ impl Batches {
         self.pending().map(|batch| batch.end)
     }
 
-    fn messages_of(&self, batch: &Pending) -> String {
+    fn messages_of(&self, batch: &PendingBatch) -> String {
         counted(batch.end.row.saturating_sub(self.sent.row), "message")
     }
 
@@ -98,7 +98,7 @@ pub(super) fn begin(
 ) -> Result<String, CliError> {
     let state = &mut checkpoint.state;
     let request_id = state.request_id(messages);
-    let batch = Pending { end, request_id: request_id.clone() };
+    let batch = PendingBatch { end, request_id: request_id.clone() };
     if state.pending() == Some(&batch) {
         // The file keeps its age: the server counts from the first request.
         return Ok(request_id);

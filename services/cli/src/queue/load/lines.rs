@@ -6,27 +6,27 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde::Deserialize;
 use trestle_proto::queue::v1::outgoing_message::Body;
 
-use crate::{errors::CliError, lines};
+use crate::{errors::CliError, lines::Lines};
 
 /// Longest line, in bytes: a message of 64 KiB, every byte of it escaped.
 pub(super) const LINE_BYTES_MAX: u64 = 1024 * 1024;
 
 /// A line as `drain` writes it. Its other fields describe the message in its old queue.
 #[derive(Debug, Deserialize)]
-struct Line {
+struct MessageLine {
     text: Option<String>,
     data_base64: Option<String>,
 }
 
 /// See the module.
-pub(super) struct Lines {
-    pub(super) lines: lines::Lines,
+pub(super) struct MessageLines {
+    pub(super) lines: Lines,
     /// Name of the file, for messages.
     pub(super) name: String,
     pub(super) is_text: bool,
 }
 
-impl Lines {
+impl MessageLines {
     /// The body of the next message, and how many bytes it has; none at the end.
     pub(super) fn next(&mut self) -> Result<Option<(Body, usize)>, CliError> {
         let (name, before) = (&self.name, self.lines.at.line);
@@ -47,7 +47,8 @@ fn body_of(line: &[u8], is_text: bool) -> Result<(Body, usize), String> {
     let (bytes, body) = if is_text {
         text(str::from_utf8(line).map_err(|error| error.to_string())?.to_owned())
     } else {
-        let parsed: Line = serde_json::from_slice(line).map_err(|error| error.to_string())?;
+        let parsed: MessageLine =
+            serde_json::from_slice(line).map_err(|error| error.to_string())?;
         match (parsed.text, parsed.data_base64) {
             (Some(body), None) => text(body),
             (None, Some(data)) => {
@@ -63,6 +64,7 @@ fn body_of(line: &[u8], is_text: bool) -> Result<(Body, usize), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::lines::Position;
 
     #[test]
     fn a_line_is_text_or_an_object_with_one_body() {
@@ -79,10 +81,10 @@ mod tests {
     #[test]
     fn reading_continues_at_a_position() {
         let open = |text: &'static [u8], at| {
-            let lines = lines::Lines::new(Box::new(text), at, LINE_BYTES_MAX);
-            Lines { lines, name: "f".to_owned(), is_text: true }
+            let lines = Lines::new(Box::new(text), at, LINE_BYTES_MAX);
+            MessageLines { lines, name: "f".to_owned(), is_text: true }
         };
-        let mut lines = open(b"a\r\nb\nc\n", lines::Position::default());
+        let mut lines = open(b"a\r\nb\nc\n", Position::default());
         lines.next().unwrap();
         lines.next().unwrap();
 

@@ -8,7 +8,7 @@ use crate::{
     field_error::FieldError,
     lines::Position,
     rows::{Row, RowReader},
-    upload::{self, Batch},
+    upload::{self, ChunkBuilder},
 };
 
 /// Rows to send together, each with its line.
@@ -16,7 +16,7 @@ pub(super) type Chunk = upload::Chunk<u64, u64, Position>;
 
 /// Why reading stopped before the end.
 #[derive(Debug)]
-pub(super) enum Stop {
+pub(super) enum ImportStop {
     /// At a malformed row.
     Row(u64, FieldError),
     /// The file cannot be read on after this line.
@@ -27,9 +27,9 @@ pub(super) enum Stop {
 pub(super) fn produce(
     mut reader: RowReader,
     keep_going: bool,
-    chunks: &Sender<Result<Chunk, Stop>>,
+    chunks: &Sender<Result<Chunk, ImportStop>>,
 ) {
-    let mut batch = Batch::default();
+    let mut batch = ChunkBuilder::default();
     let (stop, end) = loop {
         let before = Some(reader.position());
         let chunk = match reader.next() {
@@ -38,10 +38,10 @@ pub(super) fn produce(
                 batch.reject(line, error.to_string(), before)
             }
             Ok(Some(Row { line, entity: Err(error) })) => {
-                break (Some(Stop::Row(line, error)), before);
+                break (Some(ImportStop::Row(line, error)), before);
             }
             Ok(None) => break (None, before),
-            Err(error) => break (Some(Stop::File(reader.position().line, error)), before),
+            Err(error) => break (Some(ImportStop::File(reader.position().line, error)), before),
         };
         if let Some(chunk) = chunk
             && chunks.blocking_send(Ok(chunk)).is_err()
@@ -67,9 +67,9 @@ mod tests {
     use super::*;
     use crate::rows::jsonl;
 
-    fn chunks_of(text: &str, keep_going: bool) -> Vec<Result<Chunk, Stop>> {
+    fn chunks_of(text: &str, keep_going: bool) -> Vec<Result<Chunk, ImportStop>> {
         let input = Box::new(Cursor::new(text.to_owned().into_bytes()));
-        let reader = RowReader::Jsonl(jsonl::Reader::new(input, Position::default()));
+        let reader = RowReader::Jsonl(jsonl::JsonlReader::new(input, Position::default()));
         let (sender, mut receiver) = mpsc::channel(1000);
         produce(reader, keep_going, &sender);
         drop(sender);
@@ -115,7 +115,7 @@ mod tests {
         let chunks = chunks_of(&text, false);
 
         assert_eq!(chunks[0].as_ref().unwrap().labels, [1]);
-        assert!(matches!(chunks[1], Err(Stop::Row(2, _))));
+        assert!(matches!(chunks[1], Err(ImportStop::Row(2, _))));
         assert_eq!(chunks.len(), 2);
     }
 

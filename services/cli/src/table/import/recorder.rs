@@ -9,7 +9,7 @@ use crate::{
     errors::{CliError, Halt},
     lines::Position,
     output::{counted, report_line, thousands},
-    upload::{self, Outcome},
+    upload::{self, EntityOutcome},
 };
 
 /// Most failures that are shown one by one.
@@ -36,7 +36,7 @@ impl State for Rows {
 }
 
 /// Counts rows, keeps failures to show, and the checkpoint.
-pub(super) struct Recorder {
+pub(super) struct ImportRecorder {
     pub(super) checkpoint: Checkpoint<Rows>,
     pub(super) progress: ProgressBar,
     pub(super) keep_going: bool,
@@ -50,7 +50,7 @@ pub(super) struct Recorder {
     pub(super) last: Position,
 }
 
-impl Recorder {
+impl ImportRecorder {
     /// Records a row that was not written.
     pub(super) fn fail(&mut self, line: u64, why: String) {
         self.failed_now += 1;
@@ -135,18 +135,18 @@ impl Recorder {
     }
 }
 
-impl upload::Recorder<Chunk> for Recorder {
+impl upload::Recorder<Chunk> for ImportRecorder {
     fn is_halted(&self) -> bool {
         self.failed_now > 0 && !self.keep_going
     }
 
     /// The checkpoint stops before the first failure, unless failures are passed over.
-    fn record(&mut self, chunk: Chunk, outcomes: Vec<Outcome>) {
+    fn record(&mut self, chunk: Chunk, outcomes: Vec<EntityOutcome>) {
         for (line, outcome) in chunk.labels.iter().zip(outcomes) {
             match outcome {
-                Outcome::Written => self.checkpoint.state.written += 1,
-                Outcome::Present => self.checkpoint.state.present += 1,
-                Outcome::Failed(why) => self.fail(*line, why),
+                EntityOutcome::Written => self.checkpoint.state.written += 1,
+                EntityOutcome::Present => self.checkpoint.state.present += 1,
+                EntityOutcome::Failed(why) => self.fail(*line, why),
             }
         }
         for (line, error) in chunk.rejected {
