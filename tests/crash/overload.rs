@@ -97,7 +97,7 @@ fn advice(status: &tonic::Status) -> Option<Duration> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn overload_is_turned_away_with_advice_in_bounded_memory_and_leaves_nothing_behind() {
+async fn overload_is_refused_with_retry_info_in_bounded_memory() {
     let (calls_max, bytes_max) = (CALLS_MAX.to_string(), (16 << 20).to_string());
     let limits = [
         ("TRESTLE__LIMITS__CALLS_MAX", calls_max.as_str()),
@@ -182,7 +182,7 @@ async fn settings_of(server: &Server) -> Vec<(u16, u32)> {
 }
 
 #[tokio::test]
-async fn a_client_is_told_how_many_calls_its_connection_takes() {
+async fn connection_announces_its_maximum_of_concurrent_streams() {
     let limit = [("TRESTLE__LIMITS__CALLS_PER_CONNECTION_MAX", "17")];
     let server = Server::start(&["--ephemeral"], &limit);
 

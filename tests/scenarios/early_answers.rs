@@ -57,7 +57,7 @@ fn lines(log: &Path) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn what_becomes_no_call_has_an_id_a_line_in_the_access_log_and_a_count() {
+async fn short_circuit_responses_are_logged_and_counted() {
     let dir = tempfile::tempdir().unwrap();
     let log = dir.path().join("access.log");
     let server = logging_to(&log);
@@ -105,7 +105,7 @@ async fn what_becomes_no_call_has_an_id_a_line_in_the_access_log_and_a_count() {
 }
 
 #[tokio::test]
-async fn an_allowed_preflight_has_a_line_and_no_refusal() {
+async fn allowed_preflight_is_logged_as_success() {
     let dir = tempfile::tempdir().unwrap();
     let log = dir.path().join("access.log");
     let server = logging_to(&log);
