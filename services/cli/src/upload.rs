@@ -16,8 +16,7 @@ use tonic::{Code, Status};
 use tonic_types::{RpcStatusExt as _, Status as RpcStatus};
 use trestle_proto::table::v1::{
     Entity, GetEntityRequest, ImportEntitiesRequest, ImportEntitiesResponse, ImportResult,
-    WriteMode,
-    import_entities_request::{Message, Spec},
+    ImportSpec, WriteMode, import_entities_request::Message,
 };
 
 use crate::{
@@ -80,7 +79,7 @@ impl<L, R, P, S> Upload<L, R, P, S> {
         mode: Option<WriteMode>,
         chunks: mpsc::Receiver<Result<Chunk<L, R, P>, S>>,
     ) -> Self {
-        let spec = Spec { table: table.clone(), mode: mode.map(WriteMode::into) };
+        let spec = ImportSpec { table: table.clone(), mode: mode.map(WriteMode::into) };
         let message = Some(Message::Spec(spec));
         let spec = ImportEntitiesRequest { message }.encode_to_vec().into();
         Self {

@@ -2,9 +2,8 @@
 
 use std::collections::HashMap;
 
-use prost_types::Timestamp;
 use serde::Deserialize;
-use trestle_proto::{queue::v1 as queue, table::v1 as table};
+use trestle_proto::service::v1::AccessPolicy;
 
 use super::progress::Skipped;
 use crate::datetime;
@@ -22,7 +21,7 @@ pub(super) struct ImportPlan {
 pub(super) struct PlannedTable {
     /// As the source spells it.
     pub(super) name: String,
-    pub(super) policies: Vec<table::AccessPolicy>,
+    pub(super) policies: Vec<AccessPolicy>,
 }
 
 /// A queue of the source.
@@ -30,7 +29,7 @@ pub(super) struct PlannedTable {
 pub(super) struct PlannedQueue {
     pub(super) name: String,
     pub(super) metadata: HashMap<String, String>,
-    pub(super) policies: Vec<queue::AccessPolicy>,
+    pub(super) policies: Vec<AccessPolicy>,
 }
 
 /// A stored access policy, as a source writes it: Azure in XML, Azurite in its database.
@@ -53,46 +52,23 @@ struct TermsDocument {
     permission: String,
 }
 
-/// A stored access policy.
-#[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub(super) struct Policy {
-    id: String,
-    start: Option<Timestamp>,
-    expiry: Option<Timestamp>,
-    permissions: Option<String>,
+/// Reads the policies of a table or a queue; the rule that one of them breaks.
+pub(super) fn policies(documents: Vec<PolicyDocument>) -> Result<Vec<AccessPolicy>, String> {
+    documents.into_iter().map(policy).collect()
 }
 
-impl Policy {
-    /// Reads the policies of a table or a queue; the rule that one of them breaks.
-    pub(super) fn all(documents: Vec<PolicyDocument>) -> Result<Vec<Self>, String> {
-        documents.into_iter().map(Self::read).collect()
-    }
-
-    fn read(document: PolicyDocument) -> Result<Self, String> {
-        let PolicyDocument { id, terms } = document;
-        let TermsDocument { start, expiry, permission } = terms.unwrap_or_default();
-        let time = |text: &str| match text.trim() {
-            "" => Ok(None),
-            text => datetime::parse(&full(text))
-                .map(Some)
-                .ok_or_else(|| format!("policy `{id}`: time `{text}`: {}", datetime::RULE)),
-        };
-        let (start, expiry) = (time(&start)?, time(&expiry)?);
-        let permissions = Some(permission.trim().to_owned()).filter(|letters| !letters.is_empty());
-        Ok(Self { start, expiry, permissions, id })
-    }
-
-    /// As a policy of a table.
-    pub(super) fn of_table(self) -> table::AccessPolicy {
-        let Self { id, start: start_time, expiry: expiry_time, permissions } = self;
-        table::AccessPolicy { id, start_time, expiry_time, permissions }
-    }
-
-    /// As a policy of a queue.
-    pub(super) fn of_queue(self) -> queue::AccessPolicy {
-        let Self { id, start: start_time, expiry: expiry_time, permissions } = self;
-        queue::AccessPolicy { id, start_time, expiry_time, permissions }
-    }
+fn policy(document: PolicyDocument) -> Result<AccessPolicy, String> {
+    let PolicyDocument { id, terms } = document;
+    let TermsDocument { start, expiry, permission } = terms.unwrap_or_default();
+    let time = |text: &str| match text.trim() {
+        "" => Ok(None),
+        text => datetime::parse(&full(text))
+            .map(Some)
+            .ok_or_else(|| format!("policy `{id}`: time `{text}`: {}", datetime::RULE)),
+    };
+    let (start_time, expiry_time) = (time(&start)?, time(&expiry)?);
+    let permissions = Some(permission.trim().to_owned()).filter(|letters| !letters.is_empty());
+    Ok(AccessPolicy { start_time, expiry_time, permissions, id })
 }
 
 /// A time with all its parts: policies may leave out the seconds, or the time of the day.
@@ -114,16 +90,16 @@ mod tests {
             "Expiry":"2026-01-02T03:04Z","Permission":"raud"}},
             {"id":"bare"},{"id":"b","accessPolicy":{"expiry":"2026-01-02T03:04:05Z"}}]"#;
 
-        let read = Policy::all(serde_json::from_str(documents).unwrap()).unwrap();
+        let read = policies(serde_json::from_str(documents).unwrap()).unwrap();
 
-        let shown = |at: &Option<Timestamp>| datetime::format(&at.unwrap()).unwrap();
-        assert_eq!(shown(&read[0].start), "2026-01-02T00:00:00Z");
-        assert_eq!(shown(&read[0].expiry), "2026-01-02T03:04:00Z");
+        let shown = |at: &Option<prost_types::Timestamp>| datetime::format(&at.unwrap()).unwrap();
+        assert_eq!(shown(&read[0].start_time), "2026-01-02T00:00:00Z");
+        assert_eq!(shown(&read[0].expiry_time), "2026-01-02T03:04:00Z");
         assert_eq!(read[0].permissions.as_deref(), Some("raud"));
-        assert_eq!(read[1], Policy { id: "bare".to_owned(), ..Policy::default() });
-        assert_eq!(shown(&read[2].expiry), "2026-01-02T03:04:05Z");
+        assert_eq!(read[1], AccessPolicy { id: "bare".to_owned(), ..AccessPolicy::default() });
+        assert_eq!(shown(&read[2].expiry_time), "2026-01-02T03:04:05Z");
         let soon = r#"[{"id":"c","accessPolicy":{"start":"soon"}}]"#;
-        let error = Policy::all(serde_json::from_str(soon).unwrap()).unwrap_err();
+        let error = policies(serde_json::from_str(soon).unwrap()).unwrap_err();
         assert!(error.starts_with("policy `c`: time `soon`"), "{error}");
     }
 }

@@ -8,9 +8,9 @@ use std::{collections::HashSet, sync::Arc, time::Duration};
 use prost_types::FieldMask;
 use tonic::{Code, Status};
 use trestle_proto::queue::v1::{
-    CreateQueueRequest, GetQueueRequest, OutgoingMessage, PeekMessagesRequest, Queue,
+    CreateQueueRequest, GetQueueRequest, NoExpiry, OutgoingMessage, PeekMessagesRequest, Queue,
     SendMessagesRequest, SetQueueAccessPoliciesRequest, UpdateQueueRequest, message,
-    outgoing_message::{Body, Life, NeverExpires},
+    outgoing_message::{Body, Expiration},
     queue_service_client::QueueServiceClient,
     send_result::Outcome,
 };
@@ -223,7 +223,7 @@ impl TargetQueues {
                     continue;
                 }
             };
-            let Some((life, visibility_delay)) = times(message.visible, message.expires, now)
+            let Some((expiration, visibility_delay)) = times(message.visible, message.expires, now)
             else {
                 more.expired += 1;
                 continue;
@@ -233,7 +233,7 @@ impl TargetQueues {
             messages.push(OutgoingMessage {
                 body: Some(body),
                 visibility_delay,
-                life: Some(life),
+                expiration: Some(expiration),
                 deduplication_id: message.id,
                 ordering_group: String::new(),
             });
@@ -316,14 +316,14 @@ fn times(
     visible: Option<Ticks>,
     expires: Option<Ticks>,
     now: Ticks,
-) -> Option<(Life, Option<prost_types::Duration>)> {
-    let life = match expires.map(|expires| expires.since(now)) {
-        None => Life::NeverExpires(NeverExpires {}),
+) -> Option<(Expiration, Option<prost_types::Duration>)> {
+    let expiration = match expires.map(|expires| expires.since(now)) {
+        None => Expiration::NeverExpires(NoExpiry {}),
         Some(rest) if rest < TTL_MIN => return None,
-        Some(rest) => Life::TimeToLive(proto_duration(rest)),
+        Some(rest) => Expiration::TimeToLive(proto_duration(rest)),
     };
     let delay = visible.map(|visible| visible.since(now)).filter(|delay| !delay.is_zero());
-    Some((life, delay.map(proto_duration)))
+    Some((expiration, delay.map(proto_duration)))
 }
 
 #[cfg(test)]
@@ -342,8 +342,8 @@ mod tests {
         };
 
         let hidden = Some(seconds(30));
-        assert_eq!(of(Some(130), Some(200)), Some((Life::TimeToLive(seconds(100)), hidden)));
-        let never = Life::NeverExpires(NeverExpires {});
+        assert_eq!(of(Some(130), Some(200)), Some((Expiration::TimeToLive(seconds(100)), hidden)));
+        let never = Expiration::NeverExpires(NoExpiry {});
         assert_eq!(of(Some(90), None), Some((never, None)), "it can be received already");
         assert_eq!(of(None, Some(100)), None, "it has expired");
     }

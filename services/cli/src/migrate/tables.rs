@@ -6,7 +6,7 @@ use prost::Message as _;
 use tokio::sync::mpsc;
 use tonic::Code;
 use trestle_proto::table::v1::{
-    CreateTableRequest, Entity, QueryEntitiesRequest, SetTableAccessPoliciesRequest,
+    self as proto, CreateTableRequest, Entity, QueryEntitiesRequest, SetTableAccessPoliciesRequest,
     StreamEntitiesRequest, WriteMode,
 };
 
@@ -99,7 +99,9 @@ pub(super) async fn open(
     table: &PlannedTable,
 ) -> Result<Option<Skipped>, CliError> {
     let mut client = session.table();
-    let request = CreateTableRequest { table: table.name.clone() };
+    let name = table.name.clone();
+    let request =
+        CreateTableRequest { table: Some(proto::Table { name, ..proto::Table::default() }) };
     let created =
         repeated(async || client.create_table(session.request(request.clone())).await).await;
     let created = match created {

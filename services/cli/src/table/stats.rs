@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use serde_json::json;
+use trestle_proto::service::v1::Durability;
 use trestle_proto::table::v1::{
-    Durability, Entity, GetServiceStatsRequest, HotPartition, StreamEntitiesRequest,
+    Entity, GetServiceStatsRequest, HotPartition, StreamEntitiesRequest,
 };
 
 use super::TableContext;

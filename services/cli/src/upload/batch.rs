@@ -3,8 +3,7 @@
 use bytes::Bytes;
 use prost::Message as _;
 use trestle_proto::table::v1::{
-    Entity, ImportEntitiesRequest,
-    import_entities_request::{Chunk as ChunkMessage, Message},
+    Entity, ImportChunk, ImportEntitiesRequest, import_entities_request::Message,
 };
 
 /// Most entities of a chunk.
@@ -94,7 +93,7 @@ impl<L, R> ChunkBuilder<L, R> {
     /// The last chunk before a position, which may be empty.
     pub(crate) fn finish<P>(&mut self, end: Option<P>) -> Chunk<L, R, P> {
         let Self { entities, labels, rejected, .. } = std::mem::take(self);
-        let message = Some(Message::Chunk(ChunkMessage { entities }));
+        let message = Some(Message::Chunk(ImportChunk { entities }));
         let message = ImportEntitiesRequest { message }.encode_to_vec().into();
         Chunk { message, replayed: false, labels, rejected, end }
     }

@@ -1,6 +1,7 @@
 //! Stored access policies of a table or a queue of an account.
 
 use serde::Deserialize;
+use trestle_proto::service::v1::AccessPolicy;
 
 use super::{
     connection::AzureAuthority,
@@ -10,7 +11,7 @@ use super::{
 use crate::{
     errors::CliError,
     migrate::{
-        plan::{ImportPlan, Policy, PolicyDocument},
+        plan::{ImportPlan, PolicyDocument, policies},
         progress::Skipped,
     },
 };
@@ -28,7 +29,7 @@ pub(super) async fn read(
     path: String,
     whose: &str,
     plan: &mut ImportPlan,
-) -> Result<Vec<Policy>, CliError> {
+) -> Result<Vec<AccessPolicy>, CliError> {
     let read = match &http.connection.authority {
         AzureAuthority::Signature(_) => {
             Err("a signature may not read them: set them here, or give a key".to_owned())
@@ -36,7 +37,7 @@ pub(super) async fn read(
         AzureAuthority::Key(_) => {
             let request = AzureRequest::get(service, path, "comp=acl".to_owned());
             let answer = http.send(&request, &format!("policies of {whose}")).await?;
-            xml::parse(&answer.body).and_then(|read: Identifiers| Policy::all(read.policies))
+            xml::parse(&answer.body).and_then(|read: Identifiers| policies(read.policies))
         }
     };
     Ok(read.unwrap_or_else(|why| {

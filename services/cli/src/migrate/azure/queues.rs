@@ -16,7 +16,7 @@ use crate::{
     errors::CliError,
     migrate::{
         args::Messages,
-        plan::{ImportPlan, PlannedQueue, Policy},
+        plan::{ImportPlan, PlannedQueue},
         progress::{ReceivedMessage, Tracker},
         queues::{self, SourceMessage, TargetQueues},
     },
@@ -113,8 +113,7 @@ pub(super) async fn list(http: &Http, plan: &mut ImportPlan) -> Result<(), CliEr
         let page: QueuesPage = parsed(&http.send(&request, what).await?, what)?;
         for QueueElement { name, metadata } in page.queues.queue {
             let (path, whose) = (format!("/{}", encoded(&name)), queues::whose(&name));
-            let found = policies::read(http, Service::Queues, path, &whose, plan).await?;
-            let policies = found.into_iter().map(Policy::of_queue).collect();
+            let policies = policies::read(http, Service::Queues, path, &whose, plan).await?;
             plan.queues.push(PlannedQueue { name, metadata, policies });
         }
         marker = page.next_marker;

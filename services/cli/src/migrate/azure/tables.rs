@@ -16,7 +16,7 @@ use crate::{
     entity_json,
     errors::CliError,
     migrate::{
-        plan::{ImportPlan, PlannedTable, Policy},
+        plan::{ImportPlan, PlannedTable},
         progress::{PartitionRange, SourcePosition, Tracker},
         tables::{self, Chunk, TableBatch},
     },
@@ -77,8 +77,7 @@ pub(super) async fn list(http: &Http, plan: &mut ImportPlan) -> Result<(), CliEr
         let answer = http.send(&get("/Tables".to_owned(), query, NAMES_ONLY), what).await?;
         for TableElement { name } in parsed::<TablesPage>(&answer, what)?.value {
             let (path, whose) = (format!("/{}", encoded(&name)), tables::whose(&name));
-            let found = policies::read(http, Service::Tables, path, &whose, plan).await?;
-            let policies = found.into_iter().map(Policy::of_table).collect();
+            let policies = policies::read(http, Service::Tables, path, &whose, plan).await?;
             plan.tables.push(PlannedTable { name, policies });
         }
         match answer.header("x-ms-continuation-NextTableName") {

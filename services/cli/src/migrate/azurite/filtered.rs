@@ -6,7 +6,7 @@ use super::{
     documents::{self, MessageDocument, QueueDocument, TableDocument},
     loki::{self, DatabaseReader},
 };
-use crate::{errors::CliError, migrate::plan::Policy};
+use crate::{errors::CliError, migrate::plan};
 
 /// Documents by the name of their collection and their number in it, each with its entity, if it is one.
 pub type Documents = Vec<(String, u64, Option<Entity>)>;
@@ -35,7 +35,7 @@ impl DatabaseReader for AllDocuments {
 
     fn document(&mut self, collection: &str, number: u64, json: &str) -> Result<(), CliError> {
         // The results are not compared: these must be read or refused.
-        let policies = |documents: Option<Vec<_>>| Policy::all(documents.unwrap_or_default());
+        let policies = |documents: Option<Vec<_>>| plan::policies(documents.unwrap_or_default());
         let _ = serde_json::from_str::<TableDocument>(json).map(|table| policies(table.policies));
         let _ = serde_json::from_str::<QueueDocument>(json).map(|queue| policies(queue.policies));
         let _ = serde_json::from_str::<MessageDocument>(json)

@@ -15,7 +15,7 @@ use crate::{
     errors::CliError,
     files,
     migrate::{
-        plan::{ImportPlan, PlannedQueue, PlannedTable, Policy},
+        plan::{self, ImportPlan, PlannedQueue, PlannedTable},
         progress::Skipped,
         queues, tables,
     },
@@ -165,7 +165,7 @@ fn plan(scan: WorkspaceScan, account: &str) -> ImportPlan {
         plan.skipped.push(Skipped { whose, which: which.to_owned(), why });
     };
     let policies = |plan: &mut ImportPlan, documents: Option<_>, whose: String| {
-        Policy::all(documents.unwrap_or_default()).unwrap_or_else(|why| {
+        plan::policies(documents.unwrap_or_default()).unwrap_or_else(|why| {
             skip(plan, whose, "access policies", why);
             Vec::new()
         })
@@ -178,12 +178,10 @@ fn plan(scan: WorkspaceScan, account: &str) -> ImportPlan {
             continue;
         }
         let policies = policies(&mut plan, table.policies, whose);
-        let policies = policies.into_iter().map(Policy::of_table).collect();
         plan.tables.push(PlannedTable { name: table.table, policies });
     }
     for queue in scan.queues.into_iter().filter(|queue| queue.account == account) {
         let policies = policies(&mut plan, queue.policies, queues::whose(&queue.name));
-        let policies = policies.into_iter().map(Policy::of_queue).collect();
         let metadata = queue.metadata.unwrap_or_default();
         plan.queues.push(PlannedQueue { name: queue.name, metadata, policies });
     }
