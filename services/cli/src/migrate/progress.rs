@@ -47,7 +47,7 @@ pub(super) struct PartitionRange {
 
 impl PartitionRange {
     /// The ranges that bounds divide a table into.
-    pub(super) fn between(bounds: Vec<String>) -> Vec<Self> {
+    pub(super) fn between(bounds: &[String]) -> Vec<Self> {
         let from = std::iter::once(None).chain(bounds.iter().cloned().map(Some));
         let below = bounds.iter().cloned().map(Some).chain([None]);
         from.zip(below).map(|(from, below)| Self { from, below, position: None }).collect()

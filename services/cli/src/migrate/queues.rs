@@ -238,14 +238,7 @@ impl TargetQueues {
                 ordering_group: String::new(),
             });
         }
-        // Not `repeated`: its future is not known to be `Send`, as that of a task must be.
-        let mut retries = Retries::new();
-        let outcomes = loop {
-            match self.deliver(queue, &messages).await {
-                Ok(outcomes) => break outcomes,
-                Err(failure) => retries.wait(failure).await?,
-            }
-        };
+        let outcomes = self.deliver(queue, &messages).await?;
         let mut accepted = HashSet::new();
         for ((id, hash, at_once, was_received), outcome) in sent.into_iter().zip(outcomes) {
             let message = match outcome {
@@ -280,7 +273,22 @@ impl TargetQueues {
         Ok(accepted)
     }
 
+    /// Not with `repeated`, whose future is not `Send`, as that of a task must be.
     async fn deliver(
+        &mut self,
+        queue: &str,
+        messages: &[OutgoingMessage],
+    ) -> Result<Vec<Outcome>, CliError> {
+        let mut retries = Retries::new();
+        loop {
+            match self.deliver_once(queue, messages).await {
+                Ok(outcomes) => return Ok(outcomes),
+                Err(failure) => retries.wait(failure).await?,
+            }
+        }
+    }
+
+    async fn deliver_once(
         &mut self,
         queue: &str,
         messages: &[OutgoingMessage],

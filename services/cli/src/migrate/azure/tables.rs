@@ -111,7 +111,7 @@ pub(super) async fn parts(
     }
     let mut count = table.ranges.len();
     if count == 0 {
-        let ranges = PartitionRange::between(bounds(http, name).await?);
+        let ranges = PartitionRange::between(&bounds(http, name).await?);
         count = ranges.len();
         tracker.change_unsaved(|progress| {
             progress.tables.entry(folded).or_default().ranges = ranges;
