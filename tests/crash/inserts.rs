@@ -12,7 +12,7 @@ use trestle_tests::{Table, entity};
 
 use crate::progress::Progress;
 
-/// All that a client may be told while a role is away: to repeat the call as it is, and to repeat
+/// All errors that a client may get while a role is unreachable: to retry the call as it is, and to retry
 /// it if it is idempotent or conditional.
 const NOTHING_WRITTEN: (Code, &str) = (Code::Unavailable, "SERVER_UNAVAILABLE");
 const UNKNOWN: (Code, &str) = (Code::Unknown, "OUTCOME_UNKNOWN");
@@ -33,7 +33,7 @@ pub(crate) struct Outcomes {
 }
 
 impl Outcomes {
-    /// Inserts rows, each once, until told to stop; every call must be answered `within` a time.
+    /// Inserts rows, each once, until stopped; every call must be answered `within` a time.
     pub(crate) async fn insert(
         (client, table): (usize, &Table),
         within: Duration,
@@ -68,7 +68,7 @@ impl Outcomes {
         outcomes
     }
 
-    /// What all clients were told.
+    /// The outcomes of all clients.
     pub(crate) fn of_all(clients: Vec<Self>) -> Self {
         let mut all = Self::default();
         for client in clients {
@@ -79,7 +79,7 @@ impl Outcomes {
         all
     }
 
-    /// What was acknowledged is there, and what was refused is not.
+    /// Acknowledged rows exist, and refused ones do not.
     pub(crate) async fn were_true(&self, table: &Table) {
         let rows: BTreeSet<String> = table.rows("").await.unwrap().into_iter().collect();
         let told = [&self.written, &self.refused, &self.unknown].map(BTreeSet::len);
@@ -90,7 +90,7 @@ impl Outcomes {
         assert!(untrue.is_empty(), "UNAVAILABLE, and written: {untrue:?}");
     }
 
-    /// Repeats what failed, as clients are told to: an insert is conditional, and says whether it has
+    /// Retries what failed, as clients should: an insert is conditional, and reports whether it has
     /// happened before. Then the rows of `others` are there, every one of these, and no more.
     pub(crate) async fn repeat(&self, table: &Table, others: &[&str]) {
         for row in &self.refused {

@@ -1,7 +1,7 @@
 //! Hygiene of the repository: what no compiler checks and no reviewer should have to.
 //!
 //! Each rule is a function from files to findings, with a test of its own that shows it can fail.
-//! The tests here run every rule over the files that git knows or would add. A rule that turns out
+//! The tests here run every rule over the files that git tracks or would add. A rule that turns out
 //! wrong is changed here, never silenced where it strikes.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]

@@ -1,8 +1,8 @@
-//! What clients of a queue were told, held against what a queue promises.
+//! The history of a queue's clients, checked against the guarantees of a queue.
 
 use std::collections::BTreeMap;
 
-/// What somebody was told.
+/// An outcome of a call.
 #[derive(Debug, Clone)]
 pub(super) enum Event {
     Sent {
@@ -82,8 +82,8 @@ impl Event {
     }
 }
 
-/// Whether whoever held a message may have given it back by a call that was under way when
-/// somebody else was told that he received it.
+/// Whether the holder of a message may have released it by a call in flight when another client
+/// received it.
 fn given_back(history: &[Told], received: &Told) -> bool {
     let now = received.answered;
     let under_way = history.iter().filter(|told| told.begun <= now && told.answered >= now);
@@ -163,7 +163,7 @@ pub(super) fn lives<'a>(told: impl Iterator<Item = &'a Told>) -> BTreeMap<String
     lives
 }
 
-/// In a group, nobody is given a message before the one that was sent before it is gone. How often
+/// In a group, no message is delivered before the previous one is deleted. How often
 /// that could be seen.
 pub(super) fn check_groups(lives: &BTreeMap<String, Life>) -> usize {
     let mut groups: BTreeMap<&str, BTreeMap<u64, &Life>> = BTreeMap::new();

@@ -1,5 +1,5 @@
-//! Many producers and consumers of one queue, the server killed again and again, and the history of what everybody was
-//! told held against what a queue promises.
+//! Many producers and consumers of one queue, the server killed again and again, and the history of
+//! all clients checked against the guarantees of a queue.
 
 mod client;
 mod history;
@@ -138,7 +138,7 @@ async fn work(clients: &mut [Client], ways: &[Site]) {
     );
 }
 
-/// Holds what everybody was told against the promises, and against what is left.
+/// Checks the history of all clients against the guarantees and the remaining messages.
 async fn check(clients: &[Client], site: &Site) {
     let mut count = site.jobs.count().await;
     if let Some(dead) = &site.dead {
@@ -255,7 +255,7 @@ async fn queue_guarantees_and_group_order_hold_through_kills_behind_two_gateways
     let refused: BTreeSet<_> = clients.iter().flat_map(|client| &client.refused).collect();
     println!("{in_turn} deliveries in turn, {} refused", refused.len());
     assert!(in_turn >= IN_TURN_MIN, "only {in_turn} deliveries in turn");
-    assert!(!refused.is_empty(), "nobody was refused");
+    assert!(!refused.is_empty(), "no client was refused");
     for told in told {
         if let Event::Received { message, .. } = &told.event {
             assert!(!refused.contains(&message.text), "UNAVAILABLE, and sent: {message:?}");
