@@ -17,6 +17,7 @@ mod telemetry;
 mod text;
 mod tokens;
 mod types;
+mod vocabulary;
 
 use source::{Finding, Source, all};
 
@@ -132,6 +133,17 @@ fn every_dependency_has_its_version_in_the_workspace() {
 #[test]
 fn every_dependency_has_a_reason() {
     report(&layers::unlisted(&all()));
+}
+
+/// Lines with such words. It may only fall.
+const PARAPHRASES_MAX: usize = 160;
+
+#[test]
+fn standard_terms_are_used() {
+    let findings: Vec<_> = all().iter().flat_map(vocabulary::paraphrases).collect();
+    let lines: Vec<String> = findings.iter().map(ToString::to_string).collect();
+    println!("{}", lines.join("\n"));
+    assert!(lines.len() <= PARAPHRASES_MAX, "{} of them:\n{}", lines.len(), lines.join("\n"));
 }
 
 /// Names that several files define. It may only fall.
