@@ -7,10 +7,7 @@ use futures::future::join_all;
 use tokio_stream::StreamExt as _;
 use tonic::Code;
 use trestle_proto::{
-    queue::v1::{
-        StreamMessagesRequest,
-        stream_messages_request::{Message, Open},
-    },
+    queue::v1::{StreamMessagesRequest, StreamOpen, stream_messages_request::Message},
     table::v1::StreamEntitiesRequest,
 };
 use trestle_tests::{Queue, Server, Table, entity, int, seconds, string, text, texts};
@@ -113,7 +110,7 @@ async fn gateway_shutdown_ends_waiting_receives_of_another_process() {
     let role = Server::start(&["--roles", "queue", "--data-dir", path], &[]);
     let (first, second) = (gateway(&role, &[]), gateway(&role, &[]));
     let queue = crate::queue::create(&first.channel()).await;
-    let open = Open { queue: queue.name(), credit: 3, ..Default::default() };
+    let open = StreamOpen { queue: queue.name(), credit: 3, ..Default::default() };
     let open = StreamMessagesRequest { message: Some(Message::Open(open)) };
     // The client says nothing more, and does not end its side either.
     let requests = tokio_stream::once(open).chain(tokio_stream::pending());

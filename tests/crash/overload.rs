@@ -15,7 +15,7 @@ use tokio::{
 use tonic::{Code, transport::Channel};
 use tonic_types::StatusExt as _;
 use trestle_proto::table::v1::{
-    CreateTableRequest, Entity, QueryEntitiesRequest, UpsertEntityRequest, WriteMode,
+    CreateTableRequest, Entity, QueryEntitiesRequest, Table, UpsertEntityRequest, WriteMode,
     table_service_client::TableServiceClient, value::Kind,
 };
 use trestle_tests::{Server, entity, prop};
@@ -107,7 +107,8 @@ async fn overload_is_refused_with_retry_info_in_bounded_memory() {
     let clients: Vec<Client> = (0..CALLERS)
         .map(|_| Client::new(server.channel()).max_decoding_message_size(16 << 20))
         .collect();
-    let name = CreateTableRequest { table: TABLE.to_owned() };
+    let name =
+        CreateTableRequest { table: Some(Table { name: TABLE.to_owned(), ..Table::default() }) };
     clients[0].clone().create_table(name).await.unwrap();
     for caller in 0..CALLERS {
         upsert(&mut clients[0].clone(), caller).await.unwrap();

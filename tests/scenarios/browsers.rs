@@ -7,10 +7,10 @@ use prost::Message as _;
 use tonic::Code;
 use tonic_health::pb::{HealthCheckRequest, HealthCheckResponse};
 use trestle_proto::table::v1::{
-    CreateTableRequest, Entity, GetEntityRequest, GetEntityResponse, ImportEntitiesRequest,
-    ImportEntitiesResponse, InsertEntityRequest, InsertEntityResponse, ListTablesRequest,
-    ListTablesResponse, StreamEntitiesRequest, StreamEntitiesResponse,
-    import_entities_request::{Chunk, Message, Spec},
+    CreateTableRequest, Entity, GetEntityRequest, GetEntityResponse, ImportChunk,
+    ImportEntitiesRequest, ImportEntitiesResponse, ImportSpec, InsertEntityRequest,
+    InsertEntityResponse, ListTablesRequest, ListTablesResponse, StreamEntitiesRequest,
+    StreamEntitiesResponse, Table, import_entities_request::Message,
     table_service_client::TableServiceClient,
 };
 use trestle_tests::{
@@ -46,6 +46,10 @@ fn get(table: &str) -> GetEntityRequest {
 }
 
 /// The server answers as if nothing had been.
+fn create(table: &str) -> CreateTableRequest {
+    CreateTableRequest { table: Some(Table { name: table.to_owned(), ..Table::default() }) }
+}
+
 async fn goes_on(world: &World) {
     let request = ListTablesRequest::default();
     let answer = world.web((Version::HTTP_11, TEXT), "ListTables", &request).await;
@@ -58,7 +62,7 @@ async fn unary_calls_work_in_grpc_web_and_grpc_web_text(world: &World) {
         let table = format!("web{index}");
         // Long enough to come in several pieces, and of every length modulo three.
         let blob = trestle_tests::string("text", &"é".repeat(15_000 + index));
-        let request = CreateTableRequest { table: table.clone() };
+        let request = create(&table);
         let created = world.web(form, "CreateTable", &request).await;
         assert_eq!(created.trailers["grpc-status"], "0", "{form:?}");
 
@@ -100,9 +104,9 @@ async fn stream_is_delivered_message_by_message(world: &World) {
 async fn import_works_over_grpc_web_with_a_complete_body(world: &World) {
     world.table("imported").await;
     for (index, (version, kind)) in FORMS.into_iter().enumerate() {
-        let spec = Message::Spec(Spec { table: "imported".to_owned(), mode: None });
+        let spec = Message::Spec(ImportSpec { table: "imported".to_owned(), mode: None });
         let entities = vec![entity("p", &format!("{index}"), [int("n", 1)])];
-        let messages = [spec, Message::Chunk(Chunk { entities })];
+        let messages = [spec, Message::Chunk(ImportChunk { entities })];
         let frames = messages.map(|message| {
             framed(&ImportEntitiesRequest { message: Some(message) }.encode_to_vec())
         });
@@ -151,7 +155,7 @@ async fn grpc_web_deadline_is_enforced(world: &World) {
 }
 
 async fn malformed_grpc_web_body_is_invalid_argument(world: &World) {
-    let message = framed(&CreateTableRequest { table: "broken".to_owned() }.encode_to_vec());
+    let message = framed(&create("broken").encode_to_vec());
     let text = STANDARD.encode(&message);
     let cut = |by: usize| text.as_bytes()[..text.len() - by].to_vec();
     for version in [Version::HTTP_11, Version::HTTP_2] {
@@ -215,7 +219,7 @@ async fn rejects_other_content_types_with_415(world: &World) {
     let forms = forms.chain(no_call.map(|kind| (Version::HTTP_11, kind)));
     for (version, kind) in forms.chain([(Version::HTTP_11, Some("application/grpc"))]) {
         // What a page could send to any origin without asking.
-        let message = framed(&CreateTableRequest { table: "unasked".to_owned() }.encode_to_vec());
+        let message = framed(&create("unasked").encode_to_vec());
         let request = Request::post(path_of("CreateTable"));
         let mut request = request.body(Bytes::from(message)).unwrap();
         if let Some(kind) = kind {

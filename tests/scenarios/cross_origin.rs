@@ -7,10 +7,8 @@ use bytes::Bytes;
 use http::{HeaderMap, Method, Request, Response, StatusCode, Version, header};
 use prost::Message as _;
 use tonic::Code;
-use trestle_proto::table::v1::{
-    Cors, CorsRule, GetEntityRequest, ListTablesRequest, ServiceProperties,
-    SetServicePropertiesRequest,
-};
+use trestle_proto::service::v1::{Cors, CorsRule, ServiceProperties};
+use trestle_proto::table::v1::{GetEntityRequest, ListTablesRequest, SetServicePropertiesRequest};
 use trestle_tests::{
     BINARY, Server, TEXT, WebAnswer, World, framed, path_of, scenario, web_request,
 };

@@ -110,14 +110,14 @@ async fn allowed_preflight_is_logged_as_success() {
     let log = dir.path().join("access.log");
     let server = logging_to(&log);
     let world = trestle_tests::World::of(server).await;
-    let rule = trestle_proto::table::v1::CorsRule {
+    let rule = trestle_proto::service::v1::CorsRule {
         allowed_origins: vec!["https://a.example".to_owned()],
         allowed_methods: vec!["POST".to_owned()],
         max_age: Some(prost_types::Duration { seconds: 5, nanos: 0 }),
         ..Default::default()
     };
-    let cors = Some(trestle_proto::table::v1::Cors { rules: vec![rule] });
-    let change = trestle_proto::table::v1::ServiceProperties { cors, ..Default::default() };
+    let cors = Some(trestle_proto::service::v1::Cors { rules: vec![rule] });
+    let change = trestle_proto::service::v1::ServiceProperties { cors, ..Default::default() };
     world.set_properties(change).await.unwrap();
     let preflight = "origin: https://a.example\r\naccess-control-request-method: POST";
     let head = format!("OPTIONS /{TABLE}/GetEntity HTTP/1.1\r\n{preflight}");

@@ -23,7 +23,7 @@ use tokio_rustls::{
 };
 use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint, Identity};
 use trestle_proto::table::v1::{
-    CreateTableRequest, ListTablesRequest, table_service_client::TableServiceClient,
+    self as proto, CreateTableRequest, ListTablesRequest, table_service_client::TableServiceClient,
 };
 use trestle_tests::{CertificateAuthority, Issued, Server, Table, entity, server_binary};
 
@@ -99,8 +99,8 @@ async fn tls_requires_a_trusted_ca() {
 
     let channel = connected(&server, trusting(&ours)).await.unwrap();
     let table = Table::over(&channel, "Things");
-    let name = CreateTableRequest { table: "Things".to_owned() };
-    table.client().create_table(name).await.unwrap();
+    let things = proto::Table { name: "Things".to_owned(), ..Default::default() };
+    table.client().create_table(CreateTableRequest { table: Some(things) }).await.unwrap();
     table.insert(entity("p", "r", [])).await.unwrap();
 
     assert_eq!(table.get("p", "r").await.unwrap().partition_key, "p");

@@ -2,9 +2,7 @@
 
 use tonic::Code;
 use trestle_proto::table::v1::{
-    Entity, WriteMode,
-    import_entities_request::{Chunk, Message},
-    value::Kind,
+    Entity, ImportChunk, WriteMode, import_entities_request::Message, value::Kind,
 };
 use trestle_tests::{
     CallError, Imported, Table, World, entity, entity_of, int, prop, scenario, value_of,
@@ -52,7 +50,7 @@ async fn numbers(table: &Table) -> Vec<(String, i32)> {
 }
 
 fn chunks(chunks: Vec<Vec<Entity>>) -> impl Iterator<Item = Option<Message>> {
-    let message = |entities| Some(Message::Chunk(Chunk { entities }));
+    let message = |entities| Some(Message::Chunk(ImportChunk { entities }));
     chunks.into_iter().map(message)
 }
 

@@ -7,7 +7,7 @@ use trestle_identity::{
     caller::KeyRange,
     sas::{AddressRange, Protocol, Scope, Terms},
 };
-use trestle_proto::{queue::v1 as queue, table::v1 as table};
+use trestle_proto::service::v1::AccessPolicy;
 use trestle_tests::{Queue, Table, World, entity, queue_scenario, terms_by_policy, text, token};
 
 queue_scenario!(
@@ -101,13 +101,13 @@ async fn table_policy_is_checked_before_protocol_and_address_and_then_permission
     let owner = world.table("orders").await;
     world.table("others").await;
     owner.insert(entity("p", "r", [])).await.unwrap();
-    let policy = table::AccessPolicy {
+    let policy = AccessPolicy {
         id: "p".to_owned(),
         expiry_time: expiry(),
         permissions: Some("r".to_owned()),
         ..Default::default()
     };
-    let expired = table::AccessPolicy {
+    let expired = AccessPolicy {
         expiry_time: Some(Timestamp { seconds: 1_000_000_000, nanos: 0 }),
         ..policy.clone()
     };
@@ -148,7 +148,7 @@ const QUEUES: [(&str, Option<Kind>); 5] = [
 async fn queue_policy_is_checked_before_protocol_and_address_and_then_permissions(world: &World) {
     let owner = world.queue("jobs").await;
     world.queue("others").await;
-    let policy = queue::AccessPolicy {
+    let policy = AccessPolicy {
         id: "p".to_owned(),
         expiry_time: expiry(),
         permissions: Some("r".to_owned()),

@@ -2,7 +2,7 @@
 
 use prost_types::{Duration, Timestamp};
 use tonic::Code;
-use trestle_proto::table::v1::{
+use trestle_proto::service::v1::{
     AccessPolicy, Cors, CorsRule, Durability, Logging, Metrics, ServiceProperties,
 };
 use trestle_service::limits;

@@ -4,8 +4,9 @@ use http::HeaderName;
 use prost_types::Timestamp;
 use tonic::Code;
 use trestle_identity::{caller::KeyRange, sas::Scope};
+use trestle_proto::service::v1::AccessPolicy;
 use trestle_proto::table::v1::{
-    AccessPolicy, Entity, QueryEntitiesRequest, StreamEntitiesRequest, WriteMode, stored,
+    Entity, QueryEntitiesRequest, StreamEntitiesRequest, WriteMode, stored,
 };
 use trestle_tests::{
     Table, World, delete_op, entity, insert_op, int, key_of, over_account, scenario, terms,

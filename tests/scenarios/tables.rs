@@ -171,7 +171,7 @@ async fn recreated_table_is_empty(world: &World) {
     let table = world.table("again").await;
     table.insert(entity("p", "r", [])).await.unwrap();
     let policy =
-        trestle_proto::table::v1::AccessPolicy { id: "reader".to_owned(), ..Default::default() };
+        trestle_proto::service::v1::AccessPolicy { id: "reader".to_owned(), ..Default::default() };
     table.set_policies(vec![policy]).await.unwrap();
 
     world.drop_table("again").await.unwrap();

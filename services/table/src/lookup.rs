@@ -1,7 +1,8 @@
 //! Records of tables in a snapshot.
 
 use trestle_kv::Snapshot;
-use trestle_proto::table::v1::{AccessPolicy, SetTableAccessPoliciesRequest};
+use trestle_proto::service::v1::AccessPolicy;
+use trestle_proto::table::v1::SetTableAccessPoliciesRequest;
 use trestle_service::name::{AccountName, TableName};
 
 use crate::{

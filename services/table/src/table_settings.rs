@@ -5,6 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use trestle_identity::access_policy;
 use trestle_kv::{Engine, Write, transact};
+use trestle_proto::service::v1::{AccessPolicy, ServiceProperties};
 use trestle_proto::table::v1 as proto;
 use trestle_service::{
     fault::Fault,
@@ -37,7 +38,7 @@ impl TableSettings {
         &self,
         account: &AccountName,
         table: &TableName,
-    ) -> Result<Vec<proto::AccessPolicy>, TableError> {
+    ) -> Result<Vec<AccessPolicy>, TableError> {
         let snapshot = self.engine.snapshot().await?;
         let id = lookup::resolve(&*snapshot, account, table).await?;
         lookup::access_policies(&*snapshot, id).await
@@ -51,7 +52,7 @@ impl TableSettings {
         &self,
         account: &AccountName,
         table: &TableName,
-        policies: Vec<proto::AccessPolicy>,
+        policies: Vec<AccessPolicy>,
     ) -> Result<(), TableError> {
         check_policies(&policies)?;
         let id = lookup::resolve(&*self.engine.snapshot().await?, account, table).await?;
@@ -73,7 +74,7 @@ impl TableSettings {
     pub(crate) async fn properties(
         &self,
         account: &AccountName,
-    ) -> Result<proto::ServiceProperties, TableError> {
+    ) -> Result<ServiceProperties, TableError> {
         let key = keys::service_properties(account);
         Ok(service_properties::read(&*self.engine, &key).await?)
     }
@@ -85,14 +86,14 @@ impl TableSettings {
     pub(crate) async fn set_properties(
         &self,
         account: &AccountName,
-        change: proto::ServiceProperties,
+        change: ServiceProperties,
     ) -> Result<(), TableError> {
         let key = keys::service_properties(account);
         Ok(service_properties::change(&*self.engine, key, change).await?)
     }
 }
 
-fn check_policies(policies: &[proto::AccessPolicy]) -> Result<(), Fault> {
+fn check_policies(policies: &[AccessPolicy]) -> Result<(), Fault> {
     let stated: Vec<_> = policies.iter().map(authorize::stated).collect();
     access_policy::check(&stated, PERMISSIONS)
 }

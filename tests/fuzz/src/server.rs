@@ -76,7 +76,9 @@ impl Server {
                 .build()
                 .expect("a runtime starts"),
         };
-        let request = proto::CreateTableRequest { table: "tbl".to_owned() };
+        let request = proto::CreateTableRequest {
+            table: Some(proto::Table { name: "tbl".to_owned(), ..Default::default() }),
+        };
         server.send("CreateTable", &[prost::Message::encode_to_vec(&request).into()]);
         server
     }

@@ -2,7 +2,8 @@
 
 use tonic::Code;
 use trestle_identity::caller::Authority;
-use trestle_proto::table::v1::{AccessPolicy, Logging, QueryEntitiesRequest, ServiceProperties};
+use trestle_proto::service::v1::{AccessPolicy, Logging, ServiceProperties};
+use trestle_proto::table::v1::QueryEntitiesRequest;
 use trestle_service::name::AccountName;
 use trestle_tests::{Service, World, entity, int, service_scenario};
 

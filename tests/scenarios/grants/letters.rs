@@ -4,7 +4,8 @@ use bytes::Bytes;
 use prost::Message as _;
 use tonic::Code;
 use trestle_identity::caller::{AccountGrant, Authority, Letters};
-use trestle_proto::table::v1::{AccessPolicy, ServiceProperties, WriteMode};
+use trestle_proto::service::v1::{AccessPolicy, ServiceProperties};
+use trestle_proto::table::v1::WriteMode;
 use trestle_tests::{
     CallError, Service, World, delete_op, entity, insert_op, service_scenario, update_op, upsert_op,
 };

@@ -1,7 +1,8 @@
 //! Signatures that a stored access policy completes.
 
 use prost_types::Timestamp;
-use trestle_proto::table::v1::{AccessPolicy, StreamEntitiesRequest, import_entities_request};
+use trestle_proto::service::v1::AccessPolicy;
+use trestle_proto::table::v1::{ImportChunk, StreamEntitiesRequest, import_entities_request};
 use trestle_tests::{Service, Table, entity, service_scenario, string};
 
 use super::{NO_PERMISSION, NOT_AUTHENTIC, TABLE_ABSENT, by_policy, over_table};
@@ -119,7 +120,7 @@ async fn revoked_policy_ends_streams_and_imports(service: &Service) {
     owner.set_policies(vec![policy("p", "a")]).await.unwrap();
     let chunk = |row: &str| {
         let entities = vec![entity("q", row, [])];
-        Some(import_entities_request::Message::Chunk(import_entities_request::Chunk { entities }))
+        Some(import_entities_request::Message::Chunk(ImportChunk { entities }))
     };
     let spec = import_entities_request::Message::Spec(held.spec(None));
     let (sender, receiver) = tokio::sync::mpsc::channel(4);

@@ -2,9 +2,8 @@
 //! all.
 
 use tonic::Code;
-use trestle_proto::queue::v1::{
-    Cors, CorsRule, Logging, Metrics, ServiceProperties, SetServicePropertiesRequest,
-};
+use trestle_proto::queue::v1::SetServicePropertiesRequest;
+use trestle_proto::service::v1::{Cors, CorsRule, Logging, Metrics, ServiceProperties};
 use trestle_tests::{World, queue_scenario, seconds};
 
 queue_scenario!(

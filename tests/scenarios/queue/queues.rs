@@ -2,6 +2,7 @@
 
 use tonic::Code;
 use trestle_proto::queue::v1::{self as proto, DeadLetterPolicy};
+use trestle_proto::service::v1::{AccessPolicy, Durability};
 use trestle_tests::{CallError, World, queue_scenario, seconds, text, texts};
 
 queue_scenario!(
@@ -236,7 +237,7 @@ async fn a_listing_can_be_limited_to_a_prefix(world: &World) {
 
 async fn queue_access_policies_round_trip(world: &World) {
     let queue = world.queue("jobs").await;
-    let set = async |policies: Vec<proto::AccessPolicy>| {
+    let set = async |policies: Vec<AccessPolicy>| {
         let request = proto::SetQueueAccessPoliciesRequest { queue: queue.name(), policies };
         let response = queue.client().set_queue_access_policies(request).await;
         response.map(drop).map_err(CallError::from)
@@ -246,7 +247,7 @@ async fn queue_access_policies_round_trip(world: &World) {
         let response = queue.client().get_queue_access_policies(request).await;
         response.unwrap().into_inner().policies
     };
-    let policy = |id: &str, permissions: Option<&str>| proto::AccessPolicy {
+    let policy = |id: &str, permissions: Option<&str>| AccessPolicy {
         id: id.to_owned(),
         start_time: None,
         expiry_time: Some(prost_types::Timestamp { seconds: 2_000_000_000, nanos: 0 }),
@@ -292,7 +293,7 @@ async fn service_stats_report_durability_and_engine(world: &World) {
     let stats = world.queues().get_service_stats(proto::GetServiceStatsRequest {}).await;
 
     let stats = stats.unwrap().into_inner();
-    assert_eq!(stats.durability(), proto::Durability::Always);
+    assert_eq!(stats.durability(), Durability::Always);
     assert_eq!(stats.engine, "fjall");
     assert!(stats.start_time.is_some() && stats.free_bytes.is_some());
 }

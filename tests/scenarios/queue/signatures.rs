@@ -6,9 +6,9 @@ use prost_types::Timestamp;
 use tonic::Code;
 use trestle_identity::sas::Scope;
 use trestle_proto::queue::v1::{
-    self as proto, StreamMessagesRequest,
-    stream_messages_request::{Message, Open},
+    self as proto, StreamMessagesRequest, StreamOpen, stream_messages_request::Message,
 };
+use trestle_proto::service::v1::AccessPolicy;
 use trestle_tests::{
     CallError, Queue, World, over_account, queue_scenario, receipt_of, receipt_of_sent, seconds,
     terms, terms_by_policy, text, texts, token,
@@ -51,7 +51,7 @@ async fn on_messages(owner: &Queue, queue: &Queue) -> Outcomes {
     let refused = queue.delete(sent).await;
     assert!(refused.is_err(), "superseded or not allowed");
     owner.send(text("visible")).await.unwrap();
-    let opened = Message::Open(Open { queue: queue.name(), ..Default::default() });
+    let opened = Message::Open(StreamOpen { queue: queue.name(), ..Default::default() });
     let opened = StreamMessagesRequest { message: Some(opened) };
     let streamed = async {
         let stream = queue.client().stream_messages(tokio_stream::once(opened)).await;
@@ -204,9 +204,9 @@ async fn account_sas_grants_only_its_permissions_on_queues(world: &World) {
 const PAST: i64 = 1_000_000_000;
 const FUTURE: i64 = 32_000_000_000;
 
-fn policy(id: &str, permissions: &str) -> proto::AccessPolicy {
+fn policy(id: &str, permissions: &str) -> AccessPolicy {
     let at = |seconds| Some(Timestamp { seconds, nanos: 0 });
-    proto::AccessPolicy {
+    AccessPolicy {
         id: id.to_owned(),
         start_time: at(PAST),
         expiry_time: at(FUTURE),
@@ -240,9 +240,9 @@ async fn queue_policy_is_created_used_changed_and_revoked(world: &World) {
     }
     let at = |seconds| Some(Timestamp { seconds, nanos: 0 });
     for expired_or_early in [
-        proto::AccessPolicy { expiry_time: at(PAST + 1), ..policy("p", "r") },
-        proto::AccessPolicy { start_time: at(FUTURE - 1), ..policy("p", "r") },
-        proto::AccessPolicy { expiry_time: None, ..policy("p", "r") },
+        AccessPolicy { expiry_time: at(PAST + 1), ..policy("p", "r") },
+        AccessPolicy { start_time: at(FUTURE - 1), ..policy("p", "r") },
+        AccessPolicy { expiry_time: None, ..policy("p", "r") },
     ] {
         owner.set_policies(vec![expired_or_early]).await.unwrap();
         assert_eq!(held.peek(1).await.unwrap_err().kind(), NOT_AUTHENTIC);
@@ -259,7 +259,7 @@ async fn revoked_policy_ends_receives_and_streams_and_leaves_messages_visible(wo
     let (owner, held) = shared(world).await;
     owner.set_policies(vec![policy("p", "p")]).await.unwrap();
     let (requests, receiver) = tokio::sync::mpsc::channel(1);
-    let opened = Open { queue: held.name(), credit: 1, ..Default::default() };
+    let opened = StreamOpen { queue: held.name(), credit: 1, ..Default::default() };
     let opened = StreamMessagesRequest { message: Some(Message::Open(opened)) };
     requests.send(opened).await.unwrap();
     let receiver = tokio_stream::wrappers::ReceiverStream::new(receiver);

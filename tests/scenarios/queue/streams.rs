@@ -7,8 +7,8 @@ use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Code, Streaming};
 use trestle_proto::queue::v1::{
-    StreamMessagesRequest, StreamMessagesResponse,
-    stream_messages_request::{Grant, Message, Open},
+    CreditGrant, StreamMessagesRequest, StreamMessagesResponse, StreamOpen,
+    stream_messages_request::Message,
 };
 use trestle_tests::{CallError, Queue, World, queue_scenario, receipt_of, seconds, text};
 
@@ -29,11 +29,11 @@ struct Stream {
 
 fn open(queue: &str, credit: u32) -> Message {
     let visibility_timeout = Some(seconds(600));
-    Message::Open(Open { queue: queue.to_owned(), visibility_timeout, credit })
+    Message::Open(StreamOpen { queue: queue.to_owned(), visibility_timeout, credit })
 }
 
 fn grant(credit: u32) -> Message {
-    Message::Grant(Grant { credit })
+    Message::Grant(CreditGrant { credit })
 }
 
 async fn stream(queue: &Queue, first: Message) -> Stream {
@@ -132,7 +132,8 @@ async fn rejects_a_stream_without_a_valid_first_message(world: &World) {
     let queue = world.queue("jobs").await;
     let invalid = (Code::InvalidArgument, "INVALID_INPUT");
     let range = (Code::InvalidArgument, "OUT_OF_RANGE_QUERY_PARAMETER_VALUE");
-    let short = Open { queue: "jobs".to_owned(), visibility_timeout: Some(seconds(0)), credit: 1 };
+    let short =
+        StreamOpen { queue: "jobs".to_owned(), visibility_timeout: Some(seconds(0)), credit: 1 };
     let cases = [
         (grant(1), invalid),
         (open("jobs", 1001), range),

@@ -43,7 +43,6 @@ macro_rules! records_an_entity {
 }
 
 records_a_table!(
-    CreateTableRequest,
     GetTableRequest,
     DeleteTableRequest,
     GetTableAccessPoliciesRequest,
@@ -59,6 +58,14 @@ records_nothing!(
     GetServiceStatsRequest,
 );
 records_an_entity!(InsertEntityRequest, UpdateEntityRequest, UpsertEntityRequest);
+
+impl AccessLogFields for proto::CreateTableRequest {
+    fn record(&self, work: &mut Work) {
+        if let Some(table) = &self.table {
+            work.names(&table.name);
+        }
+    }
+}
 
 impl AccessLogFields for proto::GetEntityRequest {
     fn record(&self, work: &mut Work) {

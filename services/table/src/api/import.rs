@@ -184,7 +184,7 @@ type Parsed = (Vec<(usize, EntityOperation)>, Vec<proto::ImportResult>);
 
 fn parse_chunk(
     spec: &ImportSpec,
-    chunk: proto::import_entities_request::Chunk,
+    chunk: proto::ImportChunk,
     first_index: u64,
 ) -> Result<Parsed, Fault> {
     let count = chunk.entities.len();

@@ -145,7 +145,7 @@ impl TableService for TableApi {
         request: Request<proto::CreateTableRequest>,
     ) -> Result<Response<proto::CreateTableResponse>, Status> {
         let (account, message) = self.authorize(request, TableAction::CreateTable).await?;
-        let table = self.tables.create(&account, parse::table(message.table)?).await;
+        let table = self.tables.create(&account, parse::new_table(message.table)?).await;
         let table = Some(render::table(table.map_err(Fault::from)?));
         Ok(Response::new(proto::CreateTableResponse { table }))
     }

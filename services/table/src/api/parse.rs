@@ -15,6 +15,17 @@ use crate::{
     write::check_batch_count,
 };
 
+/// The name of a table to create.
+pub(super) fn new_table(table: Option<proto::Table>) -> Result<TableName, Fault> {
+    let mut violations = Violations::default();
+    let Some(table) = table else {
+        let rule = "required: the new table";
+        return Err(Fault::violation(Reason::PropertiesNeedValue, "table", rule));
+    };
+    let name = TableName::parse(table.name, "table.name", &mut violations);
+    finish(violations, name)
+}
+
 /// A table name alone.
 pub(super) fn table(name: String) -> Result<TableName, Fault> {
     let mut violations = Violations::default();
@@ -44,7 +55,7 @@ pub(super) fn update(
 ) -> Result<(TableName, EntityOperation), Fault> {
     let mut violations = Violations::default();
     let table = TableName::parse(request.table, "table", &mut violations);
-    let update = proto::batch_operation::Update {
+    let update = proto::BatchUpdate {
         entity: request.entity,
         mode: request.mode,
         if_match: request.if_match,
@@ -59,7 +70,7 @@ pub(super) fn upsert(
 ) -> Result<(TableName, EntityOperation), Fault> {
     let mut violations = Violations::default();
     let table = TableName::parse(request.table, "table", &mut violations);
-    let upsert = proto::batch_operation::Upsert { entity: request.entity, mode: request.mode };
+    let upsert = proto::BatchUpsert { entity: request.entity, mode: request.mode };
     let operation = upsert_operation(upsert, "", &mut violations);
     finish(violations, table.zip(operation))
 }
@@ -70,7 +81,7 @@ pub(super) fn delete(
 ) -> Result<(TableName, EntityOperation), Fault> {
     let mut violations = Violations::default();
     let table = TableName::parse(request.table, "table", &mut violations);
-    let delete = proto::batch_operation::Delete {
+    let delete = proto::BatchDelete {
         partition_key: request.partition_key,
         row_key: request.row_key,
         if_match: request.if_match,
@@ -124,7 +135,7 @@ fn batch_operation(
 }
 
 fn update_operation(
-    update: proto::batch_operation::Update,
+    update: proto::BatchUpdate,
     prefix: &str,
     violations: &mut Violations,
 ) -> Option<EntityOperation> {
@@ -135,7 +146,7 @@ fn update_operation(
 }
 
 fn upsert_operation(
-    upsert: proto::batch_operation::Upsert,
+    upsert: proto::BatchUpsert,
     prefix: &str,
     violations: &mut Violations,
 ) -> Option<EntityOperation> {
@@ -145,7 +156,7 @@ fn upsert_operation(
 }
 
 fn delete_operation(
-    delete: proto::batch_operation::Delete,
+    delete: proto::BatchDelete,
     prefix: &str,
     violations: &mut Violations,
 ) -> Option<EntityOperation> {

@@ -1,6 +1,7 @@
 //! From our own types to responses.
 
 use trestle_kv::{Durability, EngineStatus};
+use trestle_proto::service::v1 as service;
 use trestle_proto::table::v1 as proto;
 use trestle_service::{clock::Ticks, etag::format_etag, quota::HeavyHitter};
 
@@ -23,10 +24,10 @@ pub(super) fn stats(
     tables_being_reclaimed: usize,
 ) -> proto::GetServiceStatsResponse {
     let durability = match engine.durability {
-        Durability::Always => proto::Durability::Always,
-        Durability::Interval => proto::Durability::Interval,
-        Durability::Os => proto::Durability::Os,
-        Durability::None => proto::Durability::None,
+        Durability::Always => service::Durability::Always,
+        Durability::Interval => service::Durability::Interval,
+        Durability::Os => service::Durability::Os,
+        Durability::None => service::Durability::None,
     };
     proto::GetServiceStatsResponse {
         durability: durability.into(),

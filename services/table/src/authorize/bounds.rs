@@ -4,7 +4,7 @@ use std::{cmp::Ordering, sync::Arc};
 
 use trestle_identity::caller::{Authority, Caller, KeyRange, Letters, PolicyRef, TableGrant};
 use trestle_kv::order::compare_text;
-use trestle_proto::table::v1::AccessPolicy;
+use trestle_proto::service::v1::AccessPolicy;
 use trestle_service::{
     clock::Ticks,
     fault::Fault,

@@ -9,7 +9,7 @@ use trestle_identity::{
     caller::{AccountGrant, Authority, Caller, KeyRange, Letters, PolicyRef, TableGrant},
     sas::START_SKEW,
 };
-use trestle_proto::table::v1::AccessPolicy;
+use trestle_proto::service::v1::AccessPolicy;
 use trestle_service::{
     clock::Ticks,
     fault::{Fault, Reason, Violations},
