@@ -23,7 +23,7 @@ use trestle_tests::{CallError, Server, Table, entity};
 
 use crate::{
     contents::MAIN,
-    inserts::{Outcomes, Told},
+    inserts::{CallCounts, Outcomes},
     writer::create,
 };
 
@@ -123,22 +123,22 @@ async fn restart(end: impl FnOnce(Server) + Send + 'static) -> Outcomes {
     let table = Table::over(&gateway.channel(), MAIN);
     create(&table).await.unwrap();
     table.insert(entity("p", "first", [])).await.unwrap();
-    let (told, stop) = (Told::default(), AtomicBool::new(false));
-    let insert = |client| Outcomes::insert((client, &table), ANSWER_WITHIN, &told, &stop);
+    let (counts, stop) = (CallCounts::default(), AtomicBool::new(false));
+    let insert = |client| Outcomes::insert((client, &table), ANSWER_WITHIN, &counts, &stop);
     let clients = join_all((0..8).map(insert));
     let gap = async {
-        told.written.by(WRITES).await;
+        counts.written.by(WRITES).await;
 
         front.refuse().await;
         tokio::task::spawn_blocking(|| end(first)).await.unwrap();
         let address = front.close().await;
-        told.refused.by(REFUSALS).await;
+        counts.refused.by(REFUSALS).await;
         let gone: CallError = table.get("p", "first").await.unwrap_err();
         assert_eq!(gone.code, Code::Unavailable, "{gone:?}");
         let second = table_process(&data);
         let front = Front::open(address, second.address("grpc")).await;
         recovered(&table).await;
-        told.written.by(WRITES).await;
+        counts.written.by(WRITES).await;
         stop.store(true, Ordering::Relaxed);
         (front, second)
     };

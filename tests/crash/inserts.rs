@@ -1,4 +1,4 @@
-//! Rows that clients insert through a gateway while the table process ends and comes back: what each call was told, and
+//! Rows that clients insert through a gateway while the table process ends and comes back: what each call was counts, and
 //! whether it was true.
 
 use std::{
@@ -19,7 +19,7 @@ const UNKNOWN: (Code, &str) = (Code::Unknown, "OUTCOME_UNKNOWN");
 
 /// What inserts have come to so far, of one client or of several.
 #[derive(Debug, Default)]
-pub(crate) struct Told {
+pub(crate) struct CallCounts {
     pub(crate) written: Progress,
     pub(crate) refused: Progress,
 }
@@ -37,7 +37,7 @@ impl Outcomes {
     pub(crate) async fn insert(
         (client, table): (usize, &Table),
         within: Duration,
-        told: &Told,
+        counts: &CallCounts,
         stop: &AtomicBool,
     ) -> Self {
         let mut outcomes = Self::default();
@@ -49,14 +49,14 @@ impl Outcomes {
             let call = tokio::time::timeout(within, table.insert(entity("p", &row, [])));
             match call.await.expect("every call is answered") {
                 Ok(_) => {
-                    told.written.step();
+                    counts.written.step();
                     outcomes.written.insert(row)
                 }
                 Err(refusal) => {
                     tokio::time::sleep(Duration::from_millis(5)).await;
                     match refusal.kind() {
                         NOTHING_WRITTEN => {
-                            told.refused.step();
+                            counts.refused.step();
                             outcomes.refused.insert(row)
                         }
                         UNKNOWN => outcomes.unknown.insert(row),
@@ -82,8 +82,8 @@ impl Outcomes {
     /// Acknowledged rows exist, and refused ones do not.
     pub(crate) async fn were_true(&self, table: &Table) {
         let rows: BTreeSet<String> = table.rows("").await.unwrap().into_iter().collect();
-        let told = [&self.written, &self.refused, &self.unknown].map(BTreeSet::len);
-        println!("{} written, {} refused, {} unknown", told[0], told[1], told[2]);
+        let counts = [&self.written, &self.refused, &self.unknown].map(BTreeSet::len);
+        println!("{} written, {} refused, {} unknown", counts[0], counts[1], counts[2]);
         let lost: Vec<_> = self.written.difference(&rows).collect();
         assert!(lost.is_empty(), "acknowledged and lost: {lost:?}");
         let untrue: Vec<_> = self.refused.intersection(&rows).collect();

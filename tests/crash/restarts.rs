@@ -15,7 +15,7 @@ use trestle_tests::{CallError, Queue, Server, Table, entity, receipt_of, seconds
 
 use crate::{
     contents::MAIN,
-    inserts::{Outcomes, Told},
+    inserts::{CallCounts, Outcomes},
     progress::Progress,
     writer::create,
 };
@@ -150,15 +150,16 @@ async fn killed_table_process_loses_nothing_and_reports_retryable_failures_truth
     table.insert(entity("p", "first", [])).await.unwrap();
     let stop = AtomicBool::new(false);
     let tables: Vec<Table> = (0..CLIENTS).map(|_| roles.client().0).collect();
-    let made: Vec<_> = tables.iter().map(|_| (Told::default(), Progress::default())).collect();
+    let made: Vec<_> =
+        tables.iter().map(|_| (CallCounts::default(), Progress::default())).collect();
     let clients = || tables.iter().zip(&made).enumerate();
-    let writers = clients().map(|(client, (table, (told, _)))| {
-        Outcomes::insert((client, table), ANSWER_WITHIN, told, &stop)
+    let writers = clients().map(|(client, (table, (counts, _)))| {
+        Outcomes::insert((client, table), ANSWER_WITHIN, counts, &stop)
     });
     let readers = clients().map(|(_, (table, (_, read)))| read_rows(table, read, &stop));
     // Every client bridges every gap.
     let all_get_on = async || {
-        join_all(made.iter().flat_map(|(told, read)| [told.written.by(10), read.by(10)])).await;
+        join_all(made.iter().flat_map(|(counts, read)| [counts.written.by(10), read.by(10)])).await;
     };
     let kills = async {
         for _ in 0..KILLS {

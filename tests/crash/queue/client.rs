@@ -13,7 +13,7 @@ use tonic::Code;
 use trestle_proto::queue::v1::{DeadLetterOrigin, Delivery, Message, OutgoingMessage, ReceiptRef};
 use trestle_tests::{CallError, Queue, receipt_of, seconds, text, text_of};
 
-use super::history::{Event, Named, Redrive, Side, Told};
+use super::history::{CallOutcome, Event, Named, Redrive, Side};
 
 /// How long a delivery is hidden, in seconds.
 const HIDDEN: i64 = 1;
@@ -67,7 +67,7 @@ pub(super) struct Client {
     number: usize,
     random: StdRng,
     way: Way,
-    pub(super) history: Vec<Told>,
+    pub(super) history: Vec<CallOutcome>,
     /// Calls that moved dead letters, or may have, and how many moved for sure.
     pub(super) redrives: Vec<Redrive>,
     pub(super) moved: u32,
@@ -94,7 +94,7 @@ impl Client {
     }
 
     fn note(&mut self, begun: i128, event: Event) {
-        self.history.push(Told { begun, answered: wall(), event });
+        self.history.push(CallOutcome { begun, answered: wall(), event });
     }
 
     /// What a failure means.
