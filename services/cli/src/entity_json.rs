@@ -61,7 +61,7 @@ pub(crate) fn write(out: &mut Vec<u8>, entity: &Entity, meta: Meta) -> Result<()
     Ok(())
 }
 
-/// The entity as text; see [`write`].
+/// The entity as text; see [`write()`].
 pub(crate) fn to_string(entity: &Entity, meta: Meta) -> Result<String, String> {
     let mut out = Vec::new();
     write(&mut out, entity, meta)?;
