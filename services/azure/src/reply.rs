@@ -12,7 +12,7 @@ pub(crate) struct Outcome(pub(crate) Status);
 
 /// In the extensions of an answer: it is written in the form of REST already.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Answered;
+pub(crate) struct Rendered;
 
 /// An answer without a body.
 pub(crate) fn empty(status: StatusCode) -> Response<Body> {
