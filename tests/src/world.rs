@@ -8,6 +8,7 @@ use tonic::{body::Body, transport::Endpoint};
 use tower::{BoxError, ServiceExt, util::BoxCloneSyncService};
 use trestle::{
     compose::{Deps, Node, compose},
+    roles::ROLES,
     settings::Settings,
     storage::keyspaces,
 };
@@ -42,7 +43,7 @@ impl World {
     pub async fn in_process_with(settings: &[(&str, &str)]) -> Self {
         let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
         let environment = settings.iter().map(owned).collect();
-        let settings = Settings::load(Sources { environment, ..Sources::default() });
+        let settings = Settings::load(ROLES, Sources { environment, ..Sources::default() });
         let (engine, data) = store();
         let routes = node(&settings.expect("settings that make sense"), engine).await.routes;
         Self { _data: Some(data), ..Self::before(routes) }
@@ -172,8 +173,9 @@ pub(crate) async fn node(settings: &Settings, engine: Arc<dyn Engine>) -> Node {
         traces: Traces::default(),
         access: AccessLog::off(),
         random: rand::random,
+        source: None,
     };
-    compose(settings, deps).await.expect("the settings make a node")
+    compose(settings, ROLES, deps).await.expect("the settings make a node")
 }
 
 fn client(transport: Transport) -> TableServiceClient<Transport> {

@@ -10,7 +10,7 @@ use opentelemetry::metrics::MeterProvider as _;
 use opentelemetry_sdk::metrics::SdkMeterProvider;
 use tonic::{Status, body::Body};
 use tower::{Service as _, service_fn};
-use trestle_gateway::{Door, Limits, Observe, Routes, gateway};
+use trestle_gateway::{IngressStack, Limits, Observe, Routes, gateway};
 use trestle_identity::{
     account::{Account, Accounts},
     credentials::Identity,
@@ -60,7 +60,7 @@ fn measure(criterion: &mut Criterion) {
     let routes = Routes::default().with(SERVICE, Upstream::local(inner));
     for (name, service) in [
         ("service alone", CallService::new(inner)),
-        ("behind the layers", gateway(&Door::new(limits, observe), routes, identity)),
+        ("behind the layers", gateway(&IngressStack::new(limits, observe), routes, identity)),
     ] {
         criterion.bench_function(name, |bencher| {
             bencher.iter(|| {

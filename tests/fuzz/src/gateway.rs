@@ -9,7 +9,7 @@ use opentelemetry::metrics::{MeterProvider as _, noop::NoopMeterProvider};
 use prost::Message;
 use tonic::body::Body;
 use tower::{ServiceBuilder, ServiceExt as _};
-use trestle_gateway::{Door, Limits, Observe, Routes, browsers, gateway};
+use trestle_gateway::{CorsStore, IngressStack, Limits, Observe, Routes, cors, gateway};
 use trestle_identity::{
     account::{Account, Accounts},
     credentials::Identity,
@@ -97,9 +97,10 @@ impl Gateway {
         let role = QueueRole::new(trestle_queue::QueueDeps { engine, clock: clock.clone(), random });
         let queues = Upstream::local(role.server());
         let methods = Methods::from_descriptors(trestle_proto::FILE_DESCRIPTOR_SET);
+        let methods = methods.expect("the build wrote the descriptors");
         let observe = Observe {
             meter,
-            methods: methods.expect("the build wrote the descriptors"),
+            methods: methods.clone(),
             random,
             traces: Traces { ratio: Some(1.0), ..Traces::default() },
             access: AccessLog::hashed(b"salt"),
@@ -115,19 +116,20 @@ impl Gateway {
         let direct = ServiceBuilder::new()
             .layer(TraceLayer::new(observe.clone()))
             .layer(FactsLayer::default())
-            .layer(DeadlineLayer::new(second))
+            .layer(DeadlineLayer::new(second, methods))
             .layer(peer_authentication::layer(false))
             .service(routes.clone());
         let accounts = Accounts::new([Account::development()]);
         // Not open: whoever calls needs credentials, and no input has any.
         let identity = Identity { accounts: accounts.clone(), clock, is_open: false };
-        let door = Door::new(limits, observe);
-        let calls = gateway(&door, routes, identity);
-        let keepers = vec![(TABLE, Lookup::of_table(tables)), (QUEUE, Lookup::of_queue(queues))];
-        let names: trestle_gateway::Accounts =
+        let stack = IngressStack::new(limits, observe);
+        let calls = gateway(&stack, routes, identity);
+        let store = |service, upstream| CorsStore { service, lookup: Lookup::new(service, upstream) };
+        let stores = vec![store(TABLE, tables), store(QUEUE, queues)];
+        let names: trestle_gateway::AccountNames =
             Arc::new(move || accounts.now().iter().map(|account| account.name.clone()).collect());
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        let front = browsers(&door, calls, keepers, &names);
+        let front = cors(&stack, calls, stores, &names);
         let direct = CallService::new(direct);
         let made = Self { front, direct, runtime: runtime.expect("a runtime starts") };
         made.prepare();

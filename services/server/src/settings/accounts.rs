@@ -7,7 +7,7 @@ use trestle_identity::account::AccountKey;
 use trestle_service::name::AccountName;
 
 use super::{DevelopmentAccount, ServerSettings};
-use crate::roles::Role;
+use crate::roles::GATEWAY;
 
 /// Most accounts of a process.
 const ACCOUNTS_MAX: usize = 1024;
@@ -95,7 +95,7 @@ impl AccountsSettings {
         server: &ServerSettings,
         development: DevelopmentAccount,
     ) -> Vec<String> {
-        if !server.roles.has(Role::Gateway) {
+        if !server.roles.has(GATEWAY.name) {
             return Vec::new();
         }
         let mut problems = Vec::new();

@@ -15,6 +15,7 @@ use tonic_health::pb::{
 };
 use trestle::{
     compose::{Deps, Node, compose},
+    roles::ROLES,
     running::{Listeners, Running},
     settings::Settings,
 };
@@ -59,11 +60,8 @@ fn settings(variables: &[(&str, &str)]) -> Settings {
     let free =
         [("TRESTLE__SERVER__LISTEN", "127.0.0.1:0"), ("TRESTLE__SERVER__ADMIN", "127.0.0.1:0")];
     let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
-    Settings::load(Sources {
-        environment: free.iter().chain(variables).map(owned).collect(),
-        ..Sources::default()
-    })
-    .unwrap()
+    let environment = free.iter().chain(variables).map(owned).collect();
+    Settings::load(ROLES, Sources { environment, ..Sources::default() }).unwrap()
 }
 
 async fn node_on(engine: Arc<dyn Engine>, variables: &[(&str, &str)]) -> Node {
@@ -74,8 +72,9 @@ async fn node_on(engine: Arc<dyn Engine>, variables: &[(&str, &str)]) -> Node {
         traces: Traces::default(),
         access: AccessLog::off(),
         random: || 7,
+        source: None,
     };
-    compose(&settings(variables), deps).await.unwrap()
+    compose(&settings(variables), ROLES, deps).await.unwrap()
 }
 
 /// A node on a store in memory.
@@ -141,19 +140,19 @@ async fn a_store_that_stops_takes_the_node_out_of_service() {
 }
 
 #[tokio::test]
-async fn a_listener_that_breaks_is_noticed_and_does_not_look_like_a_clean_end() {
+async fn reports_a_listener_that_fails() {
     // More than a semaphore takes, which the settings would refuse: the listener panics.
     let mut settings = settings(&[]);
     settings.limits.connections_max = usize::MAX;
     let listeners = Listeners::bind(&settings).await.unwrap();
     let running = Running::start(node(&[]).await, listeners, &settings, Exposition::default());
-    let lost = running.lost();
+    let watchdog = running.watchdog();
 
-    let noticed = tokio::time::timeout(Duration::from_secs(10), lost.happens()).await;
+    let failure = tokio::time::timeout(Duration::from_secs(10), watchdog.failure()).await;
     running.stop().await;
 
-    assert!(noticed.is_ok(), "nobody noticed");
-    assert!(lost.listener().is_some_and(|key| key.starts_with("server.")), "{lost:?}");
+    assert!(failure.is_ok(), "no listener failed");
+    assert!(watchdog.failed().is_some_and(|key| key.starts_with("server.")), "{watchdog:?}");
 }
 
 #[tokio::test]

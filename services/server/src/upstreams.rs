@@ -1,20 +1,22 @@
-//! Reaches roles in other processes, as the settings say.
+//! Upstreams: roles in other processes, configured by the settings of the gateway.
 
 use std::{fs, path::Path, sync::Arc, time::Duration};
 
 use opentelemetry::metrics::Meter;
 use tracing::error;
-use trestle_runtime::task::Task;
+use trestle_runtime::{config::ConfigError, task::Task};
 use trestle_service::upstream::{ClientPem, ClientTls, Endpoint, Remote, RemoteOptions};
 
 use crate::{
     reload,
-    roles::Role,
-    settings::{GatewaySettings, RoleTlsSettings, Settings},
+    roles::RoleSpec,
+    settings::{
+        EndpointText, GatewaySettings, RoleKey as _, RoleTlsSettings, ServerName, Settings,
+    },
 };
 
 /// A role in another process.
-pub(crate) struct Reached {
+pub(crate) struct RemoteRole {
     pub(crate) remote: Remote,
     /// Keeps the certificate up to date; none without encryption.
     pub(crate) task: Option<Task>,
@@ -26,27 +28,29 @@ pub(crate) struct Reached {
 /// What is wrong, with its key.
 pub(crate) fn role(
     settings: &Settings,
-    role: Role,
-    service: &'static str,
+    role: &RoleSpec,
     meter: &Meter,
-) -> Result<Reached, String> {
+) -> Result<RemoteRole, ConfigError> {
+    connect(settings, role, meter)
+        .map_err(|problem| ConfigError::Invalid { problems: vec![problem] })
+}
+
+fn connect(settings: &Settings, role: &RoleSpec, meter: &Meter) -> Result<RemoteRole, String> {
     let gateway = &settings.gateway;
-    let (key, endpoint) = match role {
-        Role::Queue => ("gateway.queue_endpoint", &gateway.queue_endpoint),
-        Role::Table | Role::Gateway => ("gateway.table_endpoint", &gateway.table_endpoint),
-    };
+    let key = EndpointText::full_key(role.name);
     let required = || format!("{key}: required, since the role is not in this process");
-    let endpoint = endpoint.as_deref().ok_or_else(required)?;
+    let EndpointText(endpoint) = gateway.endpoints.get(role.name).ok_or_else(required)?;
     let endpoint = Endpoint::parse(endpoint).map_err(|error| format!("{key}: {error}"))?;
     let (tls, task) = match endpoint.is_encrypted() {
         false => (None, None),
         true => {
-            let (tls, task) = encryption(gateway, role, &endpoint)?;
+            let (tls, task) = encryption(gateway, role.name, &endpoint)?;
             (Some(tls), Some(task))
         }
     };
     let options = RemoteOptions {
-        service: Some(service),
+        // One process has all of them, so the health of one is that of all.
+        service: role.services.first().copied(),
         connections: gateway.connections,
         wait: Duration::from_millis(gateway.wait_ms),
         waiting_max: gateway.waiting_calls_max,
@@ -54,17 +58,17 @@ pub(crate) fn role(
         tls,
         meter: Some(meter.clone()),
     };
-    Ok(Reached { remote: Remote::new(endpoint, options), task })
+    Ok(RemoteRole { remote: Remote::new(endpoint, options), task })
 }
 
 fn encryption(
     gateway: &GatewaySettings,
-    role: Role,
+    role: &str,
     endpoint: &Endpoint,
 ) -> Result<(Arc<ClientTls>, Task), String> {
     let files = gateway.tls.clone();
     let pem = read(&files)?;
-    let own = files.queue_server_name.as_deref().filter(|_| role == Role::Queue);
+    let own = files.server_names.get(role).map(|ServerName(name)| name.as_str());
     let name = own.or(files.server_name.as_deref()).unwrap_or(endpoint.host());
     let tls = ClientTls::new(&pem, name).map_err(|error| format!("gateway.tls: {error}"))?;
     let tls = Arc::new(tls);
