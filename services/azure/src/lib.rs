@@ -15,6 +15,8 @@
 
 mod address;
 mod auth;
+#[cfg(test)]
+mod bulk_tests;
 mod collected;
 mod dispatch;
 mod drain;

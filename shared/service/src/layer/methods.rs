@@ -143,6 +143,8 @@ fn has(message: &DescriptorProto, field: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use prost_types::ServiceDescriptorProto;
+
     use super::*;
 
     #[test]
@@ -158,6 +160,54 @@ mod tests {
         assert!(methods.knows(&known) && !methods.knows(&unknown));
         assert!(known.index < unknown.index && methods.count() == unknown.index + 1);
         assert!(Methods::from_descriptors(&[0xFF]).is_err());
+    }
+
+    #[test]
+    fn a_method_that_streams_a_field_of_data_transfers_bulk_data() {
+        let bytes = |name: &str, kind| FieldDescriptorProto {
+            name: Some(name.to_owned()),
+            r#type: Some(kind as i32),
+            ..FieldDescriptorProto::default()
+        };
+        let message = |name: &str, field| DescriptorProto {
+            name: Some(name.to_owned()),
+            field: vec![field],
+            ..DescriptorProto::default()
+        };
+        let method =
+            |name: &str, [input, output]: [&str; 2], streams: [bool; 2]| MethodDescriptorProto {
+                name: Some(name.to_owned()),
+                input_type: Some(format!(".test.{input}")),
+                output_type: Some(format!(".test.{output}")),
+                client_streaming: Some(streams[0]),
+                server_streaming: Some(streams[1]),
+                ..MethodDescriptorProto::default()
+            };
+        let service = ServiceDescriptorProto {
+            name: Some("Bulk".to_owned()),
+            method: vec![
+                method("Write", ["Chunk", "Name"], [true, false]),
+                method("Read", ["Name", "Chunk"], [false, true]),
+                method("Put", ["Chunk", "Name"], [false, false]),
+                method("List", ["Chunk", "Name"], [false, true]),
+            ],
+            ..ServiceDescriptorProto::default()
+        };
+        let file = FileDescriptorProto {
+            package: Some("test".to_owned()),
+            message_type: vec![
+                message("Chunk", bytes("data", field_descriptor_proto::Type::Bytes)),
+                message("Name", bytes("data", field_descriptor_proto::Type::String)),
+            ],
+            service: vec![service],
+            ..FileDescriptorProto::default()
+        };
+        let methods = FileDescriptorSet { file: vec![file] }.encode_to_vec();
+        let methods = Methods::from_descriptors(&methods).expect("descriptors");
+
+        let is_bulk = |name| methods.of(&format!("/test.Bulk/{name}")).is_bulk;
+
+        assert_eq!(["Write", "Read", "Put", "List"].map(is_bulk), [true, true, false, false]);
     }
 
     #[test]
