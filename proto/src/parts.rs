@@ -123,10 +123,9 @@ fn value<'a>(wire_type: WireType, encoded: &mut &'a [u8]) -> Option<&'a [u8]> {
 mod tests {
     use super::*;
     use crate::table::v1::{
-        BatchOperation, Entity, ExecuteBatchRequest, ImportEntitiesRequest, Property, PropertyMask,
-        QueryEntitiesRequest,
-        batch_operation::{Insert, Operation},
-        import_entities_request::{Chunk, Message},
+        BatchInsert, BatchOperation, Entity, ExecuteBatchRequest, ImportChunk,
+        ImportEntitiesRequest, Property, PropertyMask, QueryEntitiesRequest,
+        batch_operation::Operation, import_entities_request::Message,
     };
 
     fn refused<T: prost::Message + Name>(message: &T) -> bool {
@@ -136,7 +135,7 @@ mod tests {
     fn import(entities: usize, properties: usize) -> ImportEntitiesRequest {
         let properties = vec![Property::default(); properties];
         let entity = Entity { properties, ..Entity::default() };
-        let chunk = Chunk { entities: vec![entity; entities] };
+        let chunk = ImportChunk { entities: vec![entity; entities] };
         ImportEntitiesRequest { message: Some(Message::Chunk(chunk)) }
     }
 
@@ -154,7 +153,7 @@ mod tests {
         assert!(refused(&QueryEntitiesRequest { select, ..QueryEntitiesRequest::default() }));
         let properties = vec![Property::default(); PARTS_MAX];
         let entity = Some(Entity { properties, ..Entity::default() });
-        let operation = Some(Operation::Insert(Insert { entity }));
+        let operation = Some(Operation::Insert(BatchInsert { entity }));
         let operations = vec![BatchOperation { operation }];
         assert!(refused(&ExecuteBatchRequest { operations, ..ExecuteBatchRequest::default() }));
     }
@@ -184,7 +183,7 @@ mod tests {
             let inner = fields.filter_map(|field| field.message.as_ref());
             1 + inner.map(|name| depth(name)).max().unwrap_or_default()
         }
-        assert!(SHAPES.contains_key("trestle.table.v1.BatchOperation.Insert"));
+        assert!(SHAPES.contains_key("trestle.table.v1.Entity.PropertiesEntry"));
         for name in SHAPES.keys().filter(|name| name.starts_with("trestle.")) {
             assert!(depth(name) < DEPTH_MAX, "{name}");
         }

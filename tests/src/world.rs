@@ -13,7 +13,7 @@ use trestle::{
     storage::keyspaces,
 };
 use trestle_kv::{Engine, FjallEngine, FjallOptions};
-use trestle_proto::table::v1::{CreateTableRequest, table_service_client::TableServiceClient};
+use trestle_proto::table::v1::{self as proto, table_service_client::TableServiceClient};
 use trestle_runtime::config::Sources;
 use trestle_service::{
     access::AccessLog, clock::SystemClock, layer::CallService, propagation::Traces,
@@ -146,7 +146,8 @@ impl World {
 
     /// A new table.
     pub async fn table(&self, name: &str) -> Table {
-        let request = CreateTableRequest { table: name.to_owned() };
+        let table = Some(proto::Table { name: name.to_owned(), ..Default::default() });
+        let request = proto::CreateTableRequest { table };
         self.client().create_table(request).await.expect("the table is created");
         self.existing_table(name)
     }

@@ -11,7 +11,7 @@ use trestle_identity::{
     access_policy::{self, Reference},
     caller::{AccountGrant, Authority, Caller, Letters, QueueGrant},
 };
-use trestle_proto::queue::v1::AccessPolicy;
+use trestle_proto::service::v1::AccessPolicy;
 use trestle_service::{
     clock::Ticks,
     fault::{Fault, Reason},

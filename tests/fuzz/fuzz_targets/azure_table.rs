@@ -22,7 +22,7 @@ use trestle_service::{
     quota::LiveQuotas,
     upstream::Upstream,
 };
-use trestle_table::{Deps, TableRole};
+use trestle_table::{TableDeps, TableRole};
 
 const ACCOUNT: &str = "devstoreaccount1";
 const METHODS: [&str; 9] =
@@ -106,7 +106,7 @@ fuzz_target!(|asks: Vec<Ask>| {
     let clock = Arc::new(ManualClock::new(Ticks::from_unix(1_763_726_400, 0).expect("in range")));
     let engine = Arc::new(MemoryEngine::new());
     let (quotas, meter) = (LiveQuotas::default(), NoopMeterProvider::new().meter("fuzz"));
-    let role = TableRole::new(Deps { engine, clock: clock.clone(), quotas, meter });
+    let role = TableRole::new(TableDeps { engine, clock: clock.clone(), quotas, meter });
     let identity =
         Identity { accounts: Accounts::new([Account::development()]), clock, is_open: true };
     let upstream = Upstream::local(role.server());

@@ -16,7 +16,7 @@ use trestle_identity::{
     peer_authentication,
 };
 use trestle_kv::MemoryEngine;
-use trestle_proto::{queue::v1 as queue, table::v1 as table};
+use trestle_proto::{queue::v1 as queue, service::v1 as service, table::v1 as table};
 use trestle_queue::QueueRole;
 use trestle_service::{
     access::AccessLog,
@@ -86,7 +86,7 @@ impl Gateway {
         let now = Ticks::from_unix(1_763_726_400, 0).expect("in range");
         let clock = Arc::new(ManualClock::new(now));
         let meter = NoopMeterProvider::new().meter("fuzz");
-        let role = TableRole::new(trestle_table::Deps {
+        let role = TableRole::new(trestle_table::TableDeps {
             engine: Arc::new(MemoryEngine::new()),
             clock: clock.clone(),
             quotas: LiveQuotas::default(),
@@ -137,17 +137,17 @@ impl Gateway {
     }
 
     fn prepare(&self) {
-        let rule = table::CorsRule {
+        let rule = service::CorsRule {
             allowed_origins: vec![PAGE.to_owned()],
             allowed_methods: vec!["POST".to_owned()],
             allowed_headers: vec!["*".to_owned()],
             max_age: Some(prost_types::Duration { seconds: 5, nanos: 0 }),
             ..Default::default()
         };
-        let cors = Some(table::Cors { rules: vec![rule] });
-        let properties = Some(table::ServiceProperties { cors, ..Default::default() });
+        let cors = Some(service::Cors { rules: vec![rule] });
+        let properties = Some(service::ServiceProperties { cors, ..Default::default() });
         let set = table::SetServicePropertiesRequest { properties };
-        let create = table::CreateTableRequest { table: "tbl".to_owned() };
+        let create = named("tbl");
         let made = queue::Queue { name: "que".to_owned(), ..Default::default() };
         let create_queue = queue::CreateQueueRequest { queue: Some(made) };
         for (service, method, message) in [
@@ -217,6 +217,11 @@ impl Gateway {
     }
 }
 
+fn named(table: &str) -> table::CreateTableRequest {
+    let table = table::Table { name: table.to_owned(), ..Default::default() };
+    table::CreateTableRequest { table: Some(table) }
+}
+
 /// A message that makes sense to the method.
 fn message(path: &str) -> Vec<u8> {
     // Both contracts have the name in their first field.
@@ -224,7 +229,7 @@ fn message(path: &str) -> Vec<u8> {
     if path.ends_with("GetServiceStats") {
         return Vec::new();
     }
-    table::CreateTableRequest { table: name.to_owned() }.encode_to_vec()
+    table::GetTableRequest { table: name.to_owned() }.encode_to_vec()
 }
 
 fn framed(message: &[u8]) -> Bytes {

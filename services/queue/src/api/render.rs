@@ -5,6 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use trestle_kv::{Durability, EngineStatus};
 use trestle_proto::queue::v1::{self as proto, message::Body as ProtoBody, send_result::Outcome};
+use trestle_proto::service::v1 as service;
 use trestle_service::{clock::Ticks, fault::Fault};
 
 use super::item_error;
@@ -118,10 +119,10 @@ pub(super) fn service_stats(
     queues_being_reclaimed: usize,
 ) -> proto::GetServiceStatsResponse {
     let durability = match engine.durability {
-        Durability::Always => proto::Durability::Always,
-        Durability::Interval => proto::Durability::Interval,
-        Durability::Os => proto::Durability::Os,
-        Durability::None => proto::Durability::None,
+        Durability::Always => service::Durability::Always,
+        Durability::Interval => service::Durability::Interval,
+        Durability::Os => service::Durability::Os,
+        Durability::None => service::Durability::None,
     };
     proto::GetServiceStatsResponse {
         durability: durability.into(),

@@ -10,8 +10,7 @@ use tokio::{sync::mpsc, task::JoinHandle};
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::Status;
 use trestle_proto::queue::v1::{
-    StreamMessagesRequest, StreamMessagesResponse,
-    stream_messages_request::{Message, Open},
+    StreamMessagesRequest, StreamMessagesResponse, StreamOpen, stream_messages_request::Message,
 };
 use trestle_service::{
     facts::Facts,
@@ -129,7 +128,7 @@ fn silent(what: &str) -> Status {
 
 fn open(first: Option<Message>) -> Result<Opened, Fault> {
     let mut violations = Violations::default();
-    let Some(Message::Open(Open { queue, visibility_timeout, credit })) = first else {
+    let Some(Message::Open(StreamOpen { queue, visibility_timeout, credit })) = first else {
         let rule = "required: the first message opens the stream";
         return Err(Fault::violation(Reason::InvalidInput, "open", rule));
     };

@@ -35,7 +35,7 @@ pub const TABLE: RoleSpec = RoleSpec {
 fn build(context: &BuildContext<'_>) -> Result<BuiltRole, Failure> {
     let BuildContext { settings, deps, .. } = context;
     let quotas = LiveQuotas::new(settings.quotas.quotas());
-    let table = TableRole::new(trestle_table::Deps {
+    let table = TableRole::new(trestle_table::TableDeps {
         engine: context.engine()?,
         clock: Arc::clone(&deps.clock),
         quotas: quotas.clone(),

@@ -84,16 +84,17 @@ fn get(row: &str) -> proto::GetEntityRequest {
 }
 
 fn batch(rows: &[&str]) -> proto::ExecuteBatchRequest {
-    use proto::batch_operation::{Insert, Operation};
+    use proto::{BatchInsert, batch_operation::Operation};
     let operations = rows.iter().map(|row| proto::BatchOperation {
-        operation: Some(Operation::Insert(Insert { entity: Some(entity(row)) })),
+        operation: Some(Operation::Insert(BatchInsert { entity: Some(entity(row)) })),
     });
     proto::ExecuteBatchRequest { table: "Orders".into(), operations: operations.collect() }
 }
 
 /// One call of every kind, each with its own id.
 async fn call_everything(client: &mut TableServiceClient<Channel>) {
-    let table = proto::CreateTableRequest { table: "Orders".into() };
+    let table = Some(proto::Table { name: "Orders".into(), ..Default::default() });
+    let table = proto::CreateTableRequest { table };
     client.create_table(request("create", table)).await.unwrap();
     let insert = proto::InsertEntityRequest { table: "Orders".into(), entity: Some(entity("1")) };
     client.insert_entity(request("insert", insert)).await.unwrap();

@@ -21,11 +21,11 @@ use trestle::{
 };
 use trestle_kv::{Change, CommitError, Engine, EngineError, EngineStatus, MemoryEngine, Snapshot};
 use trestle_proto::queue::v1::{
-    CreateQueueRequest, Queue, ReceiveMessagesRequest, StreamMessagesRequest,
+    CreateQueueRequest, Queue, ReceiveMessagesRequest, StreamMessagesRequest, StreamOpen,
     queue_service_client::QueueServiceClient, stream_messages_request,
 };
 use trestle_proto::table::v1::{
-    CreateTableRequest, ImportEntitiesRequest, table_service_client::TableServiceClient,
+    CreateTableRequest, ImportEntitiesRequest, Table, table_service_client::TableServiceClient,
 };
 use trestle_runtime::{config::Sources, openmetrics::Exposition};
 use trestle_service::{
@@ -87,7 +87,7 @@ fn client(routes: &CallService) -> TableServiceClient<CallService> {
 }
 
 fn table(name: &str) -> CreateTableRequest {
-    CreateTableRequest { table: name.to_owned() }
+    CreateTableRequest { table: Some(Table { name: name.to_owned(), ..Table::default() }) }
 }
 
 #[tokio::test]
@@ -190,7 +190,7 @@ async fn a_consumer_who_waits_is_answered_at_once_when_the_process_is_asked_to_e
     let receive = ReceiveMessagesRequest { queue: "jobs".to_owned(), wait, ..Default::default() };
     let mut waiting = client.clone();
     let answer = tokio::spawn(async move { waiting.receive_messages(receive).await });
-    let open = stream_messages_request::Open { queue: "jobs".to_owned(), ..Default::default() };
+    let open = StreamOpen { queue: "jobs".to_owned(), ..Default::default() };
     let message = Some(stream_messages_request::Message::Open(open));
     let requests = tokio_stream::iter([StreamMessagesRequest { message }]);
     let requests = tokio_stream::StreamExt::chain(requests, tokio_stream::pending());

@@ -4,7 +4,7 @@ use trestle_identity::{
     access_policy::{self, Reference, Stated},
     caller::{Letters, TableGrant},
 };
-use trestle_proto::table::v1::AccessPolicy;
+use trestle_proto::service::v1::AccessPolicy;
 use trestle_service::{clock::Ticks, fault::Fault};
 
 /// A policy as the rules that every service shares take it.

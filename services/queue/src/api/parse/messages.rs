@@ -5,7 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use trestle_proto::queue::v1::{
     self as proto,
-    outgoing_message::{Body, Life},
+    outgoing_message::{Body, Expiration},
     update_message_request::Body as NewBody,
 };
 use trestle_service::{
@@ -90,10 +90,10 @@ fn outgoing(message: proto::OutgoingMessage, prefix: &str) -> Result<Outgoing, F
     let delay_field = field("visibility_delay");
     let delay = duration(message.visibility_delay, visible, &delay_field, &mut violations);
     let delay = delay.unwrap_or_default();
-    let life = match message.life {
+    let life = match message.expiration {
         None => Some(MESSAGE_LIFE_DEFAULT),
-        Some(Life::NeverExpires(_)) => None,
-        Some(Life::TimeToLive(life)) => {
+        Some(Expiration::NeverExpires(_)) => None,
+        Some(Expiration::TimeToLive(life)) => {
             let between = Between(MESSAGE_LIFE_MIN, Duration::MAX);
             let life = duration(Some(life), between, &field("time_to_live"), &mut violations);
             Some(life.unwrap_or(MESSAGE_LIFE_DEFAULT))

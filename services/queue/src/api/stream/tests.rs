@@ -23,7 +23,7 @@ fn requests(
     queue: &QueueName,
 ) -> impl Stream<Item = Result<StreamMessagesRequest, Status>> + Send + Unpin + 'static {
     let credit = u32::try_from(SENT).expect("fits");
-    let open = Open { queue: queue.as_str().to_owned(), visibility_timeout: None, credit };
+    let open = StreamOpen { queue: queue.as_str().to_owned(), visibility_timeout: None, credit };
     let first = StreamMessagesRequest { message: Some(Message::Open(open)) };
     Box::pin(stream::iter([Ok(first)]).chain(stream::pending()))
 }

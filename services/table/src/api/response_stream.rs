@@ -1,6 +1,6 @@
-//! Streams of answers made by a task of their own: bounded in memory, and honest about a defect in the task, which must
-//! not look like a good end. A client that does not read holds the task up until the listener, which knows of such
-//! clients, drops the stream.
+//! Response streams produced by a task of their own: bounded in memory, and a panic of the task ends the stream with
+//! an error. A client that does not read blocks the task until the listener, which disconnects slow clients, drops the
+//! stream.
 
 use std::{future::Future, time::Duration};
 
@@ -13,53 +13,53 @@ use trestle_service::{
     propagation,
 };
 
-use super::Responses;
+use super::ResponseStream;
 
-/// Messages that wait for the client.
-const WAITING_MAX: usize = 2;
+/// Messages that are buffered for the client.
+const BUFFERED_MAX: usize = 2;
 
-/// Where a task puts its messages.
-pub(super) struct Outbox<T> {
+/// Sends the messages of a task.
+pub(super) struct ResponseSender<T> {
     sender: mpsc::Sender<T>,
 }
 
-impl<T> Outbox<T> {
-    /// Waits until the client has room for the message.
+impl<T> ResponseSender<T> {
+    /// Sends a message, once there is room for it.
     ///
     /// # Errors
-    /// When the client is gone; the task should end.
+    /// When the client has disconnected; the task should end.
     pub(super) async fn send(&self, message: T) -> Result<(), Status> {
         let sent = self.sender.send(message).await;
-        sent.map_err(|_| Status::cancelled("nobody reads the answers any more"))
+        sent.map_err(|_| Status::cancelled("the client has disconnected"))
     }
 
-    /// Lets time pass.
+    /// Sleeps.
     ///
     /// # Errors
-    /// When the client is gone; the task should end.
+    /// When the client has disconnected; the task should end.
     pub(super) async fn pause(&self, time: Duration) -> Result<(), Status> {
         match tokio::time::timeout(time, self.sender.closed()).await {
-            Ok(()) => Err(Status::cancelled("the client is gone")),
+            Ok(()) => Err(Status::cancelled("the client has disconnected")),
             Err(_elapsed) => Ok(()),
         }
     }
 }
 
-/// What `produce` puts into its outbox, and at the end its failure, if it failed.
-pub(super) fn responses<T, F>(produce: impl FnOnce(Outbox<T>) -> F) -> Responses<T>
+/// The messages that `produce` sends, then its error, if it failed.
+pub(super) fn spawn<T, F>(produce: impl FnOnce(ResponseSender<T>) -> F) -> ResponseStream<T>
 where
     T: Send + 'static,
     F: Future<Output = Result<(), Status>> + Send + 'static,
 {
-    let (sender, receiver) = mpsc::channel(WAITING_MAX);
-    let work = produce(Outbox { sender });
+    let (sender, receiver) = mpsc::channel(BUFFERED_MAX);
+    let work = produce(ResponseSender { sender });
     let task = tokio::spawn(propagation::carry(work));
     // The task ends before or with the last message, so waiting for it takes no time.
-    let end = stream::once(failure(task)).filter_map(|failure| async { failure.map(Err) });
+    let end = stream::once(error(task)).filter_map(|error| async { error.map(Err) });
     Box::pin(ReceiverStream::new(receiver).map(Ok).chain(end))
 }
 
-async fn failure(task: JoinHandle<Result<(), Status>>) -> Option<Status> {
+async fn error(task: JoinHandle<Result<(), Status>>) -> Option<Status> {
     match task.await {
         Ok(outcome) => outcome.err(),
         Err(_) => Some(Fault::new(Reason::InternalError, "the server failed").into()),
@@ -70,7 +70,7 @@ async fn failure(task: JoinHandle<Result<(), Status>>) -> Option<Status> {
 mod tests {
     use super::*;
 
-    async fn collect(mut responses: Responses<u32>) -> (Vec<u32>, Option<tonic::Code>) {
+    async fn collect(mut responses: ResponseStream<u32>) -> (Vec<u32>, Option<tonic::Code>) {
         let mut messages = Vec::new();
         while let Some(response) = responses.next().await {
             match response {
@@ -82,10 +82,10 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn messages_arrive_in_order_and_a_good_end_is_an_end() {
-        let responses = responses(|outbox| async move {
+    async fn sends_messages_in_order_and_ends_without_an_error() {
+        let responses = spawn(|sender| async move {
             for message in 0..10 {
-                outbox.send(message).await?;
+                sender.send(message).await?;
             }
             Ok(())
         });
@@ -94,13 +94,13 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_failure_and_a_panic_come_after_what_was_sent() {
-        let failing = responses(|outbox| async move {
-            outbox.send(1).await?;
+    async fn reports_an_error_or_a_panic_after_the_messages_sent() {
+        let failing = spawn(|sender| async move {
+            sender.send(1).await?;
             Err(Status::aborted("stop"))
         });
-        let panicking = responses(|outbox| async move {
-            outbox.send(1).await?;
+        let panicking = spawn(|sender| async move {
+            sender.send(1).await?;
             panic!("a defect");
         });
 
@@ -109,14 +109,14 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_task_waits_for_its_client_and_ends_with_it() {
-        let (told, ended) = tokio::sync::oneshot::channel();
-        let mut unread = responses(|outbox| async move {
+    async fn a_task_blocks_on_its_client_and_ends_when_it_disconnects() {
+        let (report, ended) = tokio::sync::oneshot::channel();
+        let mut unread = spawn(|sender| async move {
             let mut sent = 0;
-            while outbox.send(sent).await.is_ok() {
+            while sender.send(sent).await.is_ok() {
                 sent += 1;
             }
-            told.send(sent).expect("the test listens");
+            report.send(sent).expect("the test listens");
             Ok(())
         });
 
@@ -125,7 +125,8 @@ mod tests {
         let sent = tokio::time::timeout(Duration::from_secs(10), ended).await;
 
         assert!(matches!(first, Some(Ok(0))));
-        let sent = usize::try_from(sent.expect("it goes on").expect("it tells")).expect("few");
-        assert!((WAITING_MAX..=WAITING_MAX + 1).contains(&sent), "{sent}");
+        let sent =
+            usize::try_from(sent.expect("the task ends").expect("the task reports")).expect("few");
+        assert!((BUFFERED_MAX..=BUFFERED_MAX + 1).contains(&sent), "{sent}");
     }
 }

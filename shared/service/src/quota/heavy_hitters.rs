@@ -1,5 +1,4 @@
-//! The keys that are used most, in a fixed amount of memory: Space-Saving, over a window that
-//! moves.
+//! The keys that are used most, in a fixed amount of memory: Space-Saving, over a sliding window.
 
 use std::{cmp::Reverse, sync::Mutex, time::Duration};
 
@@ -24,22 +23,22 @@ const PARTS: u64 = 1 << 10;
 const NAMED_FROM: u64 = 4;
 
 /// The keys that are used most, each with a name `N`. Keys are hashes, well spread over 64 bits.
-pub struct Hot<N> {
+pub struct HeavyHitters<N> {
     sets: Box<[Mutex<[Slot<N>; SET_SLOTS]>]>,
 }
 
 /// A use of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Use {
-    /// This many tokens were taken.
-    Taken(u64),
+pub enum Usage {
+    /// This many tokens were used.
+    Used(u64),
     /// Some were refused.
     Refused,
 }
 
 /// A key that is used much.
 #[derive(Debug, Clone, PartialEq)]
-pub struct HotKey<N> {
+pub struct HeavyHitter<N> {
     /// What it stands for.
     pub name: N,
     /// Tokens a second, over the window. Never too much; a key that became hot a moment ago may
@@ -123,13 +122,13 @@ impl<N> Slot<N> {
 }
 
 impl<N> Slot<N> {
-    fn add(&mut self, usage: Use, name: impl FnOnce() -> N) {
+    fn add(&mut self, usage: Usage, name: impl FnOnce() -> N) {
         match usage {
-            Use::Taken(tokens) => {
+            Usage::Used(tokens) => {
                 self.rank.add(tokens);
                 self.taken.add(tokens);
             }
-            Use::Refused => {
+            Usage::Refused => {
                 self.rank.add(1);
                 self.refused.add(1);
             }
@@ -141,16 +140,16 @@ impl<N> Slot<N> {
     }
 }
 
-impl<N> Default for Hot<N> {
+impl<N> Default for HeavyHitters<N> {
     fn default() -> Self {
         let set = || Mutex::new(std::array::from_fn(|_| Slot::new()));
         Self { sets: (0..SETS).map(|_| set()).collect() }
     }
 }
 
-impl<N: Clone> Hot<N> {
-    /// Notes a use of a key. `name` is asked only for keys that are used more than once in a while.
-    pub fn note(&self, key: u64, usage: Use, now: Duration, name: impl FnOnce() -> N) {
+impl<N: Clone> HeavyHitters<N> {
+    /// Records a use of a key. `name` is called only for keys that are used repeatedly.
+    pub fn record(&self, key: u64, usage: Usage, now: Duration, name: impl FnOnce() -> N) {
         // The remainder is below the number of sets, which is not zero.
         let index = usize::try_from(key % SETS as u64).unwrap_or_default();
         let Some(set) = self.sets.get(index) else { return };
@@ -175,7 +174,7 @@ impl<N: Clone> Hot<N> {
         count: usize,
         now: Duration,
         wanted: impl Fn(&N) -> bool,
-    ) -> Vec<HotKey<N>> {
+    ) -> Vec<HeavyHitter<N>> {
         let moment = Moment::new(now);
         let mut found = Vec::new();
         for set in &self.sets {
@@ -191,7 +190,8 @@ impl<N: Clone> Hot<N> {
         }
         found.sort_by_key(|(taken, refused, _)| Reverse((*taken, *refused)));
         found.truncate(count);
-        let key = |(taken, refused, name)| HotKey { name, per_second: per_second(taken), refused };
+        let key =
+            |(taken, refused, name)| HeavyHitter { name, per_second: per_second(taken), refused };
         found.into_iter().map(key).collect()
     }
 }
@@ -211,23 +211,29 @@ mod tests {
         Duration::from_secs(seconds)
     }
 
-    fn note(hot: &Hot<String>, hasher: &RandomState, name: &str, tokens: u64, now: Duration) {
-        hot.note(hasher.hash_one(name), Use::Taken(tokens), now, || name.to_owned());
+    fn record(
+        hot: &HeavyHitters<String>,
+        hasher: &RandomState,
+        name: &str,
+        tokens: u64,
+        now: Duration,
+    ) {
+        hot.record(hasher.hash_one(name), Usage::Used(tokens), now, || name.to_owned());
     }
 
-    fn names(keys: &[HotKey<String>]) -> Vec<&str> {
+    fn names(keys: &[HeavyHitter<String>]) -> Vec<&str> {
         keys.iter().map(|key| key.name.as_str()).collect()
     }
 
     #[test]
-    fn the_hottest_stand_out_of_a_crowd_that_does_not_fit() {
-        let (hot, hasher) = (Hot::default(), RandomState::new());
+    fn finds_the_hottest_keys_among_many_cold_ones() {
+        let (hot, hasher) = (HeavyHitters::default(), RandomState::new());
         for round in 0..10_000_u32 {
             let now = Duration::from_micros(500) * round;
-            note(&hot, &hasher, "hottest", 3, now);
-            note(&hot, &hasher, "hot", 1, now);
+            record(&hot, &hasher, "hottest", 3, now);
+            record(&hot, &hasher, "hot", 1, now);
             for cold in 0..20 {
-                note(&hot, &hasher, &format!("cold {round} {cold}"), 1, now);
+                record(&hot, &hasher, &format!("cold {round} {cold}"), 1, now);
             }
         }
 
@@ -239,41 +245,41 @@ mod tests {
     }
 
     #[test]
-    fn what_was_hot_fades_within_two_windows() {
-        let (hot, hasher) = (Hot::default(), RandomState::new());
-        note(&hot, &hasher, "old", 1000, second(9));
+    fn rates_decay_within_two_windows() {
+        let (hot, hasher) = (HeavyHitters::default(), RandomState::new());
+        record(&hot, &hasher, "old", 1000, second(9));
 
         let rate = |now| hot.hottest(1, now, |_| true).first().map(|key| key.per_second);
 
         assert_eq!(rate(second(9)), Some(100.0));
         assert_eq!(rate(second(15)), Some(50.0));
         assert_eq!(rate(second(20)), None);
-        note(&hot, &hasher, "new", 10, second(21));
+        record(&hot, &hasher, "new", 10, second(21));
         assert_eq!(names(&hot.hottest(5, second(21), |_| true)), ["new"]);
     }
 
     #[test]
-    fn refusals_are_counted_apart_and_only_wanted_names_are_told() {
-        let (hot, hasher) = (Hot::default(), RandomState::new());
-        note(&hot, &hasher, "mine", 10, second(1));
-        note(&hot, &hasher, "theirs", 20, second(1));
+    fn counts_refusals_and_filters_by_name() {
+        let (hot, hasher) = (HeavyHitters::default(), RandomState::new());
+        record(&hot, &hasher, "mine", 10, second(1));
+        record(&hot, &hasher, "theirs", 20, second(1));
         for _ in 0..7 {
             let key = hasher.hash_one("mine");
-            hot.note(key, Use::Refused, second(1), || "mine".to_owned());
+            hot.record(key, Usage::Refused, second(1), || "mine".to_owned());
         }
 
         let found = hot.hottest(10, second(1), |name| name == "mine");
 
-        let mine = HotKey { name: "mine".to_owned(), per_second: 1.0, refused: 7 };
+        let mine = HeavyHitter { name: "mine".to_owned(), per_second: 1.0, refused: 7 };
         assert_eq!(found, [mine]);
     }
 
     #[test]
     fn a_million_cold_keys_get_no_names() {
-        let (hot, hasher) = (Hot::default(), RandomState::new());
+        let (hot, hasher) = (HeavyHitters::default(), RandomState::new());
         for key in 0..1_000_000_u32 {
             let named = || panic!("a cold key was named");
-            hot.note(hasher.hash_one(key), Use::Taken(1), second(1), named);
+            hot.record(hasher.hash_one(key), Usage::Used(1), second(1), named);
         }
 
         assert_eq!(hot.hottest(10, second(1), |_: &String| true), []);
@@ -282,13 +288,13 @@ mod tests {
     }
 
     #[test]
-    fn a_count_is_never_more_than_what_was_taken() {
+    fn a_rate_is_never_above_the_use() {
         // Nine keys of one set, which holds eight: each takes the place of another in turn.
-        let hot = Hot::default();
+        let hot = HeavyHitters::default();
         for round in 0..100_u64 {
             for key in 1..=9_u64 {
                 let name = || key.to_string();
-                hot.note(key * SETS as u64, Use::Taken(8), second(round % 10), name);
+                hot.record(key * SETS as u64, Usage::Used(8), second(round % 10), name);
             }
         }
 

@@ -1,12 +1,11 @@
-//! Stored access policies of a table, and the settings of the service for an account: checks and storage.
-//!
-//! Both are kept in the form of the public contract, whose rules keep old bytes readable.
+//! Stored access policies of a table, and the service properties of an account: checks and storage.
 
 use std::sync::Arc;
 
 use bytes::Bytes;
 use trestle_identity::access_policy;
-use trestle_kv::{Engine, Snapshot, Write, transact};
+use trestle_kv::{Engine, Write, transact};
+use trestle_proto::service::v1::{AccessPolicy, ServiceProperties};
 use trestle_proto::table::v1 as proto;
 use trestle_service::{
     fault::Fault,
@@ -14,23 +13,19 @@ use trestle_service::{
     service_properties,
 };
 
-use crate::{
-    authorize,
-    error::TableError,
-    keys::{self, TableId},
-    tables,
-};
+use crate::{authorize, error::TableError, keys, lookup};
 
 /// The letters of a permission, in their order.
 const PERMISSIONS: &str = "raud";
+
 /// The settings of tables and accounts.
 #[derive(Clone)]
-pub(crate) struct Settings {
+pub(crate) struct TableSettings {
     engine: Arc<dyn Engine>,
 }
 
-impl Settings {
-    /// Works on `engine`.
+impl TableSettings {
+    /// The settings in `engine`.
     pub(crate) fn new(engine: Arc<dyn Engine>) -> Self {
         Self { engine }
     }
@@ -43,10 +38,10 @@ impl Settings {
         &self,
         account: &AccountName,
         table: &TableName,
-    ) -> Result<Vec<proto::AccessPolicy>, TableError> {
+    ) -> Result<Vec<AccessPolicy>, TableError> {
         let snapshot = self.engine.snapshot().await?;
-        let id = tables::resolve(&*snapshot, account, table).await?;
-        stored_policies(&*snapshot, id).await
+        let id = lookup::resolve(&*snapshot, account, table).await?;
+        lookup::access_policies(&*snapshot, id).await
     }
 
     /// Replaces the access policies of a table.
@@ -57,10 +52,10 @@ impl Settings {
         &self,
         account: &AccountName,
         table: &TableName,
-        policies: Vec<proto::AccessPolicy>,
+        policies: Vec<AccessPolicy>,
     ) -> Result<(), TableError> {
         check_policies(&policies)?;
-        let id = tables::resolve(&*self.engine.snapshot().await?, account, table).await?;
+        let id = lookup::resolve(&*self.engine.snapshot().await?, account, table).await?;
         let key = keys::access_policies(id);
         let write = if policies.is_empty() {
             Write::Delete { key }
@@ -72,47 +67,33 @@ impl Settings {
         transact(&*self.engine, Vec::new(), decide).await?
     }
 
-    /// The settings of the service, every part set.
+    /// The service properties, every part set.
     ///
     /// # Errors
     /// A failed read.
     pub(crate) async fn properties(
         &self,
         account: &AccountName,
-    ) -> Result<proto::ServiceProperties, TableError> {
+    ) -> Result<ServiceProperties, TableError> {
         let key = keys::service_properties(account);
         Ok(service_properties::read(&*self.engine, &key).await?)
     }
 
-    /// Changes the parts of the settings that are given.
+    /// Changes the given parts of the service properties.
     ///
     /// # Errors
     /// A broken rule, or a failed commit.
     pub(crate) async fn set_properties(
         &self,
         account: &AccountName,
-        change: proto::ServiceProperties,
+        change: ServiceProperties,
     ) -> Result<(), TableError> {
         let key = keys::service_properties(account);
         Ok(service_properties::change(&*self.engine, key, change).await?)
     }
 }
 
-/// The access policies of a table in a snapshot.
-///
-/// # Errors
-/// A failed read.
-pub(crate) async fn stored_policies(
-    snapshot: &dyn Snapshot,
-    id: TableId,
-) -> Result<Vec<proto::AccessPolicy>, TableError> {
-    let value = snapshot.get(&keys::access_policies(id)).await?;
-    let stored: proto::SetTableAccessPoliciesRequest =
-        keys::decode_message(value.as_ref(), "access policies")?;
-    Ok(stored.policies)
-}
-
-fn check_policies(policies: &[proto::AccessPolicy]) -> Result<(), Fault> {
+fn check_policies(policies: &[AccessPolicy]) -> Result<(), Fault> {
     let stated: Vec<_> = policies.iter().map(authorize::stated).collect();
     access_policy::check(&stated, PERMISSIONS)
 }

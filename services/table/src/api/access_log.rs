@@ -1,37 +1,37 @@
-//! What the access log learns from messages: the names in requests, the cost in answers.
+//! What the access log records of messages: the names in requests, the cost in responses.
 
 use trestle_proto::table::v1::{self as proto, batch_operation::Operation as Batched};
 use trestle_service::facts::{Facts, Work};
 
-/// A request that names something. What it names is told before it is checked, so that the log also
-/// tells what a refused call was about.
-pub(super) trait Names {
-    /// Tells the names.
-    fn tell(&self, work: &mut Work);
+/// A request with names to record. They are recorded before they are checked, so that the log also shows the resource
+/// of a refused call.
+pub(super) trait AccessLogFields {
+    /// Records the names.
+    fn record(&self, work: &mut Work);
 }
 
-macro_rules! names_a_table {
+macro_rules! records_a_table {
     ($($request:ident),+ $(,)?) => {$(
-        impl Names for proto::$request {
-            fn tell(&self, work: &mut Work) {
+        impl AccessLogFields for proto::$request {
+            fn record(&self, work: &mut Work) {
                 work.names(&self.table);
             }
         }
     )+};
 }
 
-macro_rules! names_nothing {
+macro_rules! records_nothing {
     ($($request:ident),+ $(,)?) => {$(
-        impl Names for proto::$request {
-            fn tell(&self, _: &mut Work) {}
+        impl AccessLogFields for proto::$request {
+            fn record(&self, _: &mut Work) {}
         }
     )+};
 }
 
-macro_rules! writes_an_entity {
+macro_rules! records_an_entity {
     ($($request:ident),+ $(,)?) => {$(
-        impl Names for proto::$request {
-            fn tell(&self, work: &mut Work) {
+        impl AccessLogFields for proto::$request {
+            fn record(&self, work: &mut Work) {
                 work.names(&self.table);
                 work.written = 1;
                 if let Some(entity) = &self.entity {
@@ -42,8 +42,7 @@ macro_rules! writes_an_entity {
     )+};
 }
 
-names_a_table!(
-    CreateTableRequest,
+records_a_table!(
     GetTableRequest,
     DeleteTableRequest,
     GetTableAccessPoliciesRequest,
@@ -52,32 +51,40 @@ names_a_table!(
     StreamEntitiesRequest,
     ExplainQueryRequest,
 );
-names_nothing!(
+records_nothing!(
     ListTablesRequest,
     GetServicePropertiesRequest,
     SetServicePropertiesRequest,
     GetServiceStatsRequest,
 );
-writes_an_entity!(InsertEntityRequest, UpdateEntityRequest, UpsertEntityRequest);
+records_an_entity!(InsertEntityRequest, UpdateEntityRequest, UpsertEntityRequest);
 
-impl Names for proto::GetEntityRequest {
-    fn tell(&self, work: &mut Work) {
+impl AccessLogFields for proto::CreateTableRequest {
+    fn record(&self, work: &mut Work) {
+        if let Some(table) = &self.table {
+            work.names(&table.name);
+        }
+    }
+}
+
+impl AccessLogFields for proto::GetEntityRequest {
+    fn record(&self, work: &mut Work) {
         work.names(&self.table);
         work.key(&self.partition_key, &self.row_key);
     }
 }
 
-impl Names for proto::DeleteEntityRequest {
-    fn tell(&self, work: &mut Work) {
+impl AccessLogFields for proto::DeleteEntityRequest {
+    fn record(&self, work: &mut Work) {
         work.names(&self.table);
         work.written = 1;
         work.key(&self.partition_key, &self.row_key);
     }
 }
 
-impl Names for proto::ExecuteBatchRequest {
-    /// A batch has one partition; that of its first operation stands for all.
-    fn tell(&self, work: &mut Work) {
+impl AccessLogFields for proto::ExecuteBatchRequest {
+    /// A batch has one partition: that of its first operation.
+    fn record(&self, work: &mut Work) {
         work.names(&self.table);
         work.written = self.operations.len() as u64;
         let first = self.operations.first().and_then(|first| first.operation.as_ref());
@@ -94,13 +101,13 @@ impl Names for proto::ExecuteBatchRequest {
     }
 }
 
-/// The names of an import come with its first message.
-impl<T> Names for tonic::Streaming<T> {
-    fn tell(&self, _: &mut Work) {}
+/// The table of an import is in its first message.
+impl<T> AccessLogFields for tonic::Streaming<T> {
+    fn record(&self, _: &mut Work) {}
 }
 
-/// Tells what an answer, or one message of a stream of them, has cost.
-pub(super) fn tell_cost(facts: &Facts, cost: Option<&proto::QueryCost>) {
+/// Records the cost of a response, or of one message of a stream of them.
+pub(super) fn record_cost(facts: &Facts, cost: Option<&proto::QueryCost>) {
     if let Some(cost) = cost {
         facts.note(|work| {
             work.scanned += cost.scanned;
