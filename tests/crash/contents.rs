@@ -1,0 +1,179 @@
+//! Everything that a server has, read through its own interface.
+
+use std::collections::BTreeMap;
+
+use tonic::transport::Channel;
+use trestle_proto::table::v1::{Entity, ListTablesRequest, value::Kind};
+use trestle_tests::{Table, value_of};
+
+use crate::write_history::{Item, Stamp, State};
+
+/// The table of every row; others come and go.
+pub(crate) const MAIN: &str = "main";
+
+/// Everything that a server has.
+#[derive(Debug)]
+pub(crate) struct Contents {
+    rows: BTreeMap<(String, String), (i64, Stamp)>,
+    tables: BTreeMap<String, Vec<String>>,
+}
+
+impl Contents {
+    /// Reads everything.
+    pub(crate) async fn take(channel: &Channel) -> Self {
+        let main = Table::over(channel, MAIN);
+        let listed = main.client().list_tables(ListTablesRequest::default()).await;
+        let mut tables = BTreeMap::new();
+        for table in listed.expect("tables are listed").into_inner().tables {
+            if table.name != MAIN {
+                let rows = Table::over(channel, &table.name).rows("").await;
+                tables.insert(table.name, rows.expect("a listed table is read"));
+            }
+        }
+        let rows = main.query("").await.expect("the table is read").into_iter().map(row);
+        let rows = rows.collect();
+        Self { rows, tables }
+    }
+
+    /// The state of an item, and the version of a row.
+    ///
+    /// # Panics
+    /// If it is stored in part.
+    pub(crate) fn of(&self, item: &Item) -> (State, Option<Stamp>) {
+        let state = |value: Option<&i64>| value.map_or(State::Absent, |value| State::Value(*value));
+        match item {
+            Item::Row(partition, row) => {
+                let found = self.rows.get(&(partition.clone(), row.clone()));
+                (state(found.map(|(value, _)| value)), found.map(|(_, stamp)| stamp.clone()))
+            }
+            Item::Group(partition) => {
+                let values = self.values(partition);
+                let is_whole = values.is_empty() || values.len() == crate::writer::GROUP;
+                let is_one = values.iter().all(|(_, value)| *value == values[0].1);
+                assert!(is_whole && is_one, "half a batch: {partition}: {values:?}");
+                (state(values.first().map(|(_, value)| value)), None)
+            }
+            Item::Token(partition) => {
+                let values = self.values(partition);
+                assert!(values.len() < 2, "half a batch: {partition}: {values:?}");
+                let in_place = values.iter().all(|(row, value)| row.parse() == Ok(*value));
+                assert!(in_place, "{partition}: {values:?}");
+                (state(values.first().map(|(_, value)| value)), None)
+            }
+            Item::Table(name) => (state(self.tables.get(name).map(|_| &0)), None),
+            Item::Inside(name) => {
+                let rows = self.tables.get(name).map(Vec::as_slice).unwrap_or_default();
+                assert!(rows.len() < 2, "rows of a deleted table are back: {name}: {rows:?}");
+                let generation = rows.first().map(|row| row.parse().expect("a number"));
+                (state(generation.as_ref()), None)
+            }
+        }
+    }
+
+    /// Checks that nothing exists that was never written.
+    pub(crate) fn has_only(&self, known: &[&Item]) {
+        for (partition, row) in self.rows.keys() {
+            let is_of = |item: &&&Item| match item {
+                Item::Row(p, r) => p == partition && r == row,
+                Item::Group(p) | Item::Token(p) => p == partition,
+                Item::Table(_) | Item::Inside(_) => false,
+            };
+            assert!(known.iter().any(|item| is_of(&item)), "never written: {partition}/{row}");
+        }
+        for name in self.tables.keys() {
+            let item = Item::Table(name.clone());
+            assert!(known.contains(&&item), "never created: {name}");
+        }
+    }
+
+    fn values(&self, partition: &str) -> Vec<(&str, i64)> {
+        let rows = self.rows.iter().filter(|((own, _), _)| own == partition);
+        rows.map(|((_, row), (value, _))| (row.as_str(), *value)).collect()
+    }
+}
+
+fn row(entity: Entity) -> ((String, String), (i64, Stamp)) {
+    let value = match value_of(&entity, "n") {
+        Some(Kind::Int64Value(value)) => *value,
+        other => panic!("a row without its value: {other:?}"),
+    };
+    let time = entity.timestamp.expect("a row has a time");
+    let stamp = Stamp { time: (time.seconds, time.nanos), etag: entity.etag };
+    ((entity.partition_key, entity.row_key), (value, stamp))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::write_history::WriteHistory;
+
+    fn stamp(ticks: i32) -> Stamp {
+        let (time, etag) = ((1, ticks), ticks.to_string());
+        Stamp { time, etag }
+    }
+
+    /// Rows of the partition `p` and their values.
+    fn contents(rows: &[(&str, i64)]) -> Contents {
+        let row =
+            |(row, value): &(&str, i64)| (("p".to_owned(), (*row).to_owned()), (*value, stamp(1)));
+        Contents { rows: rows.iter().map(row).collect(), tables: BTreeMap::new() }
+    }
+
+    /// A row `r` whose value 1 was acknowledged, and perhaps 2 was written after that.
+    fn promised(maybe: Option<i64>) -> WriteHistory {
+        let item = Item::Row("p".to_owned(), "r".to_owned());
+        let mut history = WriteHistory::default();
+        history.attempt(&item, State::Value(1));
+        history.acknowledge(&item, State::Value(1), Some(stamp(1)));
+        if let Some(value) = maybe {
+            history.attempt(&item, State::Value(value));
+        }
+        history
+    }
+
+    #[test]
+    fn accepts_a_history_without_violations() {
+        promised(None).check(&contents(&[("r", 1)]));
+        promised(Some(2)).check(&contents(&[("r", 1)]));
+        let whole = contents(&["0", "1", "2", "3", "4"].map(|row| (row, 7)));
+        assert_eq!(whole.of(&Item::Group("p".to_owned())).0, State::Value(7));
+    }
+
+    #[test]
+    #[should_panic(expected = "is Absent, promised")]
+    fn detects_a_lost_row() {
+        promised(Some(2)).check(&contents(&[]));
+    }
+
+    #[test]
+    #[should_panic(expected = "is Value(2), promised")]
+    fn detects_a_value_that_was_never_written() {
+        promised(Some(3)).check(&contents(&[("r", 2)]));
+    }
+
+    #[test]
+    #[should_panic(expected = "etag")]
+    fn detects_a_new_value_under_an_old_version() {
+        promised(Some(2)).check(&contents(&[("r", 2)]));
+    }
+
+    #[test]
+    #[should_panic(expected = "half a batch")]
+    fn detects_a_partial_batch() {
+        contents(&[("0", 7), ("1", 7)]).of(&Item::Group("p".to_owned()));
+    }
+
+    #[test]
+    #[should_panic(expected = "half a batch")]
+    fn detects_a_batch_that_changed_some_of_its_rows() {
+        let rows = [("0", 7), ("1", 7), ("2", 7), ("3", 7), ("4", 6)];
+        contents(&rows).of(&Item::Group("p".to_owned()));
+    }
+
+    #[test]
+    #[should_panic(expected = "never written:")]
+    fn detects_a_row_that_was_never_written() {
+        let known = Item::Row("p".to_owned(), "r".to_owned());
+        contents(&[("r", 1), ("s", 1)]).has_only(&[&known]);
+    }
+}

@@ -1,0 +1,283 @@
+//! The front of one Azure service in a server of its own, spoken to byte by byte.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName, Version};
+use tempfile::TempDir;
+use tokio::{
+    io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader},
+    net::TcpStream,
+    time::timeout,
+};
+use trestle_tests::{RestRequest, RestResponse, Server, exchange};
+
+/// The account of development, which requests are signed for.
+pub(super) const ACCOUNT: &str = "devstoreaccount1";
+/// How long a test waits for bytes: only a server that hangs takes so long.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// An Azure service, as far as these tests need it.
+#[derive(Debug)]
+pub(super) struct Front {
+    pub(super) name: &'static str,
+    /// Makes a thing that holds others: a table, a queue.
+    make: Call,
+    /// Puts one thing into it.
+    pub(super) put: Call,
+    /// Reads what is in it.
+    pub(super) read: &'static str,
+    /// What is in it at first.
+    pub(super) empty: &'static str,
+    /// Reads what no service has to be asked for.
+    pub(super) list: &'static str,
+    /// Names what is not there, and what is answered to that.
+    pub(super) absent: (&'static str, &'static str),
+    pub(super) body_bytes_max: usize,
+}
+
+/// A request with a body: method, target behind the account, type and body.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Call {
+    pub(super) method: &'static str,
+    pub(super) target: &'static str,
+    pub(super) content_type: &'static str,
+    pub(super) body: &'static str,
+}
+
+/// Name and value.
+pub(super) type Header<'a> = (&'static str, &'a str);
+
+const JSON: &str = "application/json";
+const XML: &str = "application/xml";
+
+/// Tables.
+pub(super) const TABLES: Front = Front {
+    name: "table",
+    make: Call {
+        method: "POST",
+        target: "/Tables",
+        content_type: JSON,
+        body: r#"{"TableName":"things"}"#,
+    },
+    put: Call {
+        method: "POST",
+        target: "/things",
+        content_type: JSON,
+        body: r#"{"PartitionKey":"p","RowKey":"r"}"#,
+    },
+    read: "/things()",
+    empty: r#"{"value":[]}"#,
+    list: "/Tables",
+    absent: ("/nothings()", "TableNotFound"),
+    body_bytes_max: 4 * 1024 * 1024,
+};
+/// Queues.
+pub(super) const QUEUES: Front = Front {
+    name: "queue",
+    make: Call { method: "PUT", target: "/things", content_type: "", body: "" },
+    put: Call {
+        method: "POST",
+        target: "/things/messages",
+        content_type: XML,
+        body: "<QueueMessage><MessageText>text</MessageText></QueueMessage>",
+    },
+    read: "/things/messages?peekonly=true",
+    empty: "<?xml version=\"1.0\" encoding=\"utf-8\"?><QueueMessagesList />",
+    list: "/?comp=list",
+    absent: ("/nothings?comp=metadata", "QueueNotFound"),
+    body_bytes_max: 131_584,
+};
+/// Every service there is.
+pub(super) const FRONTS: [&Front; 2] = [&TABLES, &QUEUES];
+
+/// A server, and the front of one service.
+pub(super) struct ServedFront {
+    pub(super) front: &'static Front,
+    server: Server,
+    address: String,
+    _data: TempDir,
+}
+
+impl ServedFront {
+    /// Starts a server with a store of its own, with settings as variables.
+    pub(super) async fn open(front: &'static Front, settings: &[(&str, &str)]) -> Self {
+        let data = tempfile::tempdir().unwrap();
+        let path = data.path().to_str().unwrap().to_owned();
+        let server = Server::start(&["--data-dir", &path], settings);
+        let address = server.address(&format!("azure_{}", front.name));
+        let endpoint = Self { front, server, address, _data: data };
+        let made = endpoint.call(front.make, front.make.body.as_bytes(), &[]).await;
+        assert_eq!(made.status, 201, "{made:?}");
+        endpoint
+    }
+
+    /// Where the service is.
+    pub(super) fn address(&self) -> &str {
+        &self.address
+    }
+
+    /// A new connection.
+    pub(super) async fn connect(&self) -> Wire {
+        Wire(BufReader::new(TcpStream::connect(&self.address).await.unwrap()))
+    }
+
+    /// Says something on a connection of its own, and no more; what is answered, if anything.
+    pub(super) async fn last(&self, bytes: &[u8]) -> Option<RestResponse> {
+        let mut wire = self.connect().await;
+        wire.send(bytes).await;
+        wire.ends().await;
+        wire.answer().await
+    }
+
+    /// Sends a request with a body over a connection of its own.
+    pub(super) async fn call(&self, call: Call, body: &[u8], more: &[Header<'_>]) -> RestResponse {
+        let length = body.len().to_string();
+        let mut headers = vec![("content-length", length.as_str())];
+        if !call.content_type.is_empty() {
+            headers.push(("content-type", call.content_type));
+        }
+        headers.extend_from_slice(more);
+        let head = self.head(call.method, call.target, &headers);
+        self.connect().await.call(&[head.as_bytes(), body].concat()).await
+    }
+
+    /// The same for the usual request that puts something.
+    pub(super) async fn put(&self, body: &[u8], more: &[Header<'_>]) -> RestResponse {
+        self.call(self.front.put, body, more).await
+    }
+
+    /// Sends a request without a body over a connection of its own.
+    pub(super) async fn get(&self, target: &str, more: &[Header<'_>]) -> RestResponse {
+        self.connect().await.call(self.head("GET", target, more).as_bytes()).await
+    }
+
+    /// The same over this version of HTTP.
+    pub(super) async fn get_over(&self, version: Version, target: &str) -> RestResponse {
+        exchange(&self.address, self.request("GET", target).over(version)).await
+    }
+
+    /// A request that is signed as the service has it.
+    fn request(&self, method: &str, target: &str) -> RestRequest {
+        let request =
+            if self.front.name == TABLES.name { RestRequest::table } else { RestRequest::queue };
+        request(method, target)
+    }
+
+    /// The server is up, and nothing was put.
+    pub(super) async fn is_untouched(&self) {
+        let response = self.get(self.front.read, &[]).await;
+        assert_eq!((response.status, response.text()), (200, self.front.empty));
+        assert!(self.server.pid() > 0);
+    }
+
+    /// The metrics of the server.
+    pub(super) async fn metrics(&self) -> String {
+        self.server.page("/metrics").await
+    }
+
+    /// The head of a request that is signed, with these headers besides the usual ones.
+    pub(super) fn head(&self, method: &str, target: &str, headers: &[Header<'_>]) -> String {
+        self.head_to(method, &format!("/{ACCOUNT}{target}"), headers)
+    }
+
+    /// The same with the whole target given. A header without a value is left out, and one that is
+    /// named twice is sent twice.
+    pub(super) fn head_to(&self, method: &str, target: &str, headers: &[Header<'_>]) -> String {
+        let mut request = self.request(method, "").at(target);
+        let mut named = Vec::new();
+        for (name, value) in headers {
+            request = match *value {
+                "" => request.without(name),
+                value if named.contains(name) => request.and(name, value),
+                value => request.with(name, value),
+            };
+            named.push(*name);
+        }
+        if named.contains(&"authorization") {
+            request = request.scheme(None);
+        }
+        let (parts, _) = request.to_http(&self.address).into_parts();
+        let mut head = format!("{method} {target} HTTP/1.1\r\n");
+        for (name, value) in &parts.headers {
+            // What has chunks has no length but one that a test says.
+            let is_said = name != "content-length" || named.contains(&name.as_str());
+            if is_said || !named.contains(&"transfer-encoding") {
+                head.push_str(&format!("{name}: {}\r\n", value.to_str().unwrap()));
+            }
+        }
+        head.push_str("\r\n");
+        head
+    }
+}
+
+/// A connection.
+pub(super) struct Wire(BufReader<TcpStream>);
+
+impl Wire {
+    /// Sends bytes; the server may have closed the connection by then.
+    pub(super) async fn send(&mut self, bytes: &[u8]) {
+        let _ = timeout(PATIENCE, self.0.write_all(bytes)).await.expect("the server reads");
+    }
+
+    /// Ends what is sent.
+    pub(super) async fn ends(&mut self) {
+        // The server may have closed the connection by then.
+        let _ = self.0.shutdown().await;
+    }
+
+    /// Sends a request and reads its answer.
+    pub(super) async fn call(&mut self, bytes: &[u8]) -> RestResponse {
+        self.send(bytes).await;
+        self.answer().await.expect("an answer")
+    }
+
+    /// The next answer; none where the connection ends instead.
+    pub(super) async fn answer(&mut self) -> Option<RestResponse> {
+        let mut lines = Vec::new();
+        while lines.last().is_none_or(|line: &String| line != "\r\n") {
+            lines.push(self.line().await?);
+        }
+        let status = lines[0].split(' ').nth(1).unwrap().parse().unwrap();
+        let header = |line: &String| {
+            let (name, value) = line.trim_end().split_once(": ")?;
+            Some((HeaderName::try_from(name).unwrap(), value.parse().unwrap()))
+        };
+        let headers: HeaderMap = lines.iter().skip(1).filter_map(header).collect();
+        let response = RestResponse { status, headers, body: Bytes::new() };
+        let body = if response.header("transfer-encoding") == "chunked" {
+            self.chunks().await
+        } else {
+            self.exactly(response.header("content-length").parse().unwrap_or(0)).await
+        };
+        Some(RestResponse { body: body.into(), ..response })
+    }
+
+    async fn chunks(&mut self) -> Vec<u8> {
+        let mut body = Vec::new();
+        loop {
+            let line = self.line().await.expect("a chunk");
+            let size = usize::from_str_radix(line.trim(), 16).unwrap();
+            body.extend(self.exactly(size).await);
+            self.line().await.expect("the end of a chunk");
+            if size == 0 {
+                return body;
+            }
+        }
+    }
+
+    /// The next line; none where the connection ends before it does.
+    async fn line(&mut self) -> Option<String> {
+        let mut line = String::new();
+        let read =
+            timeout(PATIENCE, self.0.read_line(&mut line)).await.expect("the server answers");
+        read.is_ok_and(|_| line.ends_with("\r\n")).then_some(line)
+    }
+
+    async fn exactly(&mut self, length: usize) -> Vec<u8> {
+        let mut bytes = vec![0; length];
+        let read = timeout(PATIENCE, self.0.read_exact(&mut bytes)).await;
+        read.expect("the server answers").expect("the whole answer");
+        bytes
+    }
+}

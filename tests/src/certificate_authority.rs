@@ -1,0 +1,76 @@
+//! An authority that issues certificates, for servers and clients of a test.
+
+use std::{fs, path::PathBuf};
+
+use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
+use tempfile::TempDir;
+
+/// An authority, with a folder of its own for what it issues.
+#[derive(Debug)]
+pub struct CertificateAuthority {
+    folder: TempDir,
+    issuer: Issuer<'static, KeyPair>,
+}
+
+/// Files of one certificate, in PEM.
+#[derive(Debug, Clone)]
+pub struct Issued {
+    /// The certificate.
+    pub certificate: PathBuf,
+    /// Its private key.
+    pub key: PathBuf,
+}
+
+impl CertificateAuthority {
+    /// A new CA, which is trusted nowhere yet.
+    pub fn new(name: &str) -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut params = CertificateParams::new(Vec::new()).expect("no names");
+        params.distinguished_name.push(DnType::CommonName, name);
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let key = KeyPair::generate().expect("a key");
+        let certificate = params.self_signed(&key).expect("signed by itself");
+        fs::write(folder.path().join("authority.pem"), certificate.pem()).expect("written");
+        Self { folder, issuer: Issuer::new(params, key) }
+    }
+
+    /// The file of its own certificate.
+    pub fn file(&self) -> PathBuf {
+        self.folder.path().join("authority.pem")
+    }
+
+    /// Issues a certificate for a name or an address.
+    pub fn issue(&self, name: &str) -> Issued {
+        let folder = self.folder.path();
+        let file = |ending: &str| folder.join(format!("{name}.{ending}.pem"));
+        let issued = Issued { certificate: file("certificate"), key: file("key") };
+        let (certificate, key) = self.sign(name);
+        fs::write(&issued.certificate, certificate).expect("written");
+        fs::write(&issued.key, key).expect("written");
+        issued
+    }
+
+    /// Puts a new certificate, for another name, into the files of one that was issued.
+    pub fn replace(&self, issued: &Issued, name: &str) {
+        let (certificate, key) = self.sign(name);
+        fs::write(&issued.certificate, certificate).expect("written");
+        fs::write(&issued.key, key).expect("written");
+    }
+
+    fn sign(&self, name: &str) -> (String, String) {
+        let params = CertificateParams::new([name.to_owned()]).expect("a name");
+        let key = KeyPair::generate().expect("a key");
+        let certificate = params.signed_by(&key, &self.issuer).expect("signed");
+        (certificate.pem(), key.serialize_pem())
+    }
+}
+
+impl Issued {
+    /// The files as the settings of a server.
+    pub fn settings(&self) -> [(&'static str, &str); 2] {
+        [
+            ("TRESTLE__TLS__CERT_FILE", self.certificate.to_str().expect("text")),
+            ("TRESTLE__TLS__KEY_FILE", self.key.to_str().expect("text")),
+        ]
+    }
+}
