@@ -84,7 +84,7 @@ pub(crate) fn routes(roles: &[ReachedRole]) -> Routes {
 
 /// Health and reflection beside `calls`.
 pub(crate) fn beside_health(health: &Health, calls: CallService) -> Result<CallService, Failure> {
-    Ok(CallService::new(Edge::new(health, trestle_proto::FILE_DESCRIPTOR_SET, calls)?))
+    Ok(CallService::new(Edge::new(health, trestle_proto::REFLECTION_DESCRIPTOR_SET, calls)?))
 }
 
 /// How calls are recorded.

@@ -6,14 +6,13 @@ use bytes::Bytes;
 use trestle_identity::access_policy;
 use trestle_kv::{Engine, Write, transact};
 use trestle_proto::service::v1::{AccessPolicy, ServiceProperties};
-use trestle_proto::table::v1 as proto;
 use trestle_service::{
     fault::Fault,
     name::{AccountName, TableName},
     service_properties,
 };
 
-use crate::{authorize, error::TableError, keys, lookup};
+use crate::{error::TableError, keys, lookup};
 
 /// The letters of a permission, in their order.
 const PERMISSIONS: &str = "raud";
@@ -60,8 +59,7 @@ impl TableSettings {
         let write = if policies.is_empty() {
             Write::Delete { key }
         } else {
-            let stored = proto::SetTableAccessPoliciesRequest { table: String::new(), policies };
-            Write::Put { key, value: keys::encode_message(&stored) }
+            Write::Put { key, value: access_policy::encode(policies) }
         };
         let decide = move |_: &[Option<Bytes>]| Ok::<_, TableError>((vec![write.clone()], ()));
         transact(&*self.engine, Vec::new(), decide).await?
@@ -94,6 +92,5 @@ impl TableSettings {
 }
 
 fn check_policies(policies: &[AccessPolicy]) -> Result<(), Fault> {
-    let stated: Vec<_> = policies.iter().map(authorize::stated).collect();
-    access_policy::check(&stated, PERMISSIONS)
+    access_policy::check(policies, PERMISSIONS)
 }

@@ -27,7 +27,7 @@ pub struct Edge {
 }
 
 impl Edge {
-    /// Puts health and reflection of these descriptors before `rest`.
+    /// Puts health, and reflection of these descriptors, before `rest`. The descriptors of both are among them.
     ///
     /// # Errors
     /// Bytes that are no descriptor set.
@@ -41,7 +41,8 @@ impl Edge {
         let builder = || {
             Builder::configure()
                 .register_encoded_file_descriptor_set(&descriptors)
-                .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
+                // The descriptors have the reflection services, with comments.
+                .include_reflection_service(false)
         };
         let failed = |error: tonic_reflection::server::Error| DescriptorError(error.to_string());
         let v1 = CallService::new(builder().build_v1().map_err(failed)?);
