@@ -46,6 +46,7 @@ async fn errors_of_every_origin_carry_the_service_that_was_called(world: &World)
     assert_eq!((unknown.0, &*unknown.1, &*unknown.2), expected);
 
     // Health is a service of its own, without reasons where the server has it.
-    let (_, reason, domain) = refused(world, &format!("/{HEALTH}/Check"), Request::new(named)).await;
+    let (_, reason, domain) =
+        refused(world, &format!("/{HEALTH}/Check"), Request::new(named)).await;
     assert!(reason.is_empty() || domain == HEALTH, "{reason} {domain}");
 }

@@ -18,7 +18,6 @@ use trestle_service::{
     name::{AccountName, QueueName},
 };
 
-
 /// The letter of this service.
 const QUEUE_SERVICE: char = 'q';
 

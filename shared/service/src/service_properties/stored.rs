@@ -81,7 +81,8 @@ pub(super) fn encode(properties: &ServiceProperties) -> Bytes {
         logging: logging.map(StoredLogging::from),
         hour_metrics: hour_metrics.map(StoredMetrics::from),
         minute_metrics: minute_metrics.map(StoredMetrics::from),
-        cors: cors.map(|cors| StoredCors { rules: cors.rules.into_iter().map(Into::into).collect() }),
+        cors: cors
+            .map(|cors| StoredCors { rules: cors.rules.into_iter().map(Into::into).collect() }),
     };
     let mut value = vec![FORMAT];
     record.encode_raw(&mut value);
@@ -139,8 +140,13 @@ impl From<StoredMetrics> for Metrics {
 
 impl From<CorsRule> for StoredCorsRule {
     fn from(rule: CorsRule) -> Self {
-        let CorsRule { allowed_origins, allowed_methods, allowed_headers, exposed_headers, max_age } =
-            rule;
+        let CorsRule {
+            allowed_origins,
+            allowed_methods,
+            allowed_headers,
+            exposed_headers,
+            max_age,
+        } = rule;
         let max_age_seconds = max_age.map(seconds_of).unwrap_or_default();
         Self { allowed_origins, allowed_methods, allowed_headers, exposed_headers, max_age_seconds }
     }
