@@ -14,8 +14,9 @@ queue_scenario!(errors_of_every_origin_carry_the_service_that_was_called);
 /// The code, reason and domain of a call that fails.
 async fn refused(world: &World, path: &str, request: Request<Bytes>) -> (Code, String, String) {
     let status: Status = world.call(path, request).await.expect_err("the call is refused");
-    let info = status.get_details_error_info().unwrap_or_default();
-    (status.code(), info.reason, info.domain)
+    let info = status.get_details_error_info();
+    let (reason, domain) = info.map(|info| (info.reason, info.domain)).unwrap_or_default();
+    (status.code(), reason, domain)
 }
 
 async fn errors_of_every_origin_carry_the_service_that_was_called(world: &World) {
