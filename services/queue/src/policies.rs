@@ -10,9 +10,9 @@ use crate::error::QueueError;
 /// The letters of a permission, in their order.
 const PERMISSIONS: &str = "raup";
 
-/// The stored form.
+/// The stored form; empty for no policies, as a record without policies has it.
 pub(crate) fn encode(policies: Vec<AccessPolicy>) -> Bytes {
-    access_policy::encode(policies)
+    if policies.is_empty() { Bytes::new() } else { access_policy::encode(policies) }
 }
 
 /// From the stored form.
@@ -20,6 +20,9 @@ pub(crate) fn encode(policies: Vec<AccessPolicy>) -> Bytes {
 /// # Errors
 /// [`QueueError::Corrupt`].
 pub(crate) fn decode(stored: &Bytes) -> Result<Vec<AccessPolicy>, QueueError> {
+    if stored.is_empty() {
+        return Ok(Vec::new());
+    }
     access_policy::decode(stored).map_err(|_| QueueError::corrupt("access policies"))
 }
 
