@@ -5,14 +5,14 @@ use http::uri::PathAndQuery;
 use tonic::{Request, Status, client::Grpc};
 use trestle_proto::RawCodec;
 
-use crate::{Refusal, World};
+use crate::{CallError, World};
 
 impl World {
     /// Sends bytes as the one message of a call to a method, such as `GetTable`.
-    pub async fn raw(&self, method: &str, message: Bytes) -> Result<Bytes, Refusal> {
+    pub async fn raw(&self, method: &str, message: Bytes) -> Result<Bytes, CallError> {
         let path = format!("/trestle.table.v1.TableService/{method}");
         let called = self.call(&path, Request::new(message)).await;
-        called.map_err(|status| Refusal::of(&status))
+        called.map_err(|status| CallError::of(&status))
     }
 
     /// Calls any path with bytes.
