@@ -1,0 +1,155 @@
+//! The half of a front behind the layers: finds out who calls, reads the body, and has the
+//! protocol make the call.
+
+use std::{
+    convert::Infallible,
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+use http::{HeaderMap, HeaderValue};
+use tonic::Status;
+use tower::Service;
+use trestle_identity::{caller::Denied, credentials::Identity};
+use trestle_service::{
+    fault::{Fault, Reason},
+    layer::{Answer, Request, Response, early::Early},
+    upstream::Upstream,
+};
+
+use crate::{
+    auth,
+    error::RestError,
+    grpc_call::GrpcCall,
+    head::Head,
+    protocol::Protocol,
+    reply::{Outcome, Rendered},
+    request_body::RequestBody,
+};
+
+/// What the outer half found in a request, in its extensions.
+pub(crate) struct RequestContext<P: Protocol> {
+    pub(crate) head: Arc<Head>,
+    pub(crate) operation: Result<P::Operation, RestError>,
+}
+
+impl<P: Protocol> Clone for RequestContext<P> {
+    fn clone(&self) -> Self {
+        Self { head: Arc::clone(&self.head), operation: self.operation.clone() }
+    }
+}
+
+/// See the module.
+#[derive(Clone)]
+pub(crate) struct Dispatch<P> {
+    protocol: P,
+    upstream: Upstream,
+    identity: Identity,
+}
+
+impl<P: Protocol> Dispatch<P> {
+    pub(crate) fn new(protocol: P, upstream: Upstream, identity: Identity) -> Self {
+        Self { protocol, upstream, identity }
+    }
+
+    /// Puts the caller on a request whose credentials are good. What they are refused for after
+    /// their stored access policy was asked, which is the service's to do, comes out.
+    fn admit(&self, head: &Head, request: &mut Request) -> Result<Option<Denied>, Fault> {
+        let caller = auth::caller(head, P::SIGNING, &self.identity).map_err(Fault::from)?;
+        let denied = caller.authority.denied().cloned();
+        Arc::new(caller).insert(request);
+        Ok(denied)
+    }
+}
+
+impl<P: Protocol> Service<Request> for Dispatch<P> {
+    type Response = Response;
+    type Error = Infallible;
+    type Future = Answer;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, mut request: Request) -> Answer {
+        if let Some(answer) = Early::take(&mut request) {
+            return answer;
+        }
+        let asked = request.extensions_mut().remove::<RequestContext<P>>();
+        let Some(RequestContext { head, operation }) = asked else {
+            let fault = Fault::new(Reason::InternalError, "a request without its head");
+            return Box::pin(async move { Ok(refused(fault.into())) });
+        };
+        // Credentials first: nobody learns without them what operations there are.
+        let admitted = self.admit(&head, &mut request);
+        let denied = admitted.as_ref().err().map(|fault| fault.reason);
+        let (protocol, upstream) = (self.protocol.clone(), self.upstream.clone());
+        Box::pin(async move {
+            let answered = async {
+                let denied = admitted?;
+                let (parts, body) = request.into_parts();
+                let operation = operation.and_then(|operation| {
+                    check_replica(&protocol, &operation, &head)?;
+                    Ok(operation)
+                });
+                let operation = match (operation, denied.clone()) {
+                    (Ok(operation), _) => operation,
+                    (Err(error), None) => return Err(error),
+                    (Err(_), Some(denied)) => return Err(Fault::from(denied).into()),
+                };
+                let bytes_max = protocol.transfer(&operation).request_bytes_max;
+                let body = RequestBody::new(&head, body, bytes_max, denied);
+                protocol.perform(operation, &head, body, GrpcCall::of(parts, upstream)).await
+            };
+            let mut answer = answered.await.map_or_else(refused, counted);
+            // For the metrics, as of any layer that turns a call away.
+            if let Some(reason) = denied {
+                answer.extensions_mut().insert(reason);
+            }
+            Ok(answer)
+        })
+    }
+}
+
+fn check_replica<P: Protocol>(
+    protocol: &P,
+    operation: &P::Operation,
+    head: &Head,
+) -> Result<(), RestError> {
+    if head.is_secondary && !protocol.target(operation).reads {
+        return Err(read_only().into());
+    }
+    Ok(())
+}
+
+/// The error of a change at the secondary.
+pub(crate) fn read_only() -> Fault {
+    let message = "the secondary name of an account is read-only";
+    Fault::new(Reason::InsufficientAccountPermissions, message)
+}
+
+/// A error, as the layers know them.
+pub(crate) fn refused(error: RestError) -> Response {
+    let mut answer: Response = error.status.clone().into_http();
+    answer.extensions_mut().insert(error);
+    answer
+}
+
+/// An answer with the outcome that the layers count.
+pub(crate) fn counted(mut answer: Response) -> Response {
+    let outcome = answer.extensions_mut().remove::<Outcome>();
+    let headers = answer.headers_mut();
+    match outcome {
+        None => {
+            headers.insert(Status::GRPC_STATUS, HeaderValue::from_static("0"));
+        }
+        Some(Outcome(status)) => {
+            let mut failed = HeaderMap::new();
+            // Fails for a text that no header can carry; the answer itself is complete without.
+            let _ = status.add_header(&mut failed);
+            headers.extend(failed);
+        }
+    }
+    answer.extensions_mut().insert(Rendered);
+    answer
+}

@@ -1,0 +1,275 @@
+//! Failures on their way to a client of REST: the same ones as of gRPC, out of the same table.
+
+use std::time::Duration;
+
+use http::{HeaderMap, StatusCode};
+use time::{OffsetDateTime, format_description::BorrowedFormatItem, macros::format_description};
+use tonic::Status;
+use tonic_types::StatusExt as _;
+use trestle_service::{
+    clock::Ticks,
+    fault::{Fault, Reason, meaning, quoted},
+};
+
+const TIME: &[BorrowedFormatItem<'_>] =
+    format_description!("[year]-[month]-[day]T[hour]:[minute]:[second].[subsecond digits:7]Z");
+/// The element of an error body that says which of the credentials is wrong.
+const AUTHENTICATION_DETAIL: &str = "AuthenticationErrorDetail";
+
+/// The field of a query that does not parse.
+const FILTER: &str = "filter";
+
+/// A request that is refused, wherever that was decided.
+#[derive(Debug, Clone)]
+pub(crate) struct RestError {
+    /// The failure, as gRPC has it.
+    pub(crate) status: Box<Status>,
+    /// Elements that only the error body of REST has, such as `QueryParameterName`.
+    pub(crate) extras: Vec<(&'static str, String)>,
+}
+
+impl RestError {
+    /// The error of the value of a query parameter, with the elements that name it.
+    pub(crate) fn of_parameter(
+        reason: Reason,
+        name: &'static str,
+        value: &str,
+        rule: &str,
+    ) -> Self {
+        let rule = format!("{rule}: value=`{}`", quoted(value));
+        Self::from(Fault::violation(reason, name, rule))
+            .with("QueryParameterName", name)
+            .with("QueryParameterValue", quoted(value))
+    }
+
+    /// The error with one more element of its error body.
+    #[must_use]
+    pub(crate) fn with(mut self, name: &'static str, value: impl Into<String>) -> Self {
+        self.extras.push((name, value.into()));
+        self
+    }
+}
+
+impl From<Status> for RestError {
+    fn from(status: Status) -> Self {
+        Self { status: Box::new(status), extras: Vec::new() }
+    }
+}
+
+impl From<Fault> for RestError {
+    fn from(fault: Fault) -> Self {
+        Status::from(fault).into()
+    }
+}
+
+/// A failure as REST tells it.
+#[derive(Debug, Clone)]
+pub(crate) struct ErrorResponse {
+    /// The error code of Azure.
+    pub(crate) code: String,
+    /// The status of HTTP.
+    pub(crate) status: StatusCode,
+    /// The text, without id and time of the request.
+    pub(crate) text: String,
+    /// What of the request is wrong, where one thing is.
+    field: Option<String>,
+    /// Position of the failing operation, for transactions.
+    pub(crate) index: Option<usize>,
+    /// How long a client should wait before it tries again.
+    pub(crate) retry_after: Option<Duration>,
+    /// Further elements of the error body.
+    pub(crate) extras: Vec<(&'static str, String)>,
+    /// The id of the request.
+    pub(crate) request_id: String,
+    /// When it failed.
+    pub(crate) at: Ticks,
+}
+
+impl ErrorResponse {
+    /// What REST tells of a error.
+    pub(crate) fn new(error: RestError, request_id: &str, at: Ticks) -> Self {
+        let RestError { status, mut extras } = error;
+        let details = status.get_error_details();
+        let info = details.error_info();
+        let said = |key: &str| info.and_then(|info| info.metadata.get(key)).cloned();
+        let unknown = meaning(Reason::InternalError);
+        let code = said("azureCode").unwrap_or_else(|| unknown.azure_code.to_owned());
+        let http_status = said("httpStatus").and_then(|text| text.parse().ok());
+        let http_status = StatusCode::from_u16(http_status.unwrap_or(unknown.http_status));
+        let violation = details.bad_request().and_then(|bad| bad.field_violations.first());
+        let field = violation.map(|violation| violation.field.clone());
+        let known = sentence(&code, field.as_deref());
+        let of_filter = violation.filter(|violation| violation.field == FILTER);
+        let text = match known {
+            // A defect is nobody's business but ours.
+            Some(known) if code == unknown.azure_code => known.to_owned(),
+            Some(known) => format!("{known}\n{}", status.message()),
+            // Begins with the sentence of Azure, so that nothing may stand before it.
+            None => of_filter.map_or(status.message(), |rule| &rule.description).to_owned(),
+        };
+        if code == meaning(Reason::AuthenticationFailed).azure_code {
+            extras.push((AUTHENTICATION_DETAIL, status.message().to_owned()));
+        }
+        Self {
+            code,
+            status: http_status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR),
+            text,
+            field,
+            index: said("index").and_then(|index| index.parse().ok()),
+            retry_after: details.retry_info().and_then(|info| info.retry_delay),
+            extras,
+            request_id: request_id.to_owned(),
+            at,
+        }
+    }
+
+    /// The failure of a request with these headers: with the one that is wrong, if one is.
+    #[must_use]
+    pub(crate) fn of_request(mut self, headers: &HeaderMap) -> Self {
+        let is_header = self.code == meaning(Reason::InvalidHeaderValue).azure_code;
+        let name = self.field.as_deref().filter(|_| is_header);
+        let value = name.and_then(|name| headers.get(name));
+        if let Some((name, value)) = name.zip(value) {
+            let value = quoted(&String::from_utf8_lossy(value.as_bytes())).into_owned();
+            let wrong = [("HeaderName", name.to_owned()), ("HeaderValue", value)];
+            self.extras.extend(wrong);
+        }
+        self
+    }
+
+    /// The text as it stands in the body of an answer.
+    pub(crate) fn message(&self) -> String {
+        let index = self.index.map(|index| format!("{index}:")).unwrap_or_default();
+        format!("{index}{}\nRequestId:{}\nTime:{}", self.text, self.request_id, time(self.at))
+    }
+}
+
+/// The time with all its seven digits.
+fn time(at: Ticks) -> String {
+    let (seconds, nanos) = at.to_unix();
+    let whole = OffsetDateTime::from_unix_timestamp(seconds).unwrap_or(OffsetDateTime::UNIX_EPOCH);
+    let when = whole.replace_nanosecond(nanos.unsigned_abs()).unwrap_or(whole);
+    when.format(TIME).unwrap_or_default()
+}
+
+/// The sentence that a code has in Azure, where clients look for it; `field` is what is wrong.
+fn sentence(code: &str, field: Option<&str>) -> Option<&'static str> {
+    Some(match code {
+        "ResourceNotFound" => "The specified resource does not exist.",
+        "TableNotFound" => "The table specified does not exist.",
+        "TableAlreadyExists" => "The table specified already exists.",
+        "EntityAlreadyExists" => "The specified entity already exists.",
+        "UpdateConditionNotSatisfied" => {
+            "The update condition specified in the request was not satisfied."
+        }
+        // The misspelling is what clients compare with.
+        "InvalidResourceName" => "The specifed resource name contains invalid characters.",
+        "OutOfRangeInput" if matches!(field, Some("table" | "queue")) => {
+            "The specified resource name length is not within the permissible limits."
+        }
+        "InvalidInput" if field.is_some_and(|field| field.ends_with("if_match")) => {
+            "The etag value specified in one of the request headers is not valid. Please make sure \
+             only one etag value is specified and is valid."
+        }
+        "PropertiesNeedValue" => "The values are not specified for all properties in the entity.",
+        "CommandsInBatchActOnDifferentPartitions" => {
+            "All commands in a batch must operate on same entity group."
+        }
+        "InvalidDuplicateRow" => {
+            "The batch request contains multiple changes with same row key. An entity can appear \
+             only once in a batch request."
+        }
+        "InvalidQueryParameterValue" => {
+            "Value for one of the query parameters specified in the request URI is invalid."
+        }
+        "AuthenticationFailed" => {
+            "Server failed to authenticate the request. Make sure the value of the Authorization \
+             header is formed correctly including the signature."
+        }
+        "AuthorizationFailure" => "This request is not authorized to perform this operation.",
+        "AuthorizationPermissionMismatch" => {
+            "This request is not authorized to perform this operation using this permission."
+        }
+        "RequestBodyTooLarge" => {
+            "The request body is too large and exceeds the maximum permissible limit."
+        }
+        "QueueNotFound" => "The specified queue does not exist.",
+        "QueueAlreadyExists" => "The specified queue already exists.",
+        "MessageNotFound" => "The specified message does not exist.",
+        "ServerBusy" => "The server is busy.",
+        "OperationTimedOut" => "Operation could not be completed within the permitted time.",
+        "InternalError" => "The server encountered an internal error. Please retry the request.",
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn failure(fault: Fault) -> ErrorResponse {
+        let at = Ticks::from_unix(1_795_262_400, 120_000_000).expect("in range");
+        ErrorResponse::new(fault.into(), "id-1", at)
+    }
+
+    #[test]
+    fn a_failure_is_that_of_the_table_of_errors_with_the_sentence_that_clients_know() {
+        let fault = Fault::new(Reason::TableNotFound, "no such table: table=`a`").at(7);
+
+        let response = failure(fault);
+
+        assert_eq!((response.code.as_str(), response.status.as_u16()), ("TableNotFound", 404));
+        assert_eq!(
+            response.message(),
+            "7:The table specified does not exist.\nno such table: table=`a`\nRequestId:id-1\n\
+             Time:2026-11-21T12:00:00.1200000Z"
+        );
+    }
+
+    #[test]
+    fn a_length_is_called_that_of_a_name_only_where_it_is() {
+        let text =
+            |field: &str| failure(Fault::violation(Reason::OutOfRangeInput, field, "rule")).text;
+
+        assert!(text("table").starts_with("The specified resource name length"));
+        assert_eq!(text("entity.row_key"), "entity.row_key: rule");
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_filter_is_told_without_the_name_of_the_field() {
+        let text =
+            |field: &str| failure(Fault::violation(Reason::InvalidInput, field, "Syntax")).text;
+
+        assert_eq!(text("filter"), "Syntax");
+        assert_eq!(text("other"), "other: Syntax");
+    }
+
+    #[test]
+    fn a_defect_and_what_is_no_failure_of_ours_tell_nothing_of_themselves() {
+        let at = Ticks::from_unix(0, 0).expect("in range");
+        for status in [Status::internal("secret"), Status::unknown("secret")] {
+            let response = ErrorResponse::new(status.into(), "id", at);
+            assert_eq!((response.code.as_str(), response.status.as_u16()), ("InternalError", 500));
+            assert!(!response.message().contains("secret"));
+        }
+    }
+
+    #[test]
+    fn credentials_that_are_wrong_have_their_reason_in_an_element_of_its_own() {
+        let refused = |reason| failure(Fault::new(reason, "se: required")).extras;
+
+        let detail = ("AuthenticationErrorDetail", "se: required".to_owned());
+        assert_eq!(refused(Reason::AuthenticationFailed), [detail]);
+        assert_eq!(refused(Reason::AuthorizationFailure), []);
+    }
+
+    #[test]
+    fn advice_to_wait_stays() {
+        let fault = Fault::new(Reason::ServerBusy, "busy").retry_after(Duration::from_millis(20));
+
+        let response = failure(fault);
+
+        assert_eq!(response.retry_after, Some(Duration::from_millis(20)));
+        assert_eq!(response.status, StatusCode::SERVICE_UNAVAILABLE);
+    }
+}

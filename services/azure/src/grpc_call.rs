@@ -1,0 +1,165 @@
+//! The gRPC call that a request becomes.
+//!
+//! Both ends may stream: `streaming` turns the pieces of a body into messages, and messages into a
+//! response, with constant memory.
+
+#[cfg_attr(not(test), expect(dead_code, reason = "calls of tables and queues are unary"))]
+mod streaming;
+
+use bytes::{Buf as _, BufMut as _, Bytes, BytesMut};
+use http::{HeaderMap, HeaderValue, Method, header};
+use http_body_util::{BodyExt as _, Full};
+use prost::Message;
+use tonic::{Status, body::Body};
+use tower::Service as _;
+use trestle_service::{
+    fault::{Fault, Reason},
+    layer::{Request, trace::REQUEST_ID_HEADER},
+    limits::MESSAGE_BYTES_MAX,
+    upstream::Upstream,
+};
+
+use crate::collected::CollectedBytes;
+
+/// Bytes before a message: one for the flag, four for the length.
+const HEAD_BYTES: usize = 5;
+
+/// The right to one call, on behalf of a request: in its trace, for its caller, until its deadline.
+pub(crate) struct GrpcCall {
+    upstream: Upstream,
+    headers: HeaderMap,
+    extensions: http::Extensions,
+}
+
+impl GrpcCall {
+    /// A call on behalf of `request`, whose layers have put everything into it by now.
+    pub(crate) fn of(request: http::request::Parts, upstream: Upstream) -> Self {
+        Self { upstream, headers: request.headers, extensions: request.extensions }
+    }
+
+    /// The id of the request, which no other has.
+    pub(crate) fn request_id(&self) -> &str {
+        let id = self.headers.get(REQUEST_ID_HEADER);
+        id.and_then(|id| id.to_str().ok()).unwrap_or_default()
+    }
+
+    /// Makes the call.
+    ///
+    /// # Errors
+    /// The failure of the call, or an answer that is no answer.
+    pub(crate) async fn unary<Q, A>(mut self, path: &'static str, message: &Q) -> Result<A, Status>
+    where
+        Q: Message,
+        A: Message + Default,
+    {
+        let mut request = Request::new(Body::new(Full::new(framed(message))));
+        *request.method_mut() = Method::POST;
+        *request.uri_mut() = http::Uri::from_static(path);
+        *request.headers_mut() = self.headers;
+        *request.extensions_mut() = self.extensions;
+        let headers = request.headers_mut();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
+        headers.insert(header::TE, HeaderValue::from_static("trailers"));
+        let Ok(answer) = self.upstream.call(request).await;
+        ended(answer.headers())?;
+        let (message, trailers) = gathered(answer.into_body()).await?;
+        trailers.as_ref().map_or(Ok(()), ended)?;
+        A::decode(unframed(message)?).map_err(|_| unreadable())
+    }
+}
+
+/// The bytes of an answer and what follows them.
+async fn gathered(mut body: Body) -> Result<(Bytes, Option<HeaderMap>), Status> {
+    let (mut gathered, mut room, mut trailers) = (CollectedBytes::default(), None, None);
+    while let Some(frame) = body.frame().await {
+        match frame?.into_data() {
+            Ok(data) => {
+                let room = *room.get_or_insert_with(|| announced(&data));
+                gathered.add(data, room);
+            }
+            Err(other) => trailers = other.into_trailers().ok(),
+        }
+    }
+    Ok((gathered.bytes(), trailers))
+}
+
+/// How long an answer is that begins so, as far as it says, and may be.
+fn announced(start: &[u8]) -> usize {
+    let length = start.get(1..HEAD_BYTES).and_then(|bytes| bytes.try_into().ok());
+    let length = length.map_or(0, u32::from_be_bytes) as usize;
+    HEAD_BYTES + length.min(MESSAGE_BYTES_MAX)
+}
+
+/// A message as gRPC sends it.
+fn framed(message: &impl Message) -> Bytes {
+    let length = message.encoded_len();
+    let mut bytes = BytesMut::with_capacity(HEAD_BYTES + length);
+    bytes.put_u8(0);
+    // A message of 4 GiB cannot be made of bodies that are bounded far below.
+    bytes.put_u32(u32::try_from(length).unwrap_or(u32::MAX));
+    // Fails only where there is no room, and the room was made above.
+    let _ = message.encode(&mut bytes);
+    bytes.freeze()
+}
+
+fn unframed(mut bytes: Bytes) -> Result<Bytes, Status> {
+    if bytes.len() < HEAD_BYTES || bytes.get_u8() != 0 {
+        return Err(unreadable());
+    }
+    let length = bytes.get_u32() as usize;
+    if length == bytes.len() { Ok(bytes) } else { Err(unreadable()) }
+}
+
+/// Whether headers or trailers say that the call failed.
+fn ended(headers: &HeaderMap) -> Result<(), Status> {
+    match Status::from_header_map(headers) {
+        Some(status) if status.code() != tonic::Code::Ok => Err(status),
+        _ => Ok(()),
+    }
+}
+
+fn unreadable() -> Status {
+    Fault::new(Reason::InternalError, "the service gave an answer that cannot be read").into()
+}
+
+#[cfg(test)]
+mod tests {
+    use http_body::Frame;
+    use http_body_util::StreamBody;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn an_answer_is_gathered_with_what_follows_it() {
+        let bytes = framed(&"é".repeat(50_000));
+        let trailers = HeaderMap::from_iter([(header::TE, HeaderValue::from_static("x"))]);
+        for size in [1, 16_384, bytes.len()] {
+            let pieces = (0..bytes.len()).step_by(size);
+            let pieces = pieces.map(|at| bytes.slice(at..bytes.len().min(at + size)));
+            let frames = pieces.map(Frame::data).chain([Frame::trailers(trailers.clone())]);
+            let frames: Vec<_> = frames.map(Ok::<_, Status>).collect();
+            let body = Body::new(StreamBody::new(futures::stream::iter(frames)));
+
+            assert_eq!(
+                gathered(body).await.expect("whole"),
+                (bytes.clone(), Some(trailers.clone()))
+            );
+        }
+        assert_eq!(announced(&bytes), bytes.len());
+        assert_eq!(announced(&[0, 1]), HEAD_BYTES);
+        assert_eq!(announced(&[0, 255, 255, 255, 255]), HEAD_BYTES + MESSAGE_BYTES_MAX);
+    }
+
+    #[test]
+    fn a_message_is_read_as_it_was_written_and_a_damaged_one_is_refused() {
+        let message = "twelve bytes".to_owned();
+        let bytes = framed(&message);
+
+        let read = unframed(bytes.clone()).expect("a message");
+        assert_eq!(String::decode(read).expect("decodes"), message);
+        for damaged in [bytes.slice(..4), bytes.slice(..bytes.len() - 1), Bytes::from(vec![1; 19])]
+        {
+            assert!(unframed(damaged).is_err());
+        }
+    }
+}

@@ -1,0 +1,337 @@
+//! The outermost half of a front: from HTTP to a call that the layers know, and back.
+
+use std::{
+    convert::Infallible,
+    sync::Arc,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version, header};
+use tonic::{Code, Status};
+use tower::Service;
+use trestle_service::{
+    clock::Clock,
+    cors::{Lookup, Preflight},
+    fault::{Fault, Reason},
+    layer::{
+        Answer, CallService, Request, Response, STATUS_HEADERS,
+        body_bytes::Unframed,
+        early::Early,
+        passage::{Next, Part, Passage, passing},
+        trace::REQUEST_ID_HEADER,
+    },
+    propagation::trace_headers,
+};
+
+use crate::{
+    dispatch::{RequestContext, counted, refused},
+    drain::DrainableBody,
+    error::{ErrorResponse, RestError},
+    head::{CLIENT_REQUEST_ID, Head},
+    params::Params,
+    protocol::Protocol,
+    reply::{self, Rendered},
+    version::{self, VERSION},
+    xml::http_date,
+};
+
+/// The id of a request, on answers.
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-ms-request-id");
+/// The error code of an answer.
+const ERROR_CODE: HeaderName = HeaderName::from_static("x-ms-error-code");
+/// The method of every service that changes the rules for pages of other origins.
+const SET_RULES: &str = "/SetServiceProperties";
+/// Longest id of a client that is echoed, in bytes.
+const CLIENT_REQUEST_ID_BYTES_MAX: usize = 1024;
+/// Longest time that a client may ask for, in seconds; more acts as this.
+const TIMEOUT_SECONDS_MAX: u64 = 30;
+
+/// See the module.
+#[derive(Clone)]
+pub(crate) struct HttpEdge<P> {
+    calls: CallService,
+    outer: Arc<Outer<P>>,
+}
+
+/// What every request uses, and none changes.
+struct Outer<P> {
+    protocol: P,
+    clock: Arc<dyn Clock>,
+    rules: Lookup,
+}
+
+impl<P: Protocol> HttpEdge<P> {
+    /// A front before `calls`: the layers, with the other half behind them.
+    /// The rules for pages of other origins are read from `rules`.
+    pub(crate) fn new(
+        protocol: P,
+        calls: CallService,
+        clock: Arc<dyn Clock>,
+        rules: Lookup,
+    ) -> Self {
+        Self { calls, outer: Arc::new(Outer { protocol, clock, rules }) }
+    }
+}
+
+impl<P: Protocol> Outer<P> {
+    /// The request as the layers see it: a call of the method that it becomes.
+    fn call_of(&self, mut request: Request, head: Arc<Head>) -> Request {
+        let limit = timeout(&head);
+        let operation = self.protocol.route(&head);
+        let operation = limit.clone().and(operation).and_then(|operation| {
+            check_length(&head)?;
+            Ok(operation)
+        });
+        let target = operation.as_ref().ok().map(|operation| self.protocol.target(operation));
+        let path = target.map_or(P::UNKNOWN, |target| target.path);
+        let mut headers = trace_headers(&head.headers);
+        if let Ok(Some(limit)) = limit {
+            let text = format!("{}S", limit.as_secs());
+            headers.insert("grpc-timeout", text.parse().expect("digits and a letter"));
+        }
+        *request.method_mut() = Method::POST;
+        *request.uri_mut() = http::Uri::from_static(path);
+        *request.headers_mut() = headers;
+        let is_compressed = head.headers.contains_key(header::CONTENT_ENCODING);
+        let is_stream =
+            operation.as_ref().is_ok_and(|operation| self.protocol.transfer(operation).is_streamed);
+        request.extensions_mut().insert(Unframed { is_compressed, is_stream });
+        request.extensions_mut().insert(RequestContext::<P> { head, operation });
+        request
+    }
+
+    /// The same for a browser that asks before it sends a request.
+    fn preflight_of(self: &Arc<Self>, request: &Request, head: Arc<Head>) -> Request {
+        let (outer, headers) = (Arc::clone(self), head.headers.clone());
+        Early::request(request, &headers, P::UNKNOWN, async move {
+            match outer.preflight(&head).await {
+                Ok(answer) => counted(answer),
+                Err(fault) => turned_away(fault),
+            }
+        })
+    }
+
+    /// The answer to a browser that asks before it sends a request. Whether what it asks about
+    /// exists is not looked at, and nobody needs credentials to ask.
+    async fn preflight(&self, head: &Head) -> Result<Response, Fault> {
+        let asked = Preflight::read(&head.headers)?;
+        let rules = self.rules.rules(&head.account).await;
+        let allowed = rules.preflight(asked).ok_or_else(|| asked.refused())?;
+        let mut answer = reply::empty(StatusCode::OK);
+        let headers = allowed.headers(Method::OPTIONS, head.headers.clone()).await;
+        answer.headers_mut().extend(headers);
+        Ok(answer)
+    }
+
+    /// Lets a page see an answer, where the rules of the account do, and says to caches where that
+    /// depends on the page.
+    async fn show(&self, answer: &mut Response, head: &Head) {
+        let Some(origin) = head.headers.get(header::ORIGIN) else {
+            return;
+        };
+        let rules = self.rules.rules(&head.account).await;
+        let is_cached = matches!(head.method, Method::GET | Method::HEAD);
+        if is_cached && rules.vary(&head.method) {
+            answer.headers_mut().insert(header::VARY, HeaderValue::from_static("Origin"));
+        }
+        let Some(allowed) = rules.answer(origin, &head.method, answer.headers()) else {
+            return;
+        };
+        let asked = HeaderMap::from_iter([(header::ORIGIN, origin.clone())]);
+        for (name, value) in &allowed.headers(head.method.clone(), asked).await {
+            answer.headers_mut().insert(name, value.clone());
+        }
+    }
+
+    /// The header that HTTP/1 has from the listener.
+    fn date(&self) -> HeaderValue {
+        let text = http_date(Some(&self.clock.now().into()));
+        let mut date = HeaderValue::from_str(&text).expect("a date is visible ASCII");
+        // Kept out of the tables of HTTP/2, which it would fill.
+        date.set_sensitive(true);
+        date
+    }
+
+    fn failed(
+        &self,
+        error: RestError,
+        request_id: &str,
+        headers: &HeaderMap,
+        head: Option<&Head>,
+    ) -> Response {
+        let response = ErrorResponse::new(error, request_id, self.clock.now()).of_request(headers);
+        let mut answer = self.protocol.error_response(&response, headers, head);
+        *answer.status_mut() = response.status;
+        let headers = answer.headers_mut();
+        if let Ok(code) = response.code.parse() {
+            headers.insert(ERROR_CODE, code);
+        }
+        if let Some(delay) = response.retry_after {
+            // Whole seconds, and never none.
+            let seconds = delay.as_secs() + u64::from(delay.subsec_nanos() > 0);
+            headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds.max(1)));
+        }
+        answer
+    }
+
+    /// The answer of a call as REST has it, to a request with these headers.
+    fn rendered(&self, answer: Response, headers: &HeaderMap, head: Option<&Head>) -> Response {
+        let id = answer.headers().get(REQUEST_ID_HEADER).cloned();
+        let mut answer = match answer.extensions().get::<Rendered>() {
+            Some(Rendered) => answer,
+            None => {
+                let error = answer.extensions().get::<RestError>().cloned();
+                let error = error.unwrap_or_else(|| {
+                    let status = Status::from_header_map(answer.headers());
+                    status.unwrap_or_else(|| Status::internal("no status")).into()
+                });
+                let id = id.as_ref().and_then(|id| id.to_str().ok()).unwrap_or_default();
+                self.failed(error, id, headers, head)
+            }
+        };
+        let headers = answer.headers_mut();
+        for name in STATUS_HEADERS {
+            headers.remove(name);
+        }
+        headers.remove(REQUEST_ID_HEADER);
+        headers.extend(id.map(|id| (REQUEST_ID, id)));
+        answer.map(|body| passing(body, Complete))
+    }
+}
+
+impl<P: Protocol> Service<Request> for HttpEdge<P> {
+    type Response = Response;
+    type Error = Infallible;
+    type Future = Answer;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        self.calls.poll_ready(cx)
+    }
+
+    fn call(&mut self, mut request: Request) -> Answer {
+        let outer = Arc::clone(&self.outer);
+        let is_http2 = request.version() == Version::HTTP_2;
+        let body = DrainableBody::of(&mut request);
+        let (head, call) = match Head::take(&mut request, P::SERVICE) {
+            Ok(head) => {
+                let head = Arc::new(head);
+                let call = match head.method {
+                    // The head has the headers.
+                    Method::OPTIONS => outer.preflight_of(&request, Arc::clone(&head)),
+                    _ => outer.call_of(request, Arc::clone(&head)),
+                };
+                (Ok(head), call)
+            }
+            Err(fault) => {
+                let refused = std::future::ready(turned_away(fault));
+                let call = Early::request(&request, request.headers(), P::UNKNOWN, refused);
+                (Err(std::mem::take(request.headers_mut())), call)
+            }
+        };
+        let sets_rules = call.uri().path().ends_with(SET_RULES);
+        let calls = self.calls.call(call);
+        // Every answer is finished here, whoever gave it.
+        Box::pin(async move {
+            let (headers, head) = match &head {
+                Ok(head) => (&head.headers, Some(&**head)),
+                Err(headers) => (headers, None),
+            };
+            let mut answer = outer.rendered(calls.await?, headers, head);
+            common(answer.headers_mut(), headers, head.map(|head| &head.params));
+            if is_http2 {
+                answer.headers_mut().insert(header::DATE, outer.date());
+            }
+            // Also where the outcome is not known.
+            if let Some(head) = head.filter(|_| sets_rules && !answer.status().is_client_error()) {
+                outer.rules.invalidate(&head.account);
+            }
+            let is_preflight = head.is_some_and(|head| head.method == Method::OPTIONS);
+            if let Some(head) = head.filter(|_| !is_preflight) {
+                outer.show(&mut answer, head).await;
+            }
+            // A preflight needs no credentials, so nobody waits for the rest of one.
+            if let Some(body) = body
+                && (is_preflight || !body.drained().await)
+            {
+                answer.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+            }
+            Ok(answer)
+        })
+    }
+}
+
+/// The error of what becomes no call, for the layers to count.
+fn turned_away(fault: Fault) -> Response {
+    let reason = fault.reason;
+    let mut answer = refused(fault.into());
+    answer.extensions_mut().insert(reason);
+    answer
+}
+
+/// The headers that every answer has.
+fn common(headers: &mut HeaderMap, client: &HeaderMap, params: Option<&Params>) {
+    headers.insert(VERSION, version::spoken(client, params));
+    headers.insert(header::SERVER, HeaderValue::from_static("Trestle"));
+    headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-cache"));
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    if let Some(id) = client.get(CLIENT_REQUEST_ID).filter(|id| is_id(id.as_bytes())) {
+        headers.insert(CLIENT_REQUEST_ID, id.clone());
+    }
+}
+
+/// Whether an id is one that a client may give a request.
+fn is_id(id: &[u8]) -> bool {
+    id.len() <= CLIENT_REQUEST_ID_BYTES_MAX && id.iter().all(|byte| (b' '..=b'~').contains(byte))
+}
+
+/// How long the client wants to wait.
+fn timeout(head: &Head) -> Result<Option<Duration>, RestError> {
+    let Some(text) = head.params.get("timeout") else {
+        return Ok(None);
+    };
+    let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    // Digits that are no number here are one that is too large.
+    match text.parse().unwrap_or(u64::MAX) {
+        seconds @ 1.. if is_number => {
+            Ok(Some(Duration::from_secs(seconds.min(TIMEOUT_SECONDS_MAX))))
+        }
+        _ => {
+            let rule = "must be a number of seconds";
+            Err(RestError::of_parameter(Reason::InvalidQueryParameterValue, "timeout", text, rule))
+        }
+    }
+}
+
+/// A request that may have a body says how long it is.
+fn check_length(head: &Head) -> Result<(), Fault> {
+    let says = [header::CONTENT_LENGTH, header::TRANSFER_ENCODING];
+    let is_said = says.iter().any(|name| head.headers.contains_key(name));
+    let has_none = [Method::GET, Method::HEAD, Method::DELETE, Method::OPTIONS];
+    if is_said || head.is_http2 || has_none.contains(&head.method) {
+        return Ok(());
+    }
+    let message = "the length of the body is required: Content-Length or Transfer-Encoding";
+    Err(Fault::new(Reason::MissingContentLengthHeader, message))
+}
+
+/// A body that breaks off where the layers let a call fail after its answer began: without that, a
+/// client would take half of an answer for all of it.
+struct Complete;
+
+impl Passage for Complete {
+    fn pass(&mut self, part: Part) -> Next {
+        Next::Part(match part {
+            Some(Ok(frame)) => match frame.into_trailers() {
+                Ok(trailers) => Status::from_header_map(&trailers)
+                    .filter(|status| status.code() != Code::Ok)
+                    .map(Err),
+                Err(frame) => Some(Ok(frame)),
+            },
+            other => other,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,76 @@
+//! Failures in the form of OData: JSON where a client takes it, else XML.
+
+use http::{HeaderMap, Method, Response, StatusCode};
+use serde_json::json;
+use tonic::body::Body;
+
+use super::{entities::applied, level::Level, prefer::Prefer, route::TUNNELLED};
+use crate::{error::ErrorResponse, head::Head, reply};
+
+/// The content type of failures in XML.
+const XML: &str = "application/xml";
+
+/// The answer to a request with these headers that failed; of one whose head cannot be read nothing
+/// else is known.
+pub(super) fn render(
+    response: &ErrorResponse,
+    headers: &HeaderMap,
+    head: Option<&Head>,
+) -> Response<Body> {
+    let Some(level) = level(headers, head, response.status) else {
+        return reply::whole(StatusCode::OK, XML, xml(response));
+    };
+    let mut answer = reply::whole(StatusCode::OK, level.content_type(), json(response));
+    // A preference of what creates counts as applied also where nothing came of the request.
+    if head.is_some_and(|head| head.method == Method::POST && !headers.contains_key(TUNNELLED)) {
+        applied(&mut answer, Prefer::of(headers));
+    }
+    answer
+}
+
+/// The level of a failure; none where it has to be XML.
+fn level(headers: &HeaderMap, head: Option<&Head>, status: StatusCode) -> Option<Level> {
+    let params = head.map(|head| &head.params);
+    let is_xml_operation = params.is_some_and(|params| params.get("comp").is_some());
+    if is_xml_operation {
+        return None;
+    }
+    let format = params.and_then(|params| params.get("$format"));
+    // Who may not come in, or cannot be understood, meets the door, which speaks XML unless it is
+    // told otherwise.
+    let is_refused = matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
+    let is_at_door = head.is_none() || is_refused;
+    let level = Level::negotiate(format, headers).ok()?;
+    (Level::is_named(format, headers) || !is_at_door).then_some(level)
+}
+
+/// Code and text, and nothing else: a further member would be too much for some clients.
+pub(super) fn json(response: &ErrorResponse) -> String {
+    let message = json!({ "lang": "en-US", "value": response.message() });
+    json!({ "odata.error": { "code": response.code, "message": message } }).to_string()
+}
+
+fn xml(response: &ErrorResponse) -> String {
+    format!(
+        "<?xml version=\"1.0\" encoding=\"utf-8\"?>\
+         <m:error xmlns:m=\"http://schemas.microsoft.com/ado/2007/08/dataservices/metadata\">\
+         <m:code>{}</m:code><m:message xml:lang=\"en-US\">{}</m:message></m:error>",
+        escaped(&response.code),
+        escaped(&response.message())
+    )
+}
+
+/// Text between tags. What XML cannot carry is left out.
+fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '\t' | '\n' | ' '..='\u{D7FF}' | '\u{E000}'..='\u{FFFD}' | '\u{10000}'.. => out.push(c),
+            _ => {}
+        }
+    }
+    out
+}

@@ -1,0 +1,93 @@
+//! The part of a source file that is completed. Its hash shows on resumption whether the file is still the same: a
+//! position in another file would lose lines or double them.
+
+use std::{
+    fs::File,
+    io::{self, Read as _},
+    path::Path,
+};
+
+use xxhash_rust::xxh3::Xxh3;
+
+use crate::errors::CliError;
+
+const BUFFER_BYTES: usize = 256 * 1024;
+
+/// See the module. Each byte is read once, however often the hash is computed.
+pub(super) struct Prefix {
+    file: File,
+    name: String,
+    hasher: Xxh3,
+    bytes: u64,
+}
+
+impl Prefix {
+    /// Of a file that can be read again.
+    pub(super) fn open(path: &Path) -> Result<Self, CliError> {
+        let name = path.display().to_string();
+        let file = File::open(path).map_err(CliError::input(format!("cannot read `{name}`")))?;
+        Ok(Self { file, name, hasher: Xxh3::new(), bytes: 0 })
+    }
+
+    /// The hash of the first `end` bytes, which are no fewer than in the call before.
+    pub(super) fn hash(&mut self, end: u64) -> Result<String, CliError> {
+        let hash = self.read(end);
+        hash.map_err(CliError::file(format!("cannot read `{}` again", self.name)))
+    }
+
+    fn read(&mut self, end: u64) -> io::Result<String> {
+        let mut buffer = vec![0; BUFFER_BYTES];
+        while self.bytes < end {
+            let wanted = usize::try_from(end - self.bytes).unwrap_or(usize::MAX);
+            let room = buffer.get_mut(..wanted.min(BUFFER_BYTES)).unwrap_or_default();
+            let read = self.file.read(room)?;
+            if read == 0 {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+            self.hasher.update(room.get(..read).unwrap_or_default());
+            self.bytes = self.bytes.saturating_add(u64::try_from(read).unwrap_or_default());
+        }
+        Ok(format!("{:032x}", self.hasher.digest128()))
+    }
+
+    /// Refuses a file whose first `end` bytes have another hash; `restart` is the way out.
+    pub(super) fn verify(&mut self, end: u64, hash: &str, restart: &str) -> Result<(), CliError> {
+        match self.read(end) {
+            Ok(found) if found == hash => Ok(()),
+            Err(error) if error.kind() != io::ErrorKind::UnexpectedEof => {
+                Err(CliError::file(format!("cannot read `{}`", self.name))(error))
+            }
+            _ => Err(CliError::Usage(format!(
+                "`{}` has changed before the place where it was interrupted: {restart}",
+                self.name
+            ))),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hashes_the_bytes_before_a_position_in_steps_or_at_once() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("lines");
+        let text = "a line\n".repeat(100_000);
+        std::fs::write(&path, &text).unwrap();
+        let mut in_steps = Prefix::open(&path).unwrap();
+        let mut at_once = Prefix::open(&path).unwrap();
+
+        in_steps.hash(7).unwrap();
+        in_steps.hash(300_000).unwrap();
+        let hash = in_steps.hash(600_000).unwrap();
+
+        assert_eq!(at_once.hash(600_000).unwrap(), hash);
+        std::fs::write(&path, text.replacen("a line", "A line", 1)).unwrap();
+        let verified = |end| Prefix::open(&path).unwrap().verify(end, &hash, "remove it");
+        assert!(verified(600_000).is_err(), "another beginning");
+        assert!(verified(900_000).is_err(), "shorter");
+        std::fs::write(&path, text + "more").unwrap();
+        verified(600_000).unwrap();
+    }
+}

@@ -1,0 +1,193 @@
+//! What an Azurite workspace holds, listed by one scan that also proves that its files are complete: a damaged
+//! workspace is refused before anything is written.
+
+use std::{
+    collections::BTreeSet,
+    fs,
+    path::{Path, PathBuf},
+};
+
+use super::{
+    documents::{QueueDocument, TableDocument},
+    loki,
+};
+use crate::{
+    errors::CliError,
+    files,
+    migrate::{
+        plan::{self, ImportPlan, PlannedQueue, PlannedTable},
+        progress::Skipped,
+        queues, tables,
+    },
+};
+
+const TABLES_FILE: &str = "__azurite_db_table__.json";
+const QUEUES_FILE: &str = "__azurite_db_queue__.json";
+const TEXTS_DIRECTORY: &str = "__queuestorage__";
+const TABLES: &str = "$TABLES_COLLECTION$";
+const QUEUES: &str = "$QUEUES_COLLECTION$";
+const SERVICES: &str = "$SERVICES_COLLECTION$";
+/// Messages of all queues.
+pub(super) const MESSAGES: &str = "$MESSAGES_COLLECTION$";
+
+/// The files of a workspace that hold tables and queues.
+#[derive(Debug, Clone)]
+pub(super) struct Workspace {
+    pub(super) directory: PathBuf,
+    pub(super) tables: Option<PathBuf>,
+    pub(super) queues: Option<PathBuf>,
+}
+
+impl Workspace {
+    /// Finds the files.
+    pub(super) fn find(directory: &Path) -> Result<Self, CliError> {
+        let shown = directory.display();
+        if shown.to_string().contains("://") {
+            return Err(CliError::Usage(
+                "Azurite keeps only blobs in an SQL database; its tables and queues are in the \
+                 directory that it was given with --location: name that directory"
+                    .to_owned(),
+            ));
+        }
+        let directory = directory
+            .canonicalize()
+            .map_err(CliError::input(format!("cannot read the workspace `{shown}`")))?;
+        let file = |name: &str| Some(directory.join(name)).filter(|path| path.is_file());
+        let found = Self {
+            tables: file(TABLES_FILE),
+            queues: file(QUEUES_FILE),
+            directory: directory.clone(),
+        };
+        if found.tables.is_none() && found.queues.is_none() {
+            return Err(CliError::Usage(format!(
+                "is not an Azurite workspace, which has {TABLES_FILE} or {QUEUES_FILE} in it: \
+                 `{shown}`"
+            )));
+        }
+        Ok(found)
+    }
+
+    /// The databases.
+    pub(super) fn files(&self) -> impl Iterator<Item = &Path> {
+        [&self.tables, &self.queues].into_iter().flatten().map(PathBuf::as_path)
+    }
+
+    /// The files of message texts.
+    pub(super) fn texts(&self) -> PathBuf {
+        self.directory.join(TEXTS_DIRECTORY)
+    }
+
+    /// Size and time of each database: with another one it is another workspace.
+    pub(super) fn versions(&self) -> Result<Vec<String>, CliError> {
+        self.files()
+            .map(|path| {
+                let found =
+                    fs::metadata(path).and_then(|found| Ok((found.len(), found.modified()?)));
+                let found = found.map_err(CliError::file(files::cannot("read", path)))?;
+                Ok(format!("{} bytes of {:?}", found.0, found.1))
+            })
+            .collect()
+    }
+}
+
+/// What a workspace holds, of every account.
+#[derive(Default)]
+struct WorkspaceScan {
+    tables: Vec<TableDocument>,
+    queues: Vec<QueueDocument>,
+    /// Accounts with settings of a service.
+    settings: BTreeSet<String>,
+}
+
+impl loki::DatabaseReader for WorkspaceScan {
+    fn select(&mut self, collection: &str) -> Option<u64> {
+        // Other collections are skipped, which proves that they are complete.
+        [TABLES, QUEUES, SERVICES].contains(&collection).then_some(0)
+    }
+
+    fn document(&mut self, collection: &str, number: u64, json: &str) -> Result<(), CliError> {
+        let malformed = |error: serde_json::Error| {
+            let what = format!("document {number} of `{collection}` is not as Azurite writes it");
+            CliError::Usage(format!("{what}: {error}"))
+        };
+        match collection {
+            TABLES => self.tables.push(serde_json::from_str(json).map_err(malformed)?),
+            QUEUES => self.queues.push(serde_json::from_str(json).map_err(malformed)?),
+            _ => {
+                let settings: serde_json::Value = serde_json::from_str(json).map_err(malformed)?;
+                let account = settings.get("accountName").and_then(serde_json::Value::as_str);
+                self.settings.extend(account.map(str::to_owned));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Reads what a workspace holds of an account, which must be named where there are several.
+pub(super) fn scan(
+    workspace: &Workspace,
+    account: Option<&str>,
+) -> Result<(String, ImportPlan), CliError> {
+    let mut scan = WorkspaceScan::default();
+    for file in workspace.files() {
+        loki::read(file, &mut scan)?;
+    }
+    let account = choose(&scan, account)?;
+    let plan = plan(scan, &account);
+    Ok((account, plan))
+}
+
+fn choose(scan: &WorkspaceScan, account: Option<&str>) -> Result<String, CliError> {
+    let tables = scan.tables.iter().map(|table| table.account.as_str());
+    let queues = scan.queues.iter().map(|queue| queue.account.as_str());
+    let accounts: BTreeSet<&str> = tables.chain(queues).collect();
+    let names = || accounts.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+    match (account, accounts.len()) {
+        (Some(account), _) if accounts.contains(account) => Ok(account.to_owned()),
+        (_, 0) => {
+            Err(CliError::Usage("there are no tables and no queues in the workspace".to_owned()))
+        }
+        (Some(account), _) => {
+            let rule = "--from-account: the workspace holds nothing of this account";
+            Err(CliError::Usage(format!("{rule}: `{account}`; it has {}", names())))
+        }
+        (None, 1) => Ok(accounts.iter().map(ToString::to_string).collect()),
+        (None, _) => Err(CliError::Usage(format!(
+            "the workspace has several accounts: name one with --from-account: {}",
+            names()
+        ))),
+    }
+}
+
+fn plan(scan: WorkspaceScan, account: &str) -> ImportPlan {
+    let (mut plan, mut names) = (ImportPlan::default(), BTreeSet::new());
+    let skip = |plan: &mut ImportPlan, whose: String, which: &str, why: String| {
+        plan.skipped.push(Skipped { whose, which: which.to_owned(), why });
+    };
+    let policies = |plan: &mut ImportPlan, documents: Option<_>, whose: String| {
+        plan::policies(documents.unwrap_or_default()).unwrap_or_else(|why| {
+            skip(plan, whose, "access policies", why);
+            Vec::new()
+        })
+    };
+    for table in scan.tables.into_iter().filter(|table| table.account == account) {
+        let whose = tables::whose(&table.table);
+        if !names.insert(tables::folded(&table.table)) {
+            let why = "another table has this name in another case".to_owned();
+            skip(&mut plan, whose, "", why);
+            continue;
+        }
+        let policies = policies(&mut plan, table.policies, whose);
+        plan.tables.push(PlannedTable { name: table.table, policies });
+    }
+    for queue in scan.queues.into_iter().filter(|queue| queue.account == account) {
+        let policies = policies(&mut plan, queue.policies, queues::whose(&queue.name));
+        let metadata = queue.metadata.unwrap_or_default();
+        plan.queues.push(PlannedQueue { name: queue.name, metadata, policies });
+    }
+    if scan.settings.contains(account) {
+        let why = "cross-origin rules, logging and metrics are not copied: set them in the target";
+        skip(&mut plan, "service properties".to_owned(), "", why.to_owned());
+    }
+    plan
+}
