@@ -173,7 +173,7 @@ async fn stream_of_a_deleted_table_ends_with_not_found(world: &World) {
 /// An engine that counts scans shows that a cancelled stream reads no more.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_cancelled_stream_stops_reading() {
-    let engine = counting::CountingEngine::default();
+    let engine = counting::CountingEngine::new();
     let world = World::on_engine(std::sync::Arc::new(engine.clone())).await;
     let table = world.table("cancelled").await;
     fill(&table, 200).await;
@@ -196,18 +196,23 @@ mod counting {
     };
 
     use trestle_kv::{
-        Change, CommitError, Engine, EngineError, EngineStatus, MemoryEngine, Scan, ScanLimit,
-        Snapshot, Span,
+        Change, CommitError, Engine, EngineError, EngineStatus, Limits, MemoryEngine, Scan,
+        ScanLimit, Snapshot, Span, Ticks, Version,
     };
 
     /// The memory engine, which counts the scans of its snapshots.
-    #[derive(Clone, Default)]
+    #[derive(Clone)]
     pub(super) struct CountingEngine {
         engine: MemoryEngine,
         scans: Arc<AtomicUsize>,
     }
 
     impl CountingEngine {
+        pub(super) fn new() -> Self {
+            let engine = MemoryEngine::new(trestle::storage::keyspaces());
+            Self { engine, scans: Arc::default() }
+        }
+
         pub(super) fn scans(&self) -> usize {
             self.scans.load(Ordering::SeqCst)
         }
@@ -222,8 +227,16 @@ mod counting {
             Ok(Box::new(CountingSnapshot(snapshot, Arc::clone(&self.scans))))
         }
 
-        async fn commit(&self, change: Change) -> Result<(), CommitError> {
+        async fn commit(&self, change: Change) -> Result<Version, CommitError> {
             self.engine.commit(change).await
+        }
+
+        fn limits(&self) -> Limits {
+            self.engine.limits()
+        }
+
+        fn now(&self) -> Ticks {
+            self.engine.now()
         }
 
         fn status(&self) -> EngineStatus {

@@ -14,8 +14,8 @@ use trestle_service::clock::Ticks;
 
 use crate::{
     error::QueueError,
-    keys::Slot,
     receipt::Receipt,
+    slot::Slot,
     stored::MessageState,
     wire::{self, RecordReader},
 };

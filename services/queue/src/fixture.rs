@@ -11,8 +11,8 @@ use std::{
 use async_trait::async_trait;
 use bytes::Bytes;
 use trestle_kv::{
-    Change, CommitError, Direction, Engine, EngineError, EngineStatus, MemoryEngine, Scan,
-    ScanLimit, Snapshot, Span, Write, transact,
+    Change, ChangeSpec, CommitError, Direction, Engine, EngineError, EngineStatus, Limits,
+    MemoryEngine, Reads, Scan, ScanLimit, Snapshot, Span, Version, Write, Writes, transact,
 };
 use trestle_service::{
     clock::{ManualClock, Ticks},
@@ -22,7 +22,9 @@ use trestle_service::{
 use crate::{
     authorize::Access,
     deduplication::Sent,
-    keys::QueueId,
+    delivery::Fence,
+    head::Head,
+    keys::{self, KEYSPACES, QueueId},
     messages::{Delivered, Messages},
     model::queue_name,
     receipt::Claimed,
@@ -43,7 +45,7 @@ pub(crate) struct ScanCost {
 }
 
 /// A store that counts what its scans come past.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub(crate) struct Counting {
     inner: MemoryEngine,
     counted: Arc<Mutex<Counted>>,
@@ -96,16 +98,24 @@ impl Engine for Counting {
         Ok(Box::new(CountingSnapshot(self.inner.snapshot().await?, self.clone())))
     }
 
-    async fn commit(&self, Change { reads, mut decide }: Change) -> Result<(), CommitError> {
+    async fn commit(&self, Change { spec, mut decide }: Change) -> Result<Version, CommitError> {
         let counting = self.clone();
         // The store in memory decides once, and writes what was decided.
-        let decide = Box::new(move |current: &[Option<Bytes>]| {
-            let writes = decide(current);
+        let decide = move |reads: &Reads<'_>, version| {
+            let writes = decide(reads, version);
             let mut counted = counting.lock();
-            writes.iter().for_each(|write| counted.write(write));
+            writes.as_slice().iter().for_each(|write| counted.write(write));
             writes
-        });
-        self.inner.commit(Change { reads, decide }).await
+        };
+        self.inner.commit(Change::new(spec, decide)).await
+    }
+
+    fn limits(&self) -> Limits {
+        self.inner.limits()
+    }
+
+    fn now(&self) -> Ticks {
+        self.inner.now()
     }
 
     fn status(&self) -> EngineStatus {
@@ -140,7 +150,9 @@ impl Fixture {
     /// An empty queue.
     pub(crate) async fn new() -> Self {
         let start = Ticks::from_unix(1_700_000_000, 0).expect("in range");
-        let (engine, clock) = (Counting::default(), Arc::new(ManualClock::new(start)));
+        let clock = Arc::new(ManualClock::new(start));
+        let inner = MemoryEngine::with_clock(KEYSPACES, Arc::clone(&clock) as _);
+        let engine = Counting { inner, counted: Arc::default() };
         let messages = Self::start(&engine, &clock);
         let (account, name) = (AccountName::development(), queue_name("jobs"));
         let (access, settings) = (Access::owner(account.clone()), QueueSettings::default());
@@ -187,7 +199,8 @@ impl Fixture {
 
     /// How many messages there are.
     pub(crate) async fn count(&self) -> u64 {
-        self.messages.stats(self.id().await).await.expect("readable").messages
+        let queue = self.messages.queues.open(&self.access, &self.name).await.expect("there");
+        self.messages.stats(&queue).await.expect("readable").messages
     }
 
     /// Creates another queue.
@@ -199,10 +212,19 @@ impl Fixture {
 
     /// Damages what is stored under a key.
     pub(crate) async fn damage(&self, key: Bytes) {
-        let put = Write::Put { key, value: Bytes::from_static(b"?") };
-        let write = move |_: &[Option<Bytes>]| Ok::<_, Infallible>((vec![put.clone()], ()));
-        let Ok(()) = transact(&self.engine, Vec::new(), write).await.expect("stored");
+        let spec = ChangeSpec::new(keys::own_domain(&key));
+        let write = move |_: &Reads<'_>, _: Version| {
+            let mut writes = Writes::new();
+            writes.put(key.clone(), Bytes::from_static(b"?"));
+            Ok::<_, Infallible>((writes, ()))
+        };
+        let Ok(()) = transact(&self.engine, spec, write).await.expect("stored");
     }
+}
+
+/// The fence of the owner of a queue with this head.
+pub(crate) fn fence(id: QueueId, head: &Head) -> Fence {
+    Fence { id, token: head.token, record_version: Some(head.record_version) }
 }
 
 /// A message that never expires, visible after so many seconds.
@@ -210,7 +232,7 @@ pub(crate) fn outgoing(delay: u64) -> Outgoing {
     Outgoing {
         payload: Payload::Text(Bytes::from_static(b"work")),
         delay: Duration::from_secs(delay),
-        life: None,
+        time_to_live: None,
         deduplication_id: None,
         group: None,
     }

@@ -7,32 +7,41 @@
 
 mod api;
 mod authorize;
-mod change;
 mod deduplication;
+mod delete;
+mod deleted_range;
 mod delivery;
 mod detached;
 mod error;
+mod expire;
 #[cfg(test)]
 mod fixture;
 #[cfg(feature = "testing")]
 pub mod forms;
 mod groups;
+mod head;
 mod keys;
+mod message_rows;
 mod messages;
 #[cfg(test)]
 mod model;
+mod peek;
 mod policies;
+mod queue_ids;
 mod queues;
 #[cfg(test)]
 mod read_cost;
 mod receipt;
 mod receive;
 mod record;
+mod redrive;
 mod send;
+mod slot;
 mod stats;
 mod stored;
 mod sweep;
 mod transfer;
+mod update;
 mod wire;
 
 use std::sync::Arc;

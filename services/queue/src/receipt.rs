@@ -1,27 +1,33 @@
 //! Receipts: which delivery of which message a consumer holds.
 //!
-//! A receipt says where the state of its message lies and the generation that the state had. It is no secret and needs
-//! no signature: what it says is compared with what is stored, and whoever may delete from the queue may delete. Each
-//! receive or update gives the message another slot or generation, which makes older receipts void.
+//! A receipt names the slot and the generation of the state of its message. It is no secret and needs no signature: it is
+//! compared with what is stored, and a caller who may delete from the queue may delete any message. Each receive or
+//! update gives the message another slot or generation, which makes older receipts invalid.
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
-use trestle_service::fault::{Fault, Reason, quoted};
+use bytes::Bytes;
+use trestle_service::{
+    clock::Ticks,
+    fault::{Fault, Reason, quoted},
+};
 use uuid::Uuid;
 
-use crate::{keys::Slot, stored::MessageState, wire::RecordReader};
+use crate::{
+    error::QueueError, messages::unexpired, slot::Slot, stored::MessageState, wire::RecordReader,
+};
 
 /// First byte of every receipt; a new layout gets a new one.
 const VERSION: u8 = 1;
-/// The same of a message of an ordering group, so that whoever deletes it knows what else to read.
+/// The same for a message of an ordering group, whose delete reads the next message of the group too.
 const VERSION_IN_GROUP: u8 = 2;
 
-/// The text of a receipt, in bytes: long ones are not looked at.
+/// The text of a receipt, in bytes: longer ones are not decoded.
 const TEXT_BYTES: usize = 28;
 
 /// Which delivery of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Receipt {
-    /// Where the message stood.
+    /// The slot of the message.
     pub(crate) slot: Slot,
     /// How often its state had been changed.
     pub(crate) generation: u32,
@@ -29,7 +35,7 @@ pub(crate) struct Receipt {
     pub(crate) is_in_group: bool,
 }
 
-/// A receipt with the id of the message that it is said to be of.
+/// A receipt with a message id, as a client presents them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Claimed {
     /// The id as the client gave it.
@@ -46,7 +52,7 @@ impl Claimed {
 }
 
 impl Receipt {
-    /// The receipt of a message that stands there so.
+    /// The receipt of a message in this slot and state.
     pub(crate) fn of(slot: Slot, state: &MessageState) -> Self {
         let MessageState { generation, group, .. } = *state;
         Self { slot, generation, is_in_group: group.is_some() }
@@ -65,7 +71,7 @@ impl Receipt {
         URL_SAFE_NO_PAD.encode(bytes)
     }
 
-    /// From the text that a response carried; none if it is something else.
+    /// From the text of a response; none if the text is malformed.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         if text.len() != TEXT_BYTES {
             return None;
@@ -80,7 +86,7 @@ impl Receipt {
     }
 }
 
-/// The failure for a text in `field` that is no receipt.
+/// The failure for a text in `field` that is not a valid receipt.
 pub(crate) fn malformed(field: impl Into<String>, text: &str) -> Fault {
     if text.is_empty() {
         let rule = "required: the last receipt of the message";
@@ -88,6 +94,21 @@ pub(crate) fn malformed(field: impl Into<String>, text: &str) -> Fault {
     }
     let rule = format!("Invalid pop receipt format: value=`{}`", quoted(text));
     Fault::violation(Reason::InvalidQueryParameterValue, field, rule)
+}
+
+/// The state in the slot of a receipt, if the receipt is the valid one of its message.
+///
+/// # Errors
+/// [`QueueError::Corrupt`].
+pub(crate) fn held(
+    claimed: &Claimed,
+    stored: Option<&Bytes>,
+    now: Ticks,
+) -> Result<Option<MessageState>, QueueError> {
+    let is_held = |state: &MessageState| {
+        Receipt::of(claimed.receipt.slot, state) == claimed.receipt && claimed.is_of(state.id)
+    };
+    Ok(unexpired(stored, now)?.filter(is_held))
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! The record of a queue: its number, its settings, its access policies.
 //!
 //! ```text
-//! version (1) = 1 | id u64 | created ticks u64 | flags u8 | deduplication window ticks u64
+//! version (1) = 1 | id u64 | record version u64 | created ticks u64 | flags u8 | deduplication window ticks u64
 //! | dead letter: most deliveries u32, queue | number of metadata u32 | each: name, value | access policies
 //! ```
 //!
@@ -21,6 +21,8 @@ use crate::{
 };
 
 const VERSION: u8 = 1;
+/// The version of the record of a new queue.
+pub(crate) const FIRST_VERSION: u64 = 1;
 const HAS_WINDOW: u8 = 1;
 const HAS_DEAD_LETTER: u8 = 2;
 
@@ -49,6 +51,8 @@ pub(crate) struct DeadLetter {
 pub(crate) struct QueueRecord {
     /// The number in the keys of its messages; another one after it was cleared.
     pub(crate) id: QueueId,
+    /// How often the record was written, which the head of the queue repeats.
+    pub(crate) version: u64,
     /// When it was created.
     pub(crate) created_at: Ticks,
     /// What its client chose.
@@ -81,6 +85,7 @@ impl QueueRecord {
     pub(crate) fn encode(&self) -> Bytes {
         let mut value = vec![VERSION];
         value.extend_from_slice(&self.id.0.to_be_bytes());
+        value.extend_from_slice(&self.version.to_be_bytes());
         value.extend_from_slice(&self.created_at.get().to_be_bytes());
         let QueueSettings { metadata, dead_letter, deduplication_window } = &self.settings;
         let window = deduplication_window.map_or(0, |_| HAS_WINDOW);
@@ -113,7 +118,8 @@ impl QueueRecord {
 
     fn fields(value: &Bytes) -> Option<Self> {
         let mut fields = RecordReader::of(value, VERSION)?;
-        let (id, created_at) = (QueueId(fields.u64()?), fields.ticks()?);
+        let (id, version) = (QueueId(fields.u64()?), fields.u64()?);
+        let created_at = fields.ticks()?;
         let flags = fields.u8()?;
         let mut settings = QueueSettings::default();
         if flags & HAS_WINDOW != 0 {
@@ -129,7 +135,7 @@ impl QueueRecord {
             settings.metadata.push((fields.text()?, fields.text()?));
         }
         let policies = value.slice_ref(fields.rest());
-        Some(Self { id, created_at, settings, policies })
+        Some(Self { id, version, created_at, settings, policies })
     }
 }
 

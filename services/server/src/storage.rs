@@ -31,7 +31,7 @@ pub fn open(
     exemplars: Exemplars,
 ) -> Result<Arc<dyn Engine>, OpenError> {
     let engine: Arc<dyn Engine> = if settings.ephemeral {
-        Arc::new(MemoryEngine::new())
+        Arc::new(MemoryEngine::new(keyspaces()))
     } else {
         let engine = Arc::new(FjallEngine::open(options(settings, meter))?);
         observe_engine(meter, &engine);

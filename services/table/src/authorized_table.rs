@@ -1,9 +1,8 @@
 //! The table that a call on entities works in. Its id is available only through a permission check, so no entity is
 //! reached without one.
 
-use trestle_kv::Snapshot;
 use trestle_service::{
-    clock::WriteClock,
+    clock::Ticks,
     name::{AccountName, TableName},
 };
 
@@ -12,7 +11,7 @@ use crate::{
     entity::EntityKey,
     error::{OperationError, TableError},
     keys::TableId,
-    lookup,
+    lookup::{self, PointReads},
     operation::EntityOperation,
     throttle::TableRef,
 };
@@ -28,22 +27,22 @@ pub(crate) struct AuthorizedTable<'a> {
 }
 
 impl<'a> AuthorizedTable<'a> {
-    /// Finds `table` in a snapshot, and what `access` permits there.
+    /// Finds a table, and what `access` permits there now.
     ///
     /// # Errors
     /// An access to another table, or by a stored policy that is not valid now; or a failed read.
     pub(crate) async fn find(
-        snapshot: &dyn Snapshot,
+        reads: PointReads<'_>,
         access: &'a EntityAccess,
         name: &'a TableName,
-        clock: &WriteClock,
+        now: Ticks,
     ) -> Result<Self, TableError> {
-        let id = lookup::find(snapshot, access.account(), name).await?.map(|table| table.id);
+        let id = lookup::find(reads, access.account(), name).await?.map(|table| table.id);
         let policies = match (access.policy(), id) {
-            (Some(_), Some(id)) => lookup::access_policies(snapshot, id).await?,
+            (Some(_), Some(id)) => lookup::access_policies(reads, id).await?,
             _ => Vec::new(),
         };
-        let permissions = access.permissions(name, &policies, clock.now())?;
+        let permissions = access.permissions(name, &policies, now)?;
         Ok(Self { account: access.account(), name, id, permissions })
     }
 

@@ -16,6 +16,8 @@ pub mod operation;
 mod page_token;
 pub mod query;
 mod read;
+#[cfg(test)]
+mod samples;
 pub mod stored;
 mod sweep;
 mod table_settings;
@@ -30,7 +32,6 @@ use opentelemetry::metrics::Meter;
 use trestle_kv::Engine;
 use trestle_proto::table::v1::table_service_server::TableServiceServer;
 use trestle_service::{
-    clock::Clock,
     fault::Fault,
     limits::MESSAGE_BYTES_MAX,
     quota::{HeavyHitter, LiveQuotas},
@@ -44,10 +45,8 @@ pub use crate::{
 
 /// The dependencies of the service.
 pub struct TableDeps {
-    /// The storage.
+    /// The storage, which is also the source of time.
     pub engine: Arc<dyn Engine>,
-    /// The source of time.
-    pub clock: Arc<dyn Clock>,
     /// The quotas of accounts and partitions.
     pub quotas: LiveQuotas,
     /// Makes the instruments that count refusals.
@@ -66,7 +65,7 @@ impl TableRole {
     pub fn new(deps: TableDeps) -> Self {
         let throttle = Arc::new(Throttle::new(deps.quotas, &deps.meter));
         throttle::observe(&throttle, &deps.meter);
-        Self { api: TableApi::new(deps.engine, deps.clock, throttle) }
+        Self { api: TableApi::new(deps.engine, throttle) }
     }
 
     /// The gRPC service.

@@ -1,6 +1,7 @@
-//! Records of tables in a snapshot.
+//! Records of tables.
 
-use trestle_kv::Snapshot;
+use bytes::Bytes;
+use trestle_kv::{Engine, EngineError, Snapshot};
 use trestle_proto::service::v1::AccessPolicy;
 use trestle_proto::table::v1::SetTableAccessPoliciesRequest;
 use trestle_service::name::{AccountName, TableName};
@@ -10,41 +11,59 @@ use crate::{
     keys::{self, TableId, TableRecord},
 };
 
-/// The record of a table in a snapshot.
+/// Where point reads go.
+#[derive(Clone, Copy)]
+pub(crate) enum PointReads<'a> {
+    /// To the newest values.
+    Newest(&'a dyn Engine),
+    /// To the values of a snapshot.
+    At(&'a dyn Snapshot),
+}
+
+impl PointReads<'_> {
+    async fn get(self, key: &[u8]) -> Result<Option<Bytes>, EngineError> {
+        match self {
+            Self::Newest(engine) => engine.get(key).await,
+            Self::At(snapshot) => snapshot.get(key).await,
+        }
+    }
+}
+
+/// The record of a table.
 ///
 /// # Errors
 /// A failed read.
 pub(crate) async fn find(
-    snapshot: &dyn Snapshot,
+    reads: PointReads<'_>,
     account: &AccountName,
     name: &TableName,
 ) -> Result<Option<TableRecord>, TableError> {
-    let value = snapshot.get(&keys::table(account, &name.folded())).await?;
+    let value = reads.get(&keys::table(account, &name.folded())).await?;
     Ok(value.map(|value| TableRecord::decode(&value)).transpose()?)
 }
 
-/// The id of a table in a snapshot.
+/// The id of a table.
 ///
 /// # Errors
 /// [`TableError::TableNotFound`], or a failed read.
 pub(crate) async fn resolve(
-    snapshot: &dyn Snapshot,
+    reads: PointReads<'_>,
     account: &AccountName,
     name: &TableName,
 ) -> Result<TableId, TableError> {
-    let found = find(snapshot, account, name).await?;
+    let found = find(reads, account, name).await?;
     found.map(|table| table.id).ok_or_else(|| TableError::TableNotFound(name.clone()))
 }
 
-/// The access policies of a table in a snapshot.
+/// The access policies of a table.
 ///
 /// # Errors
 /// A failed read.
 pub(crate) async fn access_policies(
-    snapshot: &dyn Snapshot,
+    reads: PointReads<'_>,
     id: TableId,
 ) -> Result<Vec<AccessPolicy>, TableError> {
-    let value = snapshot.get(&keys::access_policies(id)).await?;
+    let value = reads.get(&keys::access_policies(id)).await?;
     let stored: SetTableAccessPoliciesRequest =
         keys::decode_message(value.as_ref(), "access policies")?;
     Ok(stored.policies)

@@ -2,9 +2,10 @@
 
 use std::{sync::Arc, time::Duration};
 
-use bytes::Bytes;
-use trestle_kv::{Engine, Entry, Scan, ScanLimit, Span, Write, after_key, transact};
-use trestle_service::clock::{Ticks, WriteClock};
+use trestle_kv::{
+    ChangeSpec, Engine, Entry, Lock, Reads, Scan, ScanLimit, Span, Ticks, Writes, after_key,
+    transact,
+};
 
 use crate::{
     error::TableError,
@@ -23,13 +24,12 @@ const GRACE: Duration = Duration::from_secs(120);
 #[derive(Clone)]
 pub(crate) struct DeletedTableSweeper {
     engine: Arc<dyn Engine>,
-    clock: Arc<WriteClock>,
 }
 
 impl DeletedTableSweeper {
     /// Sweeps the tables in `engine`.
-    pub(crate) fn new(engine: Arc<dyn Engine>, clock: Arc<WriteClock>) -> Self {
-        Self { engine, clock }
+    pub(crate) fn new(engine: Arc<dyn Engine>) -> Self {
+        Self { engine }
     }
 
     /// Takes one step on some deleted tables. True when another step should follow at once.
@@ -58,28 +58,32 @@ impl DeletedTableSweeper {
 
     async fn deleted(&self) -> Result<Vec<Entry>, TableError> {
         let limit = ScanLimit { rows: TABLES_MAX, bytes: usize::MAX };
-        let snapshot = self.engine.snapshot().await?;
-        Ok(snapshot.scan(&keys::deleted_tables(), limit).await?.entries)
+        Ok(self.engine.scan(&keys::deleted_tables(), limit).await?.entries)
     }
 
     async fn step(&self, entry: &Entry) -> Result<bool, TableError> {
         let id = keys::deleted_table_id(&entry.key)?;
         let deleted = DeletedTable::decode(&entry.value)?;
-        let over = grace_is_over(deleted.deleted_at, self.clock.next());
+        let over = grace_is_over(deleted.deleted_at, self.engine.now());
         let snapshot = self.engine.snapshot().await?;
         let whole = keys::entities(id);
         let rest = Span::new(deleted.resume.clone(), whole.end.clone());
-        let mut scan = snapshot.scan(&rest, STEP).await?;
+        let limits = self.engine.limits();
+        // Each removed row may be in a partition, and so in a domain, of its own.
+        let rows = STEP.rows.min(limits.domains).min(limits.writes.saturating_sub(1));
+        let step = ScanLimit { rows, ..STEP };
+        let mut scan = snapshot.scan(&rest, step).await?;
         if scan.entries.is_empty() && over && deleted.resume != whole.start {
             // The second pass: rows that writes in flight left before the resume key.
-            scan = snapshot.scan(&whole, STEP).await?;
+            scan = snapshot.scan(&whole, step).await?;
         }
         drop(snapshot);
         let writes = decide_step(id, &deleted, &scan, over);
         let more = !scan.entries.is_empty();
         if !writes.is_empty() {
-            let write = move |_: &[Option<Bytes>]| Ok::<_, TableError>((writes.clone(), ()));
-            transact(&*self.engine, Vec::new(), write).await??;
+            let spec = spec_of(id, &writes);
+            let write = move |_: &Reads<'_>, _| Ok::<_, TableError>((writes.clone(), ()));
+            transact(&*self.engine, spec, write).await??;
         }
         Ok(more)
     }
@@ -87,21 +91,37 @@ impl DeletedTableSweeper {
 
 /// The writes of one step: removes the scanned rows and records the resume key. The record of an empty table is
 /// removed once its grace period is over. No step puts more than it removes, so that a full disk does not stop it.
-fn decide_step(
-    id: TableId,
-    deleted: &DeletedTable,
-    scan: &Scan,
-    grace_is_over: bool,
-) -> Vec<Write> {
+fn decide_step(id: TableId, deleted: &DeletedTable, scan: &Scan, grace_is_over: bool) -> Writes {
+    let mut writes = Writes::with_capacity(scan.entries.len() + 1);
     let key = keys::deleted_table(id);
     let Some(last) = scan.entries.last() else {
-        let records = [key, keys::access_policies(id)].map(|key| Write::Delete { key });
-        return if grace_is_over { records.into() } else { Vec::new() };
+        if grace_is_over {
+            writes.delete(key).delete(keys::access_policies(id));
+        }
+        return writes;
     };
-    let removed = scan.entries.iter().map(|entry| Write::Delete { key: entry.key.clone() });
+    for entry in &scan.entries {
+        writes.delete(entry.key.clone());
+    }
     let resume = after_key(&last.key).into();
     let progress = DeletedTable { deleted_at: deleted.deleted_at, resume };
-    removed.chain([Write::Put { key, value: progress.encode() }]).collect()
+    writes.put(key, progress.encode());
+    writes
+}
+
+/// A change of these rows and of the records of the table id.
+fn spec_of(id: TableId, writes: &Writes) -> ChangeSpec {
+    let records = keys::domain(&keys::deleted_table(id));
+    let mut spec = ChangeSpec::new(records.clone());
+    for write in writes.as_slice() {
+        let domain = keys::domain(write.key());
+        let is_named =
+            domain == records || spec.also.last().is_some_and(|(last, _)| *last == domain);
+        if !is_named {
+            spec.also(domain, Lock::Exclusive);
+        }
+    }
+    spec
 }
 
 fn grace_is_over(deleted_at: Ticks, now: Ticks) -> bool {
@@ -111,6 +131,8 @@ fn grace_is_over(deleted_at: Ticks, now: Ticks) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use bytes::Bytes;
+
     use super::*;
 
     const ID: TableId = TableId(5);
@@ -132,49 +154,38 @@ mod tests {
         let writes = decide_step(ID, &deleted(start), &Scan { entries, more: true }, false);
 
         let progress = deleted(after_key(&row).into()).encode();
-        assert_eq!(
-            writes,
-            [
-                Write::Delete { key: row },
-                Write::Put { key: keys::deleted_table(ID), value: progress }
-            ]
-        );
+        let mut expected = Writes::new();
+        expected.delete(row).put(keys::deleted_table(ID), progress);
+        assert_eq!(writes, expected);
     }
 
     #[test]
     fn the_record_of_an_empty_table_is_removed_after_the_grace_period() {
         let swept = deleted(keys::row(ID, "p", "r"));
 
-        assert_eq!(decide_step(ID, &swept, &nothing(), false), []);
-        let records = [keys::deleted_table(ID), keys::access_policies(ID)];
-        let records = records.map(|key| Write::Delete { key });
-        assert_eq!(decide_step(ID, &swept, &nothing(), true), records);
+        assert!(decide_step(ID, &swept, &nothing(), false).is_empty());
+        let mut expected = Writes::new();
+        expected.delete(keys::deleted_table(ID)).delete(keys::access_policies(ID));
+        assert_eq!(decide_step(ID, &swept, &nothing(), true), expected);
     }
 
     #[tokio::test]
     async fn sweeps_every_deleted_table_even_when_one_record_is_corrupt() {
-        let engine: Arc<dyn Engine> = Arc::new(trestle_kv::MemoryEngine::new());
-        let clock = Arc::new(WriteClock::new(Arc::new(trestle_service::clock::SystemClock)));
+        let engine: Arc<dyn Engine> = Arc::new(trestle_kv::MemoryEngine::new(keys::KEYSPACES));
         let row = keys::row(TableId(50), "p", "r");
-        let deleted =
-            |id| DeletedTable { deleted_at: Ticks::MAX, resume: keys::entities(TableId(id)).start };
-        let mut writes: Vec<_> = (2..=50)
-            .map(|id| Write::Put {
-                key: keys::deleted_table(TableId(id)),
-                value: deleted(id).encode(),
-            })
-            .collect();
-        let broken = Bytes::from_static(b"broken");
-        writes.push(Write::Put { key: keys::deleted_table(TableId(1)), value: broken });
-        writes.push(Write::Put { key: row.clone(), value: Bytes::new() });
-        let put = move |_: &[Option<Bytes>]| Ok::<_, TableError>((writes.clone(), ()));
-        transact(&*engine, Vec::new(), put).await.expect("committed").expect("decided");
+        let resume = |id| keys::entities(TableId(id)).start;
+        let deleted = |id| DeletedTable { deleted_at: Ticks::MAX, resume: resume(id) };
+        let mut writes = Writes::new();
+        for id in 2..=50 {
+            writes.put(keys::deleted_table(TableId(id)), deleted(id).encode());
+        }
+        writes.put(keys::deleted_table(TableId(1)), "broken").put(row.clone(), "");
+        crate::samples::commit(&*engine, writes).await;
 
-        let outcome = DeletedTableSweeper::new(Arc::clone(&engine), clock).tick().await;
+        let outcome = DeletedTableSweeper::new(Arc::clone(&engine)).tick().await;
 
         assert!(matches!(outcome, Err(TableError::Corrupt(_))), "the corrupt record is reported");
-        let snapshot = engine.snapshot().await.expect("readable");
-        assert_eq!(snapshot.get(&row).await.expect("readable"), None, "the others are swept");
+        assert_eq!(engine.get(&row).await.expect("readable"), None, "the others are swept");
     }
 
     #[test]

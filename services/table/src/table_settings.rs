@@ -2,9 +2,8 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
 use trestle_identity::access_policy;
-use trestle_kv::{Engine, Write, transact};
+use trestle_kv::{ChangeSpec, Engine, Reads, Writes, transact};
 use trestle_proto::service::v1::{AccessPolicy, ServiceProperties};
 use trestle_proto::table::v1 as proto;
 use trestle_service::{
@@ -13,7 +12,12 @@ use trestle_service::{
     service_properties,
 };
 
-use crate::{authorize, error::TableError, keys, lookup};
+use crate::{
+    authorize,
+    error::TableError,
+    keys,
+    lookup::{self, PointReads},
+};
 
 /// The letters of a permission, in their order.
 const PERMISSIONS: &str = "raud";
@@ -40,8 +44,9 @@ impl TableSettings {
         table: &TableName,
     ) -> Result<Vec<AccessPolicy>, TableError> {
         let snapshot = self.engine.snapshot().await?;
-        let id = lookup::resolve(&*snapshot, account, table).await?;
-        lookup::access_policies(&*snapshot, id).await
+        let reads = PointReads::At(&*snapshot);
+        let id = lookup::resolve(reads, account, table).await?;
+        lookup::access_policies(reads, id).await
     }
 
     /// Replaces the access policies of a table.
@@ -55,16 +60,19 @@ impl TableSettings {
         policies: Vec<AccessPolicy>,
     ) -> Result<(), TableError> {
         check_policies(&policies)?;
-        let id = lookup::resolve(&*self.engine.snapshot().await?, account, table).await?;
+        let reads = PointReads::Newest(&*self.engine);
+        let id = lookup::resolve(reads, account, table).await?;
         let key = keys::access_policies(id);
-        let write = if policies.is_empty() {
-            Write::Delete { key }
+        let spec = ChangeSpec::new(keys::domain(&key));
+        let mut writes = Writes::with_capacity(1);
+        if policies.is_empty() {
+            writes.delete(key);
         } else {
             let stored = proto::SetTableAccessPoliciesRequest { table: String::new(), policies };
-            Write::Put { key, value: keys::encode_message(&stored) }
-        };
-        let decide = move |_: &[Option<Bytes>]| Ok::<_, TableError>((vec![write.clone()], ()));
-        transact(&*self.engine, Vec::new(), decide).await?
+            writes.put(key, keys::encode_message(&stored));
+        }
+        let decide = move |_: &Reads<'_>, _| Ok::<_, TableError>((writes.clone(), ()));
+        transact(&*self.engine, spec, decide).await?
     }
 
     /// The service properties, every part set.
@@ -89,7 +97,8 @@ impl TableSettings {
         change: ServiceProperties,
     ) -> Result<(), TableError> {
         let key = keys::service_properties(account);
-        Ok(service_properties::change(&*self.engine, key, change).await?)
+        let domain = keys::domain(&key);
+        Ok(service_properties::change(&*self.engine, domain, key, change).await?)
     }
 }
 

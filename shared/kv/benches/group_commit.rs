@@ -18,7 +18,8 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use tokio::task::JoinSet;
 use trestle_kv::{
-    Change, Engine, EngineStats, FjallEngine, FjallOptions, Keyspace, ScanLimit, Span, Write,
+    Change, ChangeSpec, Domain, DomainRef, Engine, EngineStats, FjallEngine, FjallOptions,
+    Keyspace, ScanLimit, Span, Write,
 };
 
 const VALUE_BYTES: usize = 1024;
@@ -61,8 +62,17 @@ impl Load {
 }
 
 fn write(reads: Vec<Bytes>, writes: Vec<Write>) -> Change {
+    let mut spec = ChangeSpec::new(Domain::new(1, &b""[..]));
+    for key in reads {
+        spec.read(key);
+    }
     let mut writes = Some(writes);
-    Change { reads, decide: Box::new(move |_| writes.take().unwrap_or_default()) }
+    Change::new(spec, move |_, _| writes.take().unwrap_or_default().into())
+}
+
+/// All rows are one domain: what a batch in a table pays.
+fn domain_of(_: &[u8]) -> DomainRef<'_> {
+    DomainRef { group: 1, part: &[] }
 }
 
 /// 32 bytes, spread over the keyspace as partitions are.
@@ -186,7 +196,7 @@ async fn reads(directory: PathBuf, time: Duration) {
 }
 
 fn open(directory: PathBuf) -> Arc<FjallEngine> {
-    let keyspaces = vec![Keyspace { name: "rows", kinds: 1..=1 }];
+    let keyspaces = vec![Keyspace { name: "rows", kinds: 1..=1, domain: domain_of }];
     let started = Instant::now();
     let engine = FjallEngine::open(FjallOptions::new(directory, keyspaces)).unwrap();
     println!("open empty: {:.1} ms", started.elapsed().as_secs_f64() * 1e3);

@@ -4,18 +4,42 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use bytes::Bytes;
 
-use crate::{Change, CommitError, Write, limits};
+use crate::keyspace::Keyspaces;
+use crate::limits::Limits;
+use crate::time::Ticks;
+use crate::version::Versions;
+use crate::{Change, CommitError, Reads, Version, Writes};
 
-/// What the change wants to write, within the limits. A panic of the decision refuses the change
-/// and harms nobody else: the engine's state is not in its reach.
+/// What a decision returned, within the limits and the domains.
+#[derive(Debug)]
+pub(crate) struct Decided {
+    pub(crate) version: Version,
+    pub(crate) writes: Writes,
+}
+
+/// What each change is checked against.
+pub(crate) struct Rules<'a> {
+    pub(crate) keyspaces: &'a Keyspaces,
+    pub(crate) limits: &'a Limits,
+}
+
+/// Runs the decision of a change on the newest values of its reads. A panic of the decision refuses the change and
+/// harms nobody else: the engine's state is not in its reach.
 pub(crate) fn decide(
     change: &mut Change,
     current: &[Option<Bytes>],
-) -> Result<Vec<Write>, CommitError> {
-    let decided = catch_unwind(AssertUnwindSafe(|| (change.decide)(current)));
+    rules: &Rules<'_>,
+    versions: &mut Versions,
+    now: Ticks,
+) -> Result<Decided, CommitError> {
+    let version = versions.next(now)?;
+    let reads = Reads::new(&change.spec.reads, current);
+    let decided = catch_unwind(AssertUnwindSafe(|| (change.decide)(&reads, version)));
     let Ok(writes) = decided else {
         return Err(CommitError::Refused { reason: "the decision of the change panicked".into() });
     };
-    limits::check_writes(&writes)?;
-    Ok(writes)
+    rules.limits.check_writes(writes.as_slice())?;
+    change.spec.check_writes(writes.as_slice(), rules.keyspaces)?;
+    versions.leave_room(writes.len());
+    Ok(Decided { version, writes })
 }

@@ -18,6 +18,18 @@ pub enum EngineError {
         /// Which record, and how it is broken.
         reason: Arc<str>,
     },
+    /// The engine ended the snapshot, because it was held too long. Repeat the read in a new one.
+    #[error("snapshot ended: {reason}")]
+    SnapshotEnded {
+        /// Why.
+        reason: Arc<str>,
+    },
+    /// No keyspace holds the key, or the range crosses keyspaces. A defect in the caller.
+    #[error("read refused: {reason}")]
+    Refused {
+        /// Which key or range.
+        reason: Arc<str>,
+    },
 }
 
 /// A commit that failed.
@@ -53,18 +65,19 @@ pub enum CommitError {
         /// The first failure.
         reason: Arc<str>,
     },
-    /// The write or the sync of this very change failed: it may or may not be there after a
-    /// restart.
+    /// The write or the sync of this very change failed, or its outcome was not reported: the
+    /// change may be stored, now or later, or never. See the crate page for how to retry.
     #[error("outcome of the write unknown: {reason}")]
     Unknown {
         /// What failed.
         reason: Arc<str>,
     },
-    /// The change breaks a limit of the engine (see [`crate::limits`]). Nothing was written. A
+    /// The change breaks a limit of the engine (see [`crate::limits`]), uses a key outside the
+    /// domains that it names or of no keyspace, or its decision panicked. Nothing was written. A
     /// defect in the caller.
     #[error("change refused: {reason}")]
     Refused {
-        /// Which limit, and the value.
+        /// Which limit and value, or which key and domain.
         reason: Arc<str>,
     },
     /// A record that the change reads cannot be read. Nothing was written.
@@ -78,7 +91,10 @@ pub enum CommitError {
 impl From<EngineError> for CommitError {
     fn from(error: EngineError) -> Self {
         match error {
-            EngineError::Unavailable { reason } => Self::Unavailable { reason },
+            EngineError::Unavailable { reason } | EngineError::SnapshotEnded { reason } => {
+                Self::Unavailable { reason }
+            }
+            EngineError::Refused { reason } => Self::Refused { reason },
             EngineError::Corrupt { reason } => Self::Corrupt { reason },
         }
     }

@@ -1,7 +1,7 @@
 //! Storage behind one small seam: an ordered, transactional, durable map from bytes to bytes.
 //!
-//! A service asks for three things only: a consistent view ([`Engine::snapshot`]), an ordered
-//! page of it ([`Snapshot::scan`]), and an atomic change that depends on what is there
+//! A service needs three things only: a consistent view ([`Engine::snapshot`]), an ordered
+//! page of it ([`Snapshot::scan`]), and an atomic change that depends on what is stored
 //! ([`Engine::commit`]). [`FjallEngine`] keeps the map on disk, [`MemoryEngine`] in memory.
 //! The module [`conformance`](#testing) states the contract as functions; an engine is accepted
 //! when all of them pass.
@@ -15,58 +15,83 @@
 //! **Atomicity.** A [`Change`] is written whole or not at all, whatever kinds its keys are of, and
 //! also when the process or the machine dies in the middle. Its writes apply in order.
 //!
-//! **Isolation.** Commits have one order. A decision is given the newest values of its reads, and
-//! no other commit comes between them and its writes: a condition that is checked in the decision
-//! holds when the change is written. A snapshot shows every commit that was answered before it
+//! **Isolation.** Commits in a domain have one order. A decision is given the newest values of its
+//! reads, and no other commit comes between them and its writes: a condition that is checked in
+//! the decision holds when the change is written. A snapshot shows every commit that was answered before it
 //! was taken, no part of any other but whole, and never changes.
 //!
 //! **Durability.** `commit` returns when the change is as durable as the engine is configured
 //! ([`Durability`]); by default, on stable storage. What a decision saw of other changes is as
 //! durable as its own answer.
 //!
-//! **Failure.** [`CommitError::Unknown`] means that the change may be there after a restart. Every
-//! other error means that nothing of it was written. After a failed write or sync an engine takes
+//! **Failure.** [`CommitError::Unknown`] means that the change may be stored. Every other error
+//! means that nothing of it was written. After a failed write or sync an engine takes
 //! no more changes and goes on reading. A caller that drops the future of `commit` does not undo
 //! the change.
 //!
-//! **Limits.** [`limits`] bounds keys, values and changes; [`ScanLimit`] bounds every scan; the
-//! queue of an engine is bounded and turns changes away when it is full. A snapshot is held for a
-//! page, not at the pace of a client: old versions stay on disk as long as it lives.
+//! **Limits.** [`Engine::limits`] bounds keys, values, changes and scans; [`ScanLimit`] bounds
+//! every scan further; the queue of an engine is bounded and refuses changes when it is full. A
+//! snapshot is held for a page, not at the pace of a client: old versions stay on disk as long as
+//! it lives, and an engine may end it after some seconds ([`EngineError::SnapshotEnded`]).
 //!
-//! It is not a place for rules of a data model, nor for time: an engine knows neither tables nor
-//! clocks, and expires nothing.
+//! **Domains.** A change names what must be serialised with it: a partition, a queue
+//! ([`Domain`]). Each [`Keyspace`] gives every key its domain. A key that a change reads lies in a
+//! domain that it names, a key that it writes in one that it holds exclusively; any other change
+//! is refused. A read that must still hold at commit, in what the change does not write, is a
+//! [`Lock::Shared`]: that covers keys that are absent too. There are no reads that may be stale
+//! in a change, as no service needs them: read such a key before it, from a snapshot.
+//!
+//! **Versions.** Each change gets a [`Version`] from the engine: a time by its clock that is
+//! greater than the version of every change before it, and than the room that those took for
+//! several entities, also after a restart with the clock set back. The version of a change that
+//! wrote nothing is not kept: after a crash another change may get it.
+//!
+//! **Unknown.** After [`CommitError::Unknown`] the change may be stored, now or later. A caller
+//! that finds its change already there in a retry, and so decides to write nothing, has only read
+//! it, and what it read may still be lost. It confirms it by a commit that writes something in
+//! the same domain before it reports success.
+//!
+//! It is not a place for rules of a data model: an engine knows no tables, and expires nothing.
 //!
 //! # Decisions
 //!
 //! The decision of a change is a pure and fast function: an engine runs it on its one commit
-//! thread, where everybody else waits for it, or runs it again after a conflict. Values it writes
-//! should own their bytes: a [`bytes::Bytes`] that is a slice of a large buffer keeps all of it
-//! in memory until the row is flushed.
+//! thread, where every other change waits for it, or runs it again after a conflict. Values it
+//! writes should own their bytes: a [`bytes::Bytes`] that is a slice of a large buffer keeps all
+//! of it in memory until the row is flushed.
 //!
 //! ```
-//! use trestle_kv::{Engine, MemoryEngine, Span, ScanLimit, Write, transact};
+//! use trestle_kv::{ChangeSpec, Engine, Keyspace, MemoryEngine, ScanLimit, Span, Writes};
+//! use trestle_kv::{DomainRef, transact};
+//!
+//! /// Keys are a kind and a name; a name is one domain, whatever kinds its keys are of.
+//! fn domain_of(key: &[u8]) -> DomainRef<'_> {
+//!     DomainRef { group: 1, part: key.get(1..).unwrap_or_default() }
+//! }
+//! const KEYSPACES: [Keyspace; 1] = [Keyspace { name: "rows", kinds: 1..=2, domain: domain_of }];
 //!
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! let engine = MemoryEngine::new();
+//! let engine = MemoryEngine::new(KEYSPACES);
 //! let key: bytes::Bytes = vec![1, b'a'].into();
 //!
-//! // Inserts the key if it is absent, and tells whether it did.
+//! // Inserts the key if it is absent.
 //! for expected in [Ok("inserted"), Err("exists")] {
-//!     let target = key.clone();
-//!     let inserted = transact(&engine, vec![key.clone()], move |current| match current {
-//!         [None] => {
-//!             let put = Write::Put { key: target.clone(), value: "value".into() };
-//!             Ok((vec![put], "inserted"))
+//!     let mut spec = ChangeSpec::new(trestle_kv::Domain::of_key(&key, domain_of));
+//!     let row = spec.read(key.clone());
+//!     let inserted = transact(&engine, spec, move |reads, _version| {
+//!         if reads.get(row).is_some() {
+//!             return Err("exists");
 //!         }
-//!         _ => Err("exists"),
+//!         let mut writes = Writes::new();
+//!         writes.put(reads.key(row).clone(), "value");
+//!         Ok((writes, "inserted"))
 //!     });
 //!     assert_eq!(inserted.await?, expected);
 //! }
 //!
-//! let view = engine.snapshot().await?;
 //! let limit = ScanLimit { rows: 100, bytes: 1024 * 1024 };
-//! let page = view.scan(&Span::prefix(&[1]), limit).await?;
+//! let page = engine.scan(&Span::prefix(&[1]), limit).await?;
 //! assert_eq!(page.entries.len(), 1);
 //! assert!(!page.more);
 //! # Ok(())
@@ -76,28 +101,42 @@
 //! # Testing
 //!
 //! With the feature `testing`, `conformance` holds the contract as functions over any engine, and
-//! `faulty` wraps an engine to fail on purpose, by a seed.
+//! `faulty` wraps an engine to fail on purpose, and `pressure` names the points of a commit at which
+//! it, or the engine on disk, is delayed, fails or ends the process, by a seed or by count.
 
+mod change;
 #[cfg(feature = "testing")]
 pub mod conformance;
 mod decide;
+mod domain;
 pub mod engine;
 mod error;
 #[cfg(feature = "testing")]
 pub mod faulty;
 pub mod fjall;
+mod keyspace;
 pub mod limits;
 mod memory;
 pub mod order;
+#[cfg(feature = "testing")]
+pub mod pressure;
 mod span;
+pub mod time;
+mod version;
 
-pub use crate::engine::{
-    Change, Durability, Engine, EngineStatus, Entry, Scan, ScanLimit, Snapshot, Write, transact,
+pub use crate::change::{
+    Change, ChangeSpec, Decide, ReadId, ReadSet, Reads, Write, Writes, transact,
 };
+pub use crate::domain::{Domain, DomainOf, DomainRef, Lock};
+pub use crate::engine::{Durability, Engine, EngineStatus, Entry, Scan, ScanLimit, Snapshot};
 pub use crate::error::{CommitError, EngineError};
 pub use crate::fjall::{
-    EngineStats, FjallEngine, FjallOptions, GroupObserver, GroupWrite, Keyspace, OpenError,
-    SpaceProbe, SyncObserver, SyncPolicy,
+    CommitPoint, EngineStats, FjallEngine, FjallOptions, GroupObserver, GroupWrite, OpenError,
+    PointHook, SpaceProbe, SyncObserver, SyncPolicy,
 };
+pub use crate::keyspace::{Keyspace, Keyspaces, key_domain};
+pub use crate::limits::Limits;
 pub use crate::memory::MemoryEngine;
 pub use crate::span::{Direction, Span, after_key, after_prefix};
+pub use crate::time::{Clock, ManualClock, SystemClock, Ticks};
+pub use crate::version::Version;

@@ -3,9 +3,7 @@
 //! The bounds protect the engine, not a product rule: services have their own, smaller limits,
 //! and a change that meets one of these is a defect of its service.
 
-use bytes::Bytes;
-
-use crate::{CommitError, Write};
+use crate::{ChangeSpec, CommitError, ScanLimit, Write};
 
 /// Longest key, in bytes. fjall keeps 16 bits of a key's length and drops the rest silently, so
 /// the bound must be ours; some room is left for what an engine adds.
@@ -24,53 +22,94 @@ pub const WRITES_MAX: usize = 4_096;
 /// a hundred merges into entities of 1 MiB each, which take up to 1.5 MiB in UTF-8.
 pub const CHANGE_BYTES_MAX: usize = 192 * 1024 * 1024;
 
-/// Checks what a change wants to read.
-///
-/// # Errors
-/// [`CommitError::Refused`].
-pub fn check_reads(reads: &[Bytes]) -> Result<(), CommitError> {
-    if reads.len() > READS_MAX {
-        return refuse(format!("too many reads: reads=`{}`, max=`{READS_MAX}`", reads.len()));
-    }
-    reads.iter().try_for_each(|key| check_key(key))
+/// Most domains that a change names beside its own.
+pub const DOMAINS_MAX: usize = 1_024;
+
+/// Most rows and bytes that one scan returns.
+pub const SCAN_MAX: ScanLimit = ScanLimit { rows: 65_536, bytes: 64 * 1024 * 1024 };
+
+/// How big keys, values, changes and scans of an engine may be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Longest key, in bytes.
+    pub key_bytes: usize,
+    /// Biggest value, in bytes.
+    pub value_bytes: usize,
+    /// Most bytes of keys and values that one change writes.
+    pub change_bytes: usize,
+    /// Most keys that one change reads.
+    pub reads: usize,
+    /// Most writes of one change.
+    pub writes: usize,
+    /// Most domains that a change names beside its own.
+    pub domains: usize,
+    /// Most rows and bytes that one scan returns; more are left for the next.
+    pub scan: ScanLimit,
 }
 
-/// Checks what a change wants to write.
-///
-/// # Errors
-/// [`CommitError::Refused`].
-pub fn check_writes(writes: &[Write]) -> Result<(), CommitError> {
-    if writes.len() > WRITES_MAX {
-        return refuse(format!("too many writes: writes=`{}`, max=`{WRITES_MAX}`", writes.len()));
-    }
-    let mut total = 0_usize;
-    for write in writes {
-        let (key, value_bytes) = match write {
-            Write::Put { key, value } => (key, value.len()),
-            Write::Delete { key } => (key, 0),
-        };
-        check_key(key)?;
-        if value_bytes > VALUE_BYTES_MAX {
-            return refuse(format!(
-                "value too big: value_bytes=`{value_bytes}`, max=`{VALUE_BYTES_MAX}`"
-            ));
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            key_bytes: KEY_BYTES_MAX,
+            value_bytes: VALUE_BYTES_MAX,
+            change_bytes: CHANGE_BYTES_MAX,
+            reads: READS_MAX,
+            writes: WRITES_MAX,
+            domains: DOMAINS_MAX,
+            scan: SCAN_MAX,
         }
-        total = total.saturating_add(key.len()).saturating_add(value_bytes);
-    }
-    if total > CHANGE_BYTES_MAX {
-        return refuse(format!("change too big: bytes=`{total}`, max=`{CHANGE_BYTES_MAX}`"));
-    }
-    Ok(())
-}
-
-fn check_key(key: &[u8]) -> Result<(), CommitError> {
-    match key.len() {
-        0 => refuse("empty key".to_owned()),
-        1..=KEY_BYTES_MAX => Ok(()),
-        length => refuse(format!("key too long: key_bytes=`{length}`, max=`{KEY_BYTES_MAX}`")),
     }
 }
 
-fn refuse(reason: String) -> Result<(), CommitError> {
+impl Limits {
+    /// Checks what a change names and reads.
+    ///
+    /// # Errors
+    /// [`CommitError::Refused`].
+    pub fn check_spec(&self, spec: &ChangeSpec) -> Result<(), CommitError> {
+        at_most("domains", spec.also.len(), self.domains)?;
+        let keys = spec.reads.keys();
+        at_most("reads", keys.len(), self.reads)?;
+        keys.iter().try_for_each(|key| self.check_key(key))
+    }
+
+    /// Checks what a change wants to write.
+    ///
+    /// # Errors
+    /// [`CommitError::Refused`].
+    pub fn check_writes(&self, writes: &[Write]) -> Result<(), CommitError> {
+        at_most("writes", writes.len(), self.writes)?;
+        let mut total = 0_usize;
+        for write in writes {
+            let (key, value_bytes) = match write {
+                Write::Put { key, value } => (key, value.len()),
+                Write::Delete { key } => (key, 0),
+            };
+            self.check_key(key)?;
+            at_most("value_bytes", value_bytes, self.value_bytes)?;
+            total = total.saturating_add(key.len()).saturating_add(value_bytes);
+        }
+        at_most("change_bytes", total, self.change_bytes)
+    }
+
+    /// The limit of a scan: what was asked for, as far as the engine allows it.
+    #[must_use]
+    pub fn of_scan(&self, limit: ScanLimit) -> ScanLimit {
+        ScanLimit { rows: limit.rows.min(self.scan.rows), bytes: limit.bytes.min(self.scan.bytes) }
+    }
+
+    fn check_key(&self, key: &[u8]) -> Result<(), CommitError> {
+        if key.is_empty() {
+            return Err(CommitError::Refused { reason: "empty key".into() });
+        }
+        at_most("key_bytes", key.len(), self.key_bytes)
+    }
+}
+
+fn at_most(what: &str, found: usize, max: usize) -> Result<(), CommitError> {
+    if found <= max {
+        return Ok(());
+    }
+    let reason = format!("over a limit of storage: {what}=`{found}`, max=`{max}`");
     Err(CommitError::Refused { reason: reason.into() })
 }

@@ -1,8 +1,9 @@
-//! The engine for tests, demonstrations and `--ephemeral`: everything is gone with the process.
+//! The engine for tests, demonstrations and `--ephemeral`: everything is lost with the process.
 //!
 //! The map is persistent in the functional sense: a snapshot is a second handle to the same tree,
 //! taken in constant time, and a commit copies only the path it changes. One lock makes commits
-//! follow each other; readers hold it just long enough to take a handle.
+//! follow each other; readers hold it just long enough to take a handle. It checks every rule of
+//! the contract, so that a service that was tested on it works on any engine.
 
 use std::ops::Bound;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,40 +12,77 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use rpds::RedBlackTreeMapSync;
 
-use crate::decide::decide;
+use crate::decide::{Decided, Rules, decide};
+use crate::keyspace::{Keyspace, Keyspaces, unknown_keyspace};
+use crate::limits::Limits;
+use crate::time::{Clock, SystemClock, Ticks};
+use crate::version::Versions;
 use crate::{
     Change, CommitError, Direction, Durability, Engine, EngineError, EngineStatus, Entry, Scan,
-    ScanLimit, Snapshot, Span, Write, limits,
+    ScanLimit, Snapshot, Span, Version, Write,
 };
 
 type Map = RedBlackTreeMapSync<Bytes, Bytes>;
 
-/// An engine in memory. Clones share one map.
-#[derive(Debug, Clone, Default)]
+/// An engine in memory. Clones are handles on one store.
+#[derive(Clone)]
 pub struct MemoryEngine {
-    map: Arc<Mutex<Map>>,
+    store: Arc<Store>,
+}
+
+struct Store {
+    keyspaces: Keyspaces,
+    limits: Limits,
+    clock: Arc<dyn Clock>,
+    state: Mutex<State>,
+}
+
+struct State {
+    map: Map,
+    versions: Versions,
 }
 
 impl MemoryEngine {
-    /// An empty engine.
+    /// An empty engine with these keyspaces and the clock of the machine.
+    ///
+    /// # Panics
+    /// If the keyspaces overlap, or one has no name or no kinds.
     #[must_use]
-    pub fn new() -> Self {
-        Self::default()
+    pub fn new(keyspaces: impl Into<Vec<Keyspace>>) -> Self {
+        Self::with_clock(keyspaces, Arc::new(SystemClock))
+    }
+
+    /// An empty engine with a clock of its own.
+    ///
+    /// # Panics
+    /// As [`MemoryEngine::new`] does.
+    #[must_use]
+    pub fn with_clock(keyspaces: impl Into<Vec<Keyspace>>, clock: Arc<dyn Clock>) -> Self {
+        let keyspaces = Keyspaces::new(keyspaces.into()).expect("keyspaces are constants");
+        let state = State { map: Map::default(), versions: Versions::after(Ticks::MIN) };
+        let (limits, state) = (Limits::default(), Mutex::new(state));
+        Self { store: Arc::new(Store { keyspaces, limits, clock, state }) }
     }
 }
 
 #[async_trait]
 impl Engine for MemoryEngine {
     async fn snapshot(&self) -> Result<Box<dyn Snapshot>, EngineError> {
-        let map = self.map.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        Ok(Box::new(MemorySnapshot { map }))
+        let map = self.store.state.lock().unwrap_or_else(PoisonError::into_inner).map.clone();
+        Ok(Box::new(MemorySnapshot { map, store: Arc::clone(&self.store) }))
     }
 
-    async fn commit(&self, mut change: Change) -> Result<(), CommitError> {
-        limits::check_reads(&change.reads)?;
-        let mut map = self.map.lock().unwrap_or_else(PoisonError::into_inner);
-        let current: Vec<_> = change.reads.iter().map(|key| map.get(key).cloned()).collect();
-        for write in decide(&mut change, &current)? {
+    async fn commit(&self, mut change: Change) -> Result<Version, CommitError> {
+        let Store { keyspaces, limits, clock, state } = &*self.store;
+        change.spec.check(keyspaces, limits)?;
+        let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
+        let State { map, versions } = &mut *state;
+        let reads = change.spec.reads.keys();
+        let current: Vec<_> = reads.iter().map(|key| map.get(key).cloned()).collect();
+        let rules = Rules { keyspaces, limits };
+        let decided = decide(&mut change, &current, &rules, versions, clock.now())?;
+        let Decided { version, writes } = decided;
+        for write in writes {
             match write {
                 Write::Put { key, value } => map.insert_mut(key, value),
                 Write::Delete { key } => {
@@ -52,7 +90,15 @@ impl Engine for MemoryEngine {
                 }
             }
         }
-        Ok(())
+        Ok(version)
+    }
+
+    fn limits(&self) -> Limits {
+        self.store.limits
+    }
+
+    fn now(&self) -> Ticks {
+        self.store.clock.now()
     }
 
     fn status(&self) -> EngineStatus {
@@ -68,11 +114,13 @@ impl Engine for MemoryEngine {
 
 struct MemorySnapshot {
     map: Map,
+    store: Arc<Store>,
 }
 
 #[async_trait]
 impl Snapshot for MemorySnapshot {
     async fn get(&self, key: &[u8]) -> Result<Option<Bytes>, EngineError> {
+        self.store.keyspaces.of(key).ok_or_else(|| unknown_keyspace(key))?;
         Ok(self.map.get(key).cloned())
     }
 
@@ -80,6 +128,8 @@ impl Snapshot for MemorySnapshot {
         if span.is_empty() {
             return Ok(Scan { entries: Vec::new(), more: false });
         }
+        self.store.keyspaces.index_of_span(span)?;
+        let limit = self.store.limits.of_scan(limit);
         let range = (Bound::Included(&span.start), Bound::Excluded(&span.end));
         let entries = self
             .map

@@ -3,7 +3,7 @@
 
 use bytes::Bytes;
 use prost::Message as _;
-use trestle_kv::{Engine, Write, transact};
+use trestle_kv::{ChangeSpec, Domain, Engine, Writes, transact};
 pub use trestle_proto::service::v1::{Cors, CorsRule, Logging, Metrics, ServiceProperties};
 
 use crate::{
@@ -40,7 +40,7 @@ const DAY_SECONDS: i64 = 86_400;
 /// # Errors
 /// A failed read, or a record that cannot be read.
 pub async fn read(engine: &dyn Engine, key: &[u8]) -> Result<ServiceProperties, Fault> {
-    let value = engine.snapshot().await?.get(key).await?;
+    let value = engine.get(key).await?;
     Ok(overlay(defaults(), decode(value.as_ref())?))
 }
 
@@ -55,21 +55,24 @@ pub fn required(properties: Option<ServiceProperties>) -> Result<ServiceProperti
     })
 }
 
-/// Changes the parts of the settings under a key that `change` has.
+/// Changes the parts of the settings under a key, which lies in `domain`, that `change` has.
 ///
 /// # Errors
 /// A broken rule, or a failed commit.
 pub async fn change(
     engine: &dyn Engine,
+    domain: Domain,
     key: Bytes,
     change: ServiceProperties,
 ) -> Result<(), Fault> {
     check(&change)?;
-    let target = key.clone();
-    transact(engine, vec![key], move |current| {
-        let stored = decode(current.first().and_then(Option::as_ref))?;
-        let value = encode(&overlay(stored, change.clone()));
-        Ok::<_, Fault>((vec![Write::Put { key: target.clone(), value }], ()))
+    let mut spec = ChangeSpec::new(domain);
+    let record = spec.read(key);
+    transact(engine, spec, move |reads, _| {
+        let stored = decode(reads.get(record))?;
+        let mut writes = Writes::new();
+        writes.put(reads.key(record).clone(), encode(&overlay(stored, change.clone())));
+        Ok::<_, Fault>((writes, ()))
     })
     .await?
 }
@@ -251,23 +254,27 @@ fn check_shown(rule: &CorsRule, field: &str, violations: &mut Violations) {
 
 #[cfg(test)]
 mod tests {
-    use trestle_kv::MemoryEngine;
+    use trestle_kv::{Keyspace, MemoryEngine, key_domain};
 
     use super::*;
 
     #[tokio::test]
     async fn a_record_that_cannot_be_read_says_so_and_is_not_overwritten() {
-        let engine = MemoryEngine::new();
+        let keyspace = Keyspace { name: "test", kinds: b'k'..=b'k', domain: key_domain };
+        let engine = MemoryEngine::new([keyspace]);
         let key = Bytes::from_static(b"key");
+        let domain = Domain::of_key(&key, key_domain);
         for damaged in [&b""[..], b"\x02", b"\x01\xff"] {
-            let value = Bytes::from_static(damaged);
-            let put = Write::Put { key: key.clone(), value };
-            let put = move |_: &[Option<Bytes>]| Ok::<_, Fault>((vec![put.clone()], ()));
-            transact(&engine, Vec::new(), put).await.expect("committed").expect("decided");
+            let mut put = Writes::new();
+            put.put(key.clone(), damaged);
+            let spec = ChangeSpec::new(domain.clone());
+            let put = transact(&engine, spec, move |_, _| Ok::<_, Fault>((put.clone(), ())));
+            put.await.expect("committed").expect("decided");
 
             let read = read(&engine, &key).await.map_err(|fault| fault.reason);
             assert_eq!(read, Err(Reason::CorruptRecord));
-            let changed = change(&engine, key.clone(), ServiceProperties::default()).await;
+            let properties = ServiceProperties::default();
+            let changed = change(&engine, domain.clone(), key.clone(), properties).await;
             assert_eq!(changed.map_err(|fault| fault.reason), Err(Reason::CorruptRecord));
         }
     }

@@ -13,7 +13,10 @@ impl From<EngineError> for Fault {
     fn from(failure: EngineError) -> Self {
         let message = failure.to_string();
         match failure {
-            EngineError::Unavailable { .. } => passing(Reason::ServerUnavailable, message),
+            EngineError::Unavailable { .. } | EngineError::SnapshotEnded { .. } => {
+                passing(Reason::ServerUnavailable, message)
+            }
+            EngineError::Refused { .. } => Self::new(Reason::InternalError, message),
             EngineError::Corrupt { .. } => Self::new(Reason::CorruptRecord, message),
         }
     }

@@ -11,7 +11,8 @@ use opentelemetry::{
 };
 use tracing::{Instrument as _, Span as Traced, debug_span, field::Empty};
 use trestle_kv::{
-    Change, CommitError, Engine, EngineError, EngineStatus, Scan, ScanLimit, Snapshot, Span,
+    Change, CommitError, Engine, EngineError, EngineStatus, Limits, Scan, ScanLimit, Snapshot,
+    Span, Ticks, Version,
 };
 
 use crate::{
@@ -45,7 +46,17 @@ impl Engine for TracedEngine {
         Ok(Box::new(TracedSnapshot { inner, records }))
     }
 
-    async fn commit(&self, change: Change) -> Result<(), CommitError> {
+    async fn get(&self, key: &[u8]) -> Result<Option<Bytes>, EngineError> {
+        let work = self.inner.get(key);
+        self.records.record(Operation::Get, work, |_, _| {}, read_outcome).await
+    }
+
+    async fn scan(&self, span: &Span, limit: ScanLimit) -> Result<Scan, EngineError> {
+        let work = self.inner.scan(span, limit);
+        self.records.record(Operation::Scan, work, record_rows, read_outcome).await
+    }
+
+    async fn commit(&self, change: Change) -> Result<Version, CommitError> {
         let outcome = |error: &CommitError| match error {
             CommitError::Unavailable { .. } => "unavailable",
             CommitError::Busy { .. } => "busy",
@@ -56,7 +67,15 @@ impl Engine for TracedEngine {
             CommitError::Corrupt { .. } => "corrupt",
         };
         let work = self.inner.commit(change);
-        self.records.record(Operation::Commit, work, |(), _| {}, outcome).await
+        self.records.record(Operation::Commit, work, |_, _| {}, outcome).await
+    }
+
+    fn limits(&self) -> Limits {
+        self.inner.limits()
+    }
+
+    fn now(&self) -> Ticks {
+        self.inner.now()
     }
 
     fn status(&self) -> EngineStatus {
@@ -79,18 +98,21 @@ impl Snapshot for TracedSnapshot {
 
     async fn scan(&self, span: &Span, limit: ScanLimit) -> Result<Scan, EngineError> {
         let work = self.inner.scan(span, limit);
-        let rows = |scan: &Scan, span: &Traced| {
-            // Signed, because unsigned numbers would be exported as text.
-            span.record(semconv::DB_ROWS, scan.entries.len() as i64);
-        };
-        self.records.record(Operation::Scan, work, rows, read_outcome).await
+        self.records.record(Operation::Scan, work, record_rows, read_outcome).await
     }
+}
+
+fn record_rows(scan: &Scan, span: &Traced) {
+    // Signed, because unsigned numbers would be exported as text.
+    span.record(semconv::DB_ROWS, scan.entries.len() as i64);
 }
 
 fn read_outcome(error: &EngineError) -> &'static str {
     match error {
         EngineError::Unavailable { .. } => "unavailable",
         EngineError::Corrupt { .. } => "corrupt",
+        EngineError::SnapshotEnded { .. } => "snapshot_ended",
+        EngineError::Refused { .. } => "refused",
     }
 }
 

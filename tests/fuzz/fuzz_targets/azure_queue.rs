@@ -72,7 +72,8 @@ struct Ask {
 
 fuzz_target!(|asks: Vec<Ask>| {
     let clock = Arc::new(ManualClock::new(Ticks::from_unix(1_763_726_400, 0).expect("in range")));
-    let (engine, random) = (Arc::new(MemoryEngine::new()), || 7);
+    let engine = MemoryEngine::with_clock(trestle_queue::KEYSPACES, clock.clone());
+    let (engine, random) = (Arc::new(engine), || 7);
     let role = QueueRole::new(QueueDeps { engine, clock: clock.clone(), random });
     let identity =
         Identity { accounts: Accounts::new([Account::development()]), clock, is_open: true };

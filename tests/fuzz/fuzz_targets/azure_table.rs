@@ -104,9 +104,9 @@ impl Signer {
 
 fuzz_target!(|asks: Vec<Ask>| {
     let clock = Arc::new(ManualClock::new(Ticks::from_unix(1_763_726_400, 0).expect("in range")));
-    let engine = Arc::new(MemoryEngine::new());
+    let engine = Arc::new(MemoryEngine::with_clock(trestle_table::KEYSPACES, clock.clone()));
     let (quotas, meter) = (LiveQuotas::default(), NoopMeterProvider::new().meter("fuzz"));
-    let role = TableRole::new(TableDeps { engine, clock: clock.clone(), quotas, meter });
+    let role = TableRole::new(TableDeps { engine, quotas, meter });
     let identity =
         Identity { accounts: Accounts::new([Account::development()]), clock, is_open: true };
     let upstream = Upstream::local(role.server());

@@ -87,15 +87,14 @@ impl Gateway {
         let clock = Arc::new(ManualClock::new(now));
         let meter = NoopMeterProvider::new().meter("fuzz");
         let role = TableRole::new(trestle_table::TableDeps {
-            engine: Arc::new(MemoryEngine::new()),
-            clock: clock.clone(),
+            engine: Arc::new(MemoryEngine::with_clock(trestle_table::KEYSPACES, clock.clone())),
             quotas: LiveQuotas::default(),
             meter: meter.clone(),
         });
         let tables = Upstream::local(role.server());
-        let (engine, random) = (Arc::new(MemoryEngine::new()), || 7);
-        let role =
-            QueueRole::new(trestle_queue::QueueDeps { engine, clock: clock.clone(), random });
+        let engine = MemoryEngine::with_clock(trestle_queue::KEYSPACES, clock.clone());
+        let (engine, random) = (Arc::new(engine), || 7);
+        let role = QueueRole::new(trestle_queue::QueueDeps { engine, clock: clock.clone(), random });
         let queues = Upstream::local(role.server());
         let methods = Methods::from_descriptors(trestle_proto::FILE_DESCRIPTOR_SET);
         let methods = methods.expect("the build wrote the descriptors");

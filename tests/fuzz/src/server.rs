@@ -63,11 +63,10 @@ impl Server {
     #[must_use]
     pub fn new() -> Self {
         let clock = Arc::new(ManualClock::new(Ticks::new(START).expect("in range")));
-        let engine = Arc::new(MemoryEngine::new());
+        let engine = Arc::new(MemoryEngine::with_clock(trestle_table::KEYSPACES, clock));
         let server = Self {
             role: TableRole::new(TableDeps {
                 engine,
-                clock,
                 quotas: LiveQuotas::default(),
                 meter: NoopMeterProvider::new().meter("fuzz"),
             }),

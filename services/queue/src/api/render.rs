@@ -14,7 +14,7 @@ use crate::{
     messages::Delivered,
     receipt::Receipt,
     record::QueueRecord,
-    stats::Stats,
+    stats::QueueStats,
     stored::{Body, MessageState, Payload},
 };
 
@@ -42,7 +42,7 @@ pub(super) fn queue(name: &str, record: QueueRecord) -> proto::Queue {
 }
 
 /// How a queue is.
-pub(super) fn stats(stats: Stats) -> proto::QueueStats {
+pub(super) fn stats(stats: QueueStats) -> proto::QueueStats {
     let age = |inserted_at| duration(stats.now.since(inserted_at));
     proto::QueueStats {
         approximate_message_count: stats.messages,

@@ -1,53 +1,58 @@
-//! How far a queue has come, noted in the store: whoever opens it after a restart begins there, and does not pass what
-//! was consumed before.
+//! Checkpoints: the cursor of a queue, stored, so that reading after a restart starts there and does not pass the
+//! tombstones of what was consumed before.
 //!
-//! It is noted by the sweeper every few seconds, and by consumers whenever so many messages went away that passing them
-//! would be felt. A note is a hint that may be old; never may it be ahead.
+//! The sweeper stores it every few seconds, and consumers whenever they removed many messages. A checkpoint may be old,
+//! but never ahead of a message; so it is fenced like every other change of the queue.
 
 use std::sync::Arc;
 
-use trestle_kv::{Write, transact};
+use trestle_kv::{Writes, transact};
 
 use crate::{
-    delivery::Scheduler,
-    error::QueueError,
-    keys::{self, Cursor, QueueId},
+    delivery::{AttemptError, Scheduler},
+    keys,
     messages::Messages,
+    slot::Cursor,
 };
 
 impl Messages {
-    /// Notes how far a queue has come, in the background, if many messages went away since that was last done.
+    /// Stores the cursor of a queue in the background, if many messages were removed since the last checkpoint.
     pub(crate) fn checkpoint_if_due(&self, scheduler: &Arc<Scheduler>) {
-        let Some(noting) = scheduler.begin_checkpoint() else { return };
+        let Some(guard) = scheduler.begin_checkpoint() else { return };
         let (messages, scheduler) = (self.clone(), Arc::clone(scheduler));
         tokio::spawn(async move {
             if let Err(error) = messages.checkpoint(&scheduler).await {
                 // The sweeper tries again soon.
-                tracing::warn!(%error, "how far a queue has come cannot be noted");
+                tracing::warn!(?error, "a cursor cannot be stored");
             }
-            drop(noting);
+            drop(guard);
         });
     }
 
-    /// Notes how far a queue has come, if a message went away since that was last done.
+    /// Stores the cursor of a queue, if a message was removed since the last checkpoint.
     ///
     /// # Errors
-    /// A failed read or commit.
-    pub(crate) async fn checkpoint(&self, scheduler: &Arc<Scheduler>) -> Result<(), QueueError> {
+    /// [`AttemptError::Fenced`], or a failed read or commit.
+    pub(crate) async fn checkpoint(&self, scheduler: &Arc<Scheduler>) -> Result<(), AttemptError> {
         self.find_oldest(scheduler).await?;
         match scheduler.take_checkpoint() {
-            Some(cursor) => self.write_cursor(scheduler.id(), cursor).await,
+            Some(cursor) => self.write_cursor(scheduler, cursor).await,
             None => Ok(()),
         }
     }
 
-    async fn write_cursor(&self, id: QueueId, cursor: Cursor) -> Result<(), QueueError> {
-        // A cursor goes with its queue: none is left for a number that is no more.
-        let (count, key) = (keys::count(id), keys::cursor(id));
-        transact(&*self.engine, vec![count], move |current| {
-            let is_there = matches!(current, [Some(_)]);
-            let put = Write::Put { key: key.clone(), value: cursor.encode() };
-            Ok::<_, QueueError>((Vec::from_iter(is_there.then_some(put)), ()))
+    async fn write_cursor(
+        &self,
+        scheduler: &Scheduler,
+        cursor: Cursor,
+    ) -> Result<(), AttemptError> {
+        let (spec, head) = scheduler.fence(None).begin();
+        let key = keys::cursor(scheduler.id());
+        transact(&*self.engine, spec, move |reads, _version| {
+            head.check(reads)?;
+            let mut writes = Writes::new();
+            writes.put(key.clone(), cursor.encode());
+            Ok::<_, AttemptError>((writes, ()))
         })
         .await?
     }

@@ -1,12 +1,12 @@
 //! When messages of a queue expire, as far as the process has found out.
 //!
-//! The order of delivery is cut into buckets, the last of which has no end, and of each it is known when the first
-//! message in it expires, at the earliest. A bucket is looked at only when that has come, and is then cut into
-//! small ones; whatever is written later tells the bucket that it comes to lie in. So finding what expired costs about
-//! as much as there is of it, however deep the queue, and however long its messages are hidden or delayed.
+//! The order of delivery is cut into buckets, the last of which has no end, and of each the earliest expiration is kept.
+//! A bucket is scanned only when that has passed, and is then cut into small ones; each later write lowers the
+//! expiration of the bucket in which its message lies. So finding what expired costs about as much as there is of it,
+//! however deep the queue, and however long its messages are invisible.
 //!
-//! What is known may be too early, which costs a look, but never too late: a write tells it once the store has it, so a
-//! look that did not meet it began before, and what is told during a look stays.
+//! An expiration may be too early, which costs a scan, but never too late: a write lowers it once it is committed, so a
+//! scan that did not read its message began before, and what is lowered during a scan stays.
 
 use std::{
     collections::BTreeMap,
@@ -15,30 +15,35 @@ use std::{
 
 use trestle_service::clock::Ticks;
 
-use crate::keys::Slot;
+use crate::slot::Slot;
 
 /// Messages of a bucket when it is made.
 pub(crate) const BUCKET_MESSAGES: usize = 256;
 /// Most buckets of a queue: some 2 MiB. When there are more, each two become one.
 const BUCKETS_MAX: usize = 65_536;
 
-/// A message where it stands since a write.
+/// An entry of the index: a message in its slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct IndexEntry {
-    /// Where it can be received.
+    /// Its slot.
     pub(crate) slot: Slot,
     /// When it expires; never if none.
     pub(crate) expires_at: Option<Ticks>,
 }
 
-/// What is known of a queue, for those who write into it and the one who sweeps it.
+/// The buckets of a queue, for those that write into it and for the sweeper.
 #[derive(Debug, Default)]
 pub(crate) struct SharedExpiryBuckets(Mutex<ExpiryBuckets>);
 
 impl SharedExpiryBuckets {
-    /// Reads or tells; quickly, since writers wait.
-    pub(crate) fn with<T>(&self, tell: impl FnOnce(&mut ExpiryBuckets) -> T) -> T {
-        tell(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    /// Reads or changes them; quickly, since writers wait.
+    pub(crate) fn with<T>(&self, use_buckets: impl FnOnce(&mut ExpiryBuckets) -> T) -> T {
+        use_buckets(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Everything is due: another process may have written.
+    pub(crate) fn reset(&self) {
+        self.with(|buckets| *buckets = ExpiryBuckets::default());
     }
 }
 
@@ -51,25 +56,25 @@ pub(crate) struct ExpiryBuckets {
 }
 
 impl Default for ExpiryBuckets {
-    /// Nothing is known: all of it is due.
+    /// One bucket, which was not scanned yet.
     fn default() -> Self {
         Self { buckets: BTreeMap::from([(Slot::FIRST, DUE)]) }
     }
 }
 
-/// Before every time: a bucket that was not looked at.
+/// Before every time: the expiration of a bucket that was not scanned.
 const DUE: Ticks = Slot::FIRST.visible_at;
 
 impl ExpiryBuckets {
-    /// A message stands there since a write that the store has.
+    /// A commit wrote a message.
     pub(crate) fn note(&mut self, entry: &IndexEntry) {
         if let Some(expires_at) = entry.expires_at {
             self.lower(entry.slot, expires_at);
         }
     }
 
-    /// The bucket from there on is due, since a look at it was not finished.
-    pub(crate) fn leave(&mut self, from: Slot) {
+    /// A scan was not finished: the bucket is due from there on.
+    pub(crate) fn abandon_scan(&mut self, from: Slot) {
         self.lower(from, DUE);
     }
 
@@ -79,7 +84,7 @@ impl ExpiryBuckets {
         }
     }
 
-    /// Nothing lies before `slot` any more.
+    /// There is nothing before `slot` any more.
     pub(crate) fn begin_at(&mut self, slot: Slot) {
         let first = self.buckets.range(..=slot).next_back().map(|(first, _)| *first);
         let Some(first) = first.filter(|first| *first != Slot::FIRST) else { return };
@@ -88,8 +93,8 @@ impl ExpiryBuckets {
         self.buckets.extend(earliest.map(|earliest| (Slot::FIRST, earliest)));
     }
 
-    /// The buckets in which something may have expired, each with the slot where it ends, none for the last; what
-    /// expired first comes first.
+    /// The buckets in which something may have expired, each with the slot where it ends, none for the last; the
+    /// earliest expiration first.
     pub(crate) fn due(&self, now: Ticks) -> Vec<(Slot, Option<Slot>)> {
         let ends = self.buckets.keys().skip(1).copied().map(Some).chain([None]);
         let due = self.buckets.iter().zip(ends).filter(|((_, earliest), _)| **earliest <= now);
@@ -98,34 +103,35 @@ impl ExpiryBuckets {
         due.into_iter().map(|(_, first, end)| (first, end)).collect()
     }
 
-    /// A look at the bucket that begins at `first` begins: it knows only what is told from here on.
-    pub(crate) fn look(&mut self, first: Slot) {
+    /// A scan of the bucket that begins at `first` begins: its expiration is that of what is written from here on.
+    pub(crate) fn begin_scan(&mut self, first: Slot) {
         if let Some(earliest) = self.buckets.get_mut(&first) {
             *earliest = Ticks::MAX;
         }
     }
 
-    /// The look has come from the beginning of a bucket to `next` and found that nothing between them expires before
-    /// `earliest`: a bucket of its own is looked at from there on.
+    /// The scan went from the beginning of a bucket to `next`, and nothing between them expires before `earliest`: a
+    /// bucket of its own is scanned from there on.
     pub(crate) fn cut(&mut self, first: Slot, next: Slot, earliest: Ticks) {
         let Some(known) = self.buckets.get_mut(&first) else { return };
-        // What was told during the look may lie on either side.
-        let told = *known;
-        *known = told.min(earliest);
-        self.buckets.entry(next).and_modify(|known| *known = told.min(*known)).or_insert(told);
+        // What was written during the scan may be on either side.
+        let written = *known;
+        *known = written.min(earliest);
+        let later = self.buckets.entry(next);
+        later.and_modify(|known| *known = written.min(*known)).or_insert(written);
     }
 
-    /// The look found nothing in the bucket: it belongs to the one before.
+    /// The scan found nothing in the bucket: it is joined to the one before.
     pub(crate) fn join(&mut self, first: Slot) {
         if first != Slot::FIRST
-            && let Some(told) = self.buckets.remove(&first)
+            && let Some(written) = self.buckets.remove(&first)
         {
-            self.lower(first, told);
+            self.lower(first, written);
         }
     }
 
-    /// The look at the last of a bucket is over.
-    pub(crate) fn finish(&mut self, first: Slot, earliest: Ticks) {
+    /// The scan of the last part of a bucket is over.
+    pub(crate) fn end_scan(&mut self, first: Slot, earliest: Ticks) {
         self.lower(first, earliest);
         if self.buckets.len() > BUCKETS_MAX {
             self.halve();

@@ -1,16 +1,16 @@
 //! Which messages of a queue are where in the order of delivery, as far as is known in memory.
 //!
 //! The index holds the first slots of a queue, up to a frontier; what lies behind is read from the store when it is
-//! needed. It is a hint: a slot may be in it whose message is gone, and who takes a slot asks the store before he
+//! needed. It is a hint: a slot may be in it whose message is removed, and who takes a slot asks the store before he
 //! believes it. What must not happen is the reverse, a message before the frontier that the index does not know, since
 //! nobody would deliver it. Two rules keep it out: whoever writes a state inserts its slot after the write, also when
-//! its caller has gone; and while the store is read, every insertion is kept, wherever it lies.
+//! its caller has removed; and while the store is read, every insertion is kept, wherever it lies.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use trestle_service::clock::Ticks;
 
-use crate::keys::{Cursor, Slot};
+use crate::slot::{Cursor, Slot};
 
 /// Most slots in memory for one queue: some 4 MiB.
 const SLOTS_MAX: usize = 65_536;
@@ -34,7 +34,7 @@ pub(crate) struct Index {
     /// No message has a lower sequence.
     lowest_sequence: u64,
     /// Messages that went away since the cursor was last noted.
-    gone: usize,
+    removed: usize,
 }
 
 impl Index {
@@ -48,7 +48,7 @@ impl Index {
             writing: BTreeMap::new(),
             next_write: 0,
             lowest_sequence: cursor.sequence,
-            gone: 0,
+            removed: 0,
         }
     }
 
@@ -62,7 +62,7 @@ impl Index {
 
     /// Removes a slot that a write has just emptied.
     pub(crate) fn remove(&mut self, slot: Slot) {
-        self.gone += 1;
+        self.removed += 1;
         self.free.remove(&slot);
     }
 
@@ -91,7 +91,7 @@ impl Index {
 
     /// Forgets slots that were taken and are no more.
     pub(crate) fn drop_taken(&mut self, slots: &[Slot]) {
-        self.gone += slots.len();
+        self.removed += slots.len();
         for slot in slots {
             self.taken.remove(slot);
         }
@@ -176,13 +176,13 @@ impl Index {
     }
 
     /// How many messages went away since the cursor was last asked for by [`Self::take_checkpoint`].
-    pub(crate) fn gone(&self) -> usize {
-        self.gone
+    pub(crate) fn removed(&self) -> usize {
+        self.removed
     }
 
     /// The cursor, if a message went away since this was last asked.
     pub(crate) fn take_checkpoint(&mut self, now: Ticks) -> Option<Cursor> {
-        (std::mem::take(&mut self.gone) > 0).then(|| self.cursor(now))
+        (std::mem::take(&mut self.removed) > 0).then(|| self.cursor(now))
     }
 
     /// The sequence from which to look for the oldest message, and one that no message can be below whose write is

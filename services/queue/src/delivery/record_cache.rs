@@ -1,16 +1,17 @@
 //! The records of queues in use, in memory: every operation on messages needs that of its queue.
 //!
-//! What is kept is what a miss into the store would give. A record is forgotten before a change of it is committed, and
-//! nothing is kept while a change is under way or by whoever looked before one ended: so nobody is given a record that
-//! is older than the last answered change. That a queue is absent is never kept, so creating one needs
-//! no word here. This process is the only one that changes them: the store is locked by it.
+//! A record is dropped before this process commits a change of it, and none is kept while a change is under way or when
+//! it was read before one ended: so no operation gets a record that is older than the last acknowledged change of this
+//! process. Changes of other processes raise the record version in the head of the queue, with which every operation on
+//! messages compares the version of the record that it was prepared with; it is dropped where they differ. That a queue
+//! is absent is never kept, so nothing has to be dropped when one is created.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use foldhash::HashMap;
 use trestle_service::name::{AccountName, QueueName};
 
-use crate::record::QueueRecord;
+use crate::{keys::QueueId, record::QueueRecord};
 
 /// Most records in memory; with the most metadata that a queue can have, 8 MiB.
 const RECORDS_MAX: usize = 1024;
@@ -29,7 +30,7 @@ struct Inner {
     changed: u64,
 }
 
-/// The moment of a miss into the store.
+/// A look-up that must read the store.
 pub(crate) struct CacheMiss {
     changed: u64,
 }
@@ -42,7 +43,7 @@ impl RecordCache {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The record of a queue, if it is known; otherwise what to say when it is kept, once the store has told.
+    /// The record of a queue, if it is cached; otherwise what [`Self::keep`] needs once it was read.
     pub(crate) fn get(
         &self,
         account: &AccountName,
@@ -53,7 +54,7 @@ impl RecordCache {
         record.map(Arc::clone).ok_or(CacheMiss { changed: inner.changed })
     }
 
-    /// Keeps what the store told after the miss began, unless it may have changed since.
+    /// Keeps what was read from the store after the miss, unless it may have changed since.
     pub(crate) fn keep(
         &self,
         miss: &CacheMiss,
@@ -75,8 +76,8 @@ impl RecordCache {
         }
     }
 
-    /// Forgets a record that is about to change. To be held until the change is committed, also when nobody waits for
-    /// it any more.
+    /// Drops a record that is about to change. To be held until the change is committed, also when its caller is
+    /// cancelled.
     pub(crate) fn changing(
         self: &Arc<Self>,
         account: &AccountName,
@@ -89,6 +90,22 @@ impl RecordCache {
             inner.count -= 1;
         }
         ChangeGuard(Arc::clone(self))
+    }
+}
+
+impl RecordCache {
+    /// Drops the record of a queue by its id.
+    pub(crate) fn drop_id(&self, id: QueueId) {
+        let mut inner = self.lock();
+        let mut dropped = 0;
+        for queues in inner.records.values_mut() {
+            let before = queues.len();
+            queues.retain(|_, record| record.id != id);
+            dropped += before - queues.len();
+        }
+        inner.count -= dropped;
+        // What is being read may be the same record.
+        inner.changed += 1;
     }
 }
 

@@ -1,74 +1,56 @@
-//! Numbers for messages: each greater than the one before, none used twice, also not after a restart.
+//! Sequence numbers for the messages of one queue: the token of its owner, and a counter in memory. They rise within a
+//! take-over and from one to the next, and none is used twice in a queue.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicU64, Ordering},
-};
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use bytes::Bytes;
-use tokio::sync::OnceCell;
-use trestle_kv::{Engine, Write, transact};
+use crate::head::{SEQUENCE_BITS, Token};
 
-use crate::{error::QueueError, keys};
-
-/// Numbers of one start of the process: about a trillion.
-const EPOCH_BITS: u32 = 40;
-
-/// See the module. A start takes an epoch, once and durably; within it, numbers are counted in memory.
+/// The numbers of one take-over.
+#[derive(Debug)]
 pub(crate) struct Sequences {
-    engine: Arc<dyn Engine>,
-    epoch: OnceCell<u64>,
-    next: AtomicU64,
+    token: Token,
+    /// How many were taken.
+    taken: AtomicU64,
 }
 
-/// The numbers of this start.
-#[derive(Clone, Copy)]
-pub(crate) struct Counter<'a> {
-    first: u64,
-    next: &'a AtomicU64,
-}
+/// How many numbers a token has.
+const PER_TOKEN: u64 = 1 << SEQUENCE_BITS;
 
 impl Sequences {
-    /// Starts when it is first asked.
-    pub(crate) fn new(engine: Arc<dyn Engine>) -> Self {
-        Self { engine, epoch: OnceCell::new(), next: AtomicU64::new(0) }
+    /// The numbers of a token of which none was taken.
+    pub(crate) fn new(token: Token) -> Self {
+        Self { token, taken: AtomicU64::new(0) }
     }
 
-    /// Where numbers come from.
-    ///
-    /// # Errors
-    /// A failed commit of the epoch.
-    pub(crate) async fn counter(&self) -> Result<Counter<'_>, QueueError> {
-        let epoch = *self.epoch.get_or_try_init(|| self.begin()).await?;
-        Ok(Counter { first: epoch << EPOCH_BITS, next: &self.next })
+    /// The token of the take-over.
+    pub(crate) fn token(&self) -> Token {
+        self.token
     }
 
-    async fn begin(&self) -> Result<u64, QueueError> {
-        let key = keys::epoch();
-        transact(&*self.engine, vec![key.clone()], move |current| {
-            let epoch = decide_epoch(current.first().and_then(Option::as_ref))?;
-            let value = keys::encode_number(epoch);
-            Ok::<_, QueueError>((vec![Write::Put { key: key.clone(), value }], epoch))
-        })
-        .await?
+    /// The first of `count` numbers that only the caller has; none where the token has no such number left.
+    pub(crate) fn take(&self, count: usize) -> Option<u64> {
+        let count = u64::try_from(count).ok()?;
+        let rest = |taken: u64| taken.checked_add(count).filter(|taken| *taken <= PER_TOKEN);
+        let taken = self.taken.fetch_update(Ordering::SeqCst, Ordering::SeqCst, rest).ok()?;
+        Some(self.token.first_sequence() + taken.min(PER_TOKEN - 1))
+    }
+
+    /// No number that is not taken yet is lower.
+    pub(crate) fn peek(&self) -> u64 {
+        self.token.first_sequence().saturating_add(self.taken.load(Ordering::SeqCst))
+    }
+
+    /// Whether no number is left.
+    pub(crate) fn is_exhausted(&self) -> bool {
+        self.taken.load(Ordering::SeqCst) >= PER_TOKEN
     }
 }
 
-fn decide_epoch(stored: Option<&Bytes>) -> Result<u64, QueueError> {
-    let last = stored.map(|value| keys::decode_number(value, "epoch")).transpose()?;
-    Ok(last.unwrap_or(0) + 1)
-}
-
-impl Counter<'_> {
-    /// The first of `count` numbers that are the caller's alone.
-    pub(crate) fn take(self, count: usize) -> u64 {
-        let count = u64::try_from(count).unwrap_or(u64::MAX);
-        self.first + self.next.fetch_add(count, Ordering::SeqCst)
-    }
-
-    /// No number that was not taken yet is lower.
-    pub(crate) fn peek(self) -> u64 {
-        self.first + self.next.load(Ordering::SeqCst)
+#[cfg(test)]
+impl Sequences {
+    /// Takes every number.
+    pub(crate) fn exhaust(&self) {
+        self.taken.store(PER_TOKEN, Ordering::SeqCst);
     }
 }
 

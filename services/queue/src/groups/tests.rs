@@ -1,3 +1,4 @@
+use trestle_kv::Write;
 use uuid::Uuid;
 
 use super::*;
@@ -24,7 +25,7 @@ fn next_in_group(visible_at: u64) -> NextInGroup {
 #[test]
 fn the_message_behind_becomes_visible_now_or_when_its_delay_is_over() {
     for (due, visible) in [(20, 50), (70, 70)] {
-        let (waiting, mut writes) = (next_in_group(due), Vec::new());
+        let (waiting, mut writes) = (next_in_group(due), Writes::new());
 
         let promoted = promote_next(ID, (5, GROUP), Some(&waiting.encode()), at(50), &mut writes);
 
@@ -32,15 +33,15 @@ fn the_message_behind_becomes_visible_now_or_when_its_delay_is_over() {
         let expected = IndexEntry { slot, expires_at: Some(at(100)) };
         assert_eq!(promoted.expect("readable"), Some(expected));
         let put = Write::Put { key: keys::state(ID, slot), value: waiting.state.encode() };
-        assert_eq!(writes, [Write::Delete { key: keys::next_in_group(ID, 5) }, put]);
+        assert_eq!(writes.as_slice(), [Write::Delete { key: keys::next_in_group(ID, 5) }, put]);
     }
 }
 
 #[test]
 fn a_group_without_messages_is_gone() {
-    let mut writes = Vec::new();
+    let mut writes = Writes::new();
     assert_eq!(promote_next(ID, (5, GROUP), None, at(50), &mut writes).expect("decided"), None);
-    assert_eq!(writes, [Write::Delete { key: keys::group(ID, GROUP) }]);
+    assert_eq!(writes.as_slice(), [Write::Delete { key: keys::group(ID, GROUP) }]);
 }
 
 #[test]

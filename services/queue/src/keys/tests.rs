@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::{deleted_range::DeletedRange, slot::Cursor};
 
 fn slot() -> impl Strategy<Value = Slot> {
     (0..4_u64, 0..4_u64).prop_map(|(ticks, sequence)| Slot {
@@ -43,13 +44,13 @@ proptest! {
         let expiry = deduplication_expiry(at, &record);
         let now = Ticks::new(at.get().saturating_sub(1 - later)).expect("in range");
 
-        prop_assert_eq!(deduplication_of(&expiry).ok(), Some(record));
+        prop_assert_eq!(deduplication_of(&expiry).ok(), Some((QueueId(id), record)));
         let due = expired_deduplications(&Bytes::new(), now);
         prop_assert_eq!(expiry >= due.start && expiry < due.end, now >= at);
     }
 
     #[test]
-    fn marks_survive_and_noise_is_refused(
+    fn cursors_and_ranges_survive_and_noise_is_refused(
         id: u64, slot in slot(), resume in proptest::collection::vec(any::<u8>(), 0..40),
         noise in proptest::collection::vec(any::<u8>(), 0..40),
     ) {
@@ -83,7 +84,8 @@ fn queues_are_listed_by_account_and_prefix() {
     assert!(!inside(queue(&account, &name("acb"))));
     assert!(!inside(queue(&other, &name("abc"))));
     assert!(queue(&account, &name("a-b")) < queue(&account, &name("a0b")));
-    assert_eq!(queue_name(&queue(&account, &name("abc"))).ok().as_deref(), Some("abc"));
+    let names = (account.as_str().to_owned(), "abc".to_owned());
+    assert_eq!(queue_of(&queue(&account, &name("abc"))).ok(), Some(names));
 }
 
 #[test]
@@ -92,8 +94,7 @@ fn no_kind_lives_outside_the_keyspaces_and_none_is_used_twice() {
         QUEUE,
         DELETED,
         NEXT_QUEUE_ID,
-        EPOCH,
-        COUNT,
+        HEAD,
         CURSOR,
         DEDUPLICATION,
         DEDUPLICATION_EXPIRY,
@@ -108,5 +109,32 @@ fn no_kind_lives_outside_the_keyspaces_and_none_is_used_twice() {
         let homes = KEYSPACES.iter().filter(|keyspace| keyspace.kinds.contains(kind)).count();
         assert_eq!(homes, 1, "kind {kind:#x}");
         assert!(!kinds.iter().skip(index + 1).any(|other| other == kind), "kind {kind:#x}");
+    }
+}
+
+#[test]
+fn every_key_of_a_queue_has_the_domain_of_the_queue_and_every_other_key_its_own() {
+    let (id, slot) = (QueueId(7), Slot::FIRST);
+    let record = deduplication(id, IdKind::Request, "an id");
+    let of_queue = [
+        head(id),
+        cursor(id),
+        deleted(id, QueuePart::Bodies),
+        record.clone(),
+        deduplication_expiry(Ticks::MAX, &record),
+        body(id, 1),
+        state(id, slot),
+        next_in_group(id, 1),
+        group(id, GroupId(2)),
+    ];
+    for key in &of_queue {
+        assert_eq!(Domain::from(domain_of(key)), queue_domain(id), "{key:?}");
+    }
+    let account = AccountName::development();
+    let name = crate::model::queue_name("jobs");
+    let others = [queue(&account, &name), next_queue_id(), time(), service_properties(&account)];
+    for (index, key) in others.iter().enumerate() {
+        assert_ne!(own_domain(key), queue_domain(id), "{key:?}");
+        assert!(others.iter().skip(index + 1).all(|other| own_domain(other) != own_domain(key)));
     }
 }

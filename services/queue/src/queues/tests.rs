@@ -1,4 +1,4 @@
-//! What is known of a queue in memory is what its store holds, whatever comes between a look and a change.
+//! The cached record of a queue is the stored one, whatever comes between a read and a change.
 
 use std::{
     sync::atomic::{AtomicBool, Ordering::SeqCst},
@@ -8,14 +8,21 @@ use std::{
 use async_trait::async_trait;
 use tokio::sync::watch;
 use trestle_kv::{
-    Change, CommitError, EngineError, EngineStatus, MemoryEngine, Scan, Snapshot, Span,
+    Change, CommitError, EngineError, EngineStatus, Limits, MemoryEngine, Scan, ScanLimit,
+    Snapshot, Span, Version,
 };
-use trestle_service::clock::ManualClock;
+use trestle_service::clock::{ManualClock, Ticks};
 
 use super::*;
-use crate::{delivery::ClaimOutcome, model::queue_name, record::DeadLetter};
+use crate::{
+    delivery::{AttemptError, FenceCause, TakeOverAlways},
+    head::OwnerId,
+    keys::KEYSPACES,
+    model::queue_name,
+    record::{DeadLetter, QueueSettings},
+};
 
-/// Something that can be held up: how many have come to it, and whether they may pass.
+/// Holds up the first operation that arrives while it is closed.
 struct Gate {
     is_open: watch::Sender<bool>,
     came: watch::Sender<u32>,
@@ -28,6 +35,9 @@ impl Gate {
 
     async fn pass(&self) {
         self.came.send_modify(|came| *came += 1);
+        if *self.came.borrow() > 1 {
+            return;
+        }
         self.is_open.subscribe().wait_for(|is_open| *is_open).await.expect("the gate is there");
     }
 
@@ -66,13 +76,21 @@ impl Engine for Gated {
         Ok(Box::new(GatedSnapshot(self.inner.snapshot().await?, Arc::clone(&self.read))))
     }
 
-    async fn commit(&self, change: Change) -> Result<(), CommitError> {
+    async fn commit(&self, change: Change) -> Result<Version, CommitError> {
         self.commit.pass().await;
-        self.inner.commit(change).await?;
+        let version = self.inner.commit(change).await?;
         match self.is_unknown.load(SeqCst) {
             true => Err(CommitError::Unknown { reason: "of the test".into() }),
-            false => Ok(()),
+            false => Ok(version),
         }
+    }
+
+    fn limits(&self) -> Limits {
+        self.inner.limits()
+    }
+
+    fn now(&self) -> Ticks {
+        self.inner.now()
     }
 
     fn status(&self) -> EngineStatus {
@@ -104,7 +122,12 @@ struct Fixture {
 
 fn queues(engine: &Arc<Gated>, clock: &Arc<MonotonicClock>) -> Queues {
     let engine: Arc<dyn Engine> = Arc::clone(engine) as _;
-    let schedulers = Arc::new(Schedulers::new(Arc::clone(&engine), Arc::clone(clock)));
+    let schedulers = Arc::new(Schedulers::new(
+        Arc::clone(&engine),
+        Arc::clone(clock),
+        OwnerId(1),
+        Arc::new(TakeOverAlways),
+    ));
     Queues::new(engine, Arc::clone(clock), schedulers)
 }
 
@@ -116,14 +139,15 @@ fn settings(value: u32) -> QueueSettings {
 impl Fixture {
     /// With a queue of that name that is known.
     async fn new() -> Self {
+        let start = Ticks::from_unix(1_700_000_000, 0).expect("in range");
+        let clock = Arc::new(ManualClock::new(start));
         let engine = Arc::new(Gated {
-            inner: MemoryEngine::new(),
+            inner: MemoryEngine::with_clock(KEYSPACES, Arc::clone(&clock) as _),
             read: Arc::new(Gate::new()),
             commit: Arc::new(Gate::new()),
             is_unknown: AtomicBool::new(false),
         });
-        let start = Ticks::from_unix(1_700_000_000, 0).expect("in range");
-        let clock = Arc::new(MonotonicClock::new(Arc::new(ManualClock::new(start))));
+        let clock = Arc::new(MonotonicClock::new(clock));
         let queues = queues(&engine, &clock);
         let (account, name) = (AccountName::development(), queue_name("jobs"));
         let fixture = Self { engine, clock, queues, account, name };
@@ -181,7 +205,7 @@ impl Fixture {
 }
 
 #[tokio::test]
-async fn after_every_change_what_is_known_is_what_is_stored() {
+async fn after_every_change_the_cached_record_is_the_stored_one() {
     let fixture = Fixture::new().await;
     let mut seen = Vec::new();
 
@@ -197,7 +221,7 @@ async fn after_every_change_what_is_known_is_what_is_stored() {
 }
 
 #[tokio::test]
-async fn a_change_whose_outcome_is_unknown_leaves_nothing_that_is_not_stored() {
+async fn a_change_of_unknown_outcome_leaves_no_outdated_record() {
     let fixture = Fixture::new().await;
     fixture.engine.is_unknown.store(true, SeqCst);
 
@@ -212,7 +236,7 @@ async fn a_change_whose_outcome_is_unknown_leaves_nothing_that_is_not_stored() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_look_that_ends_after_a_change_leaves_nothing_old() {
+async fn a_read_that_ends_after_a_change_leaves_no_outdated_record() {
     for number in 2..=6 {
         let fixture = Arc::new(Fixture::new().await);
         // So that the next look goes to the store.
@@ -236,28 +260,30 @@ async fn a_look_that_ends_after_a_change_leaves_nothing_old() {
 
 /// Otherwise a consumer would wait there for what is sent elsewhere.
 #[tokio::test(start_paused = true)]
-async fn a_shelf_that_is_opened_while_its_queue_goes_is_closed() {
+async fn a_scheduler_that_is_opened_while_its_queue_is_replaced_is_closed() {
     for (number, what) in [(5, "cleared"), (6, "deleted")] {
         let fixture = Fixture::new().await;
-        let id = fixture.known().await.expect("there").id;
+        let queue = fixture.queues.find(&fixture.account, &fixture.name).await;
+        let queue = queue.expect("readable").expect("there");
+        let id = queue.record.id;
         fixture.engine.read.close();
         let schedulers = Arc::clone(&fixture.queues.schedulers);
-        let opening = tokio::spawn(async move { schedulers.open(id).await });
+        let opening = tokio::spawn(async move { schedulers.open(&queue).await });
         fixture.engine.read.somebody().await;
 
         fixture.change(number).await;
         fixture.engine.read.open();
 
-        let scheduler = opening.await.expect("no panic").expect("readable");
-        let deadline = tokio::time::Instant::now() + Duration::from_secs(20);
-        let turn = scheduler.claim(1, deadline).await.expect("readable");
-        assert!(matches!(turn, ClaimOutcome::Closed), "{what}");
+        let Err(AttemptError::Fenced(fenced)) = opening.await.expect("no panic") else {
+            panic!("open, though the queue was {what}");
+        };
+        assert_eq!((fenced.id, fenced.cause), (id, FenceCause::QueueReplaced), "{what}");
         assert!(fixture.queues.schedulers.find(id).is_none(), "{what}");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_look_during_a_change_leaves_nothing_old_also_when_the_caller_of_the_change_is_gone() {
+async fn a_read_during_a_change_leaves_no_outdated_record_even_when_the_change_is_cancelled() {
     for (number, is_left) in (2..=6).flat_map(|number| [(number, false), (number, true)]) {
         let fixture = Arc::new(Fixture::new().await);
         fixture.engine.commit.close();

@@ -24,7 +24,7 @@ proptest! {
     ) {
         let created_at = Ticks::new(id % Ticks::MAX.get()).expect("in range");
         let record =
-            QueueRecord { id: QueueId(id), created_at, settings, policies: policies.into() };
+            QueueRecord { id: QueueId(id), version: 3, created_at, settings, policies: policies.into() };
 
         prop_assert_eq!(QueueRecord::decode(&record.encode()).ok(), Some(record));
         let _ = QueueRecord::decode(&[&[VERSION], &noise[..]].concat().into());

@@ -1,13 +1,16 @@
+//! Tests of transfers.
+
 use trestle_kv::Engine as _;
 
 use super::*;
 use crate::{
     fixture::{Fixture, outgoing},
+    head::Head,
     model::queue_name,
 };
 
 #[tokio::test]
-async fn what_cannot_be_read_stays_and_keeps_nothing_else() {
+async fn a_message_that_cannot_be_read_stays_and_keeps_no_other() {
     let fixture = Fixture::new().await;
     fixture.create("other").await;
     let sent = fixture.send(vec![outgoing(0); 4]).await;
@@ -19,12 +22,11 @@ async fn what_cannot_be_read_stays_and_keeps_nothing_else() {
         fixture.messages.redrive(&fixture.access, &fixture.name, to, 1000).await.expect("moved")
     };
 
-    assert_eq!(redrive(None).await, 0, "nobody knows where the others come from");
+    assert_eq!(redrive(None).await, 0, "the others have no origin");
     assert_eq!(redrive(Some("other")).await, 2);
 
     let other = Fixture { name: queue_name("other"), ..fixture.clone() };
     assert_eq!(other.count().await, 2);
-    let snapshot = fixture.engine.snapshot().await.expect("a snapshot");
-    let left = snapshot.get(&keys::count(id)).await.expect("readable").expect("there");
-    assert_eq!(keys::decode_number(&left, "count").expect("readable"), 2);
+    let head = fixture.engine.get(&keys::head(id)).await.expect("readable").expect("there");
+    assert_eq!(Head::decode(&head).expect("readable").count, 2);
 }

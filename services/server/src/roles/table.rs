@@ -1,6 +1,6 @@
 //! The role `table`: owns tables and entities.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use trestle_runtime::task::Task;
 use trestle_service::quota::LiveQuotas;
@@ -37,7 +37,6 @@ fn build(context: &BuildContext<'_>) -> Result<BuiltRole, Failure> {
     let quotas = LiveQuotas::new(settings.quotas.quotas());
     let table = TableRole::new(trestle_table::TableDeps {
         engine: context.engine()?,
-        clock: Arc::clone(&deps.clock),
         quotas: quotas.clone(),
         meter: deps.meter.clone(),
     });

@@ -49,7 +49,7 @@ async fn node(roles: &[RoleSpec], variables: &[(&str, &str)]) -> (Node, Settings
     let environment = free.into_iter().chain(given).map(variable).collect();
     let settings = Settings::load(roles, Sources { environment, ..Sources::default() }).unwrap();
     let deps = Deps {
-        engine: Some(Arc::new(trestle_kv::MemoryEngine::new())),
+        engine: Some(Arc::new(trestle_kv::MemoryEngine::new(trestle_table::KEYSPACES))),
         clock: Arc::new(SystemClock),
         meter: NoopMeterProvider::new().meter("test"),
         traces: Traces::default(),

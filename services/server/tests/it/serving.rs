@@ -19,7 +19,10 @@ use trestle::{
     running::{Listeners, Running},
     settings::Settings,
 };
-use trestle_kv::{Change, CommitError, Engine, EngineError, EngineStatus, MemoryEngine, Snapshot};
+use trestle_kv::{
+    Change, CommitError, Engine, EngineError, EngineStatus, Limits, MemoryEngine, Snapshot, Ticks,
+    Version,
+};
 use trestle_proto::queue::v1::{
     CreateQueueRequest, Queue, ReceiveMessagesRequest, StreamMessagesRequest, StreamOpen,
     queue_service_client::QueueServiceClient, stream_messages_request,
@@ -34,8 +37,7 @@ use trestle_service::{
 
 use crate::process::Serving;
 
-/// A store in memory that can be told to stop.
-#[derive(Default)]
+/// A store in memory that a test can stop.
 struct Stoppable {
     inner: MemoryEngine,
     stopped: Mutex<Option<Arc<str>>>,
@@ -47,8 +49,16 @@ impl Engine for Stoppable {
         self.inner.snapshot().await
     }
 
-    async fn commit(&self, change: Change) -> Result<(), CommitError> {
+    async fn commit(&self, change: Change) -> Result<Version, CommitError> {
         self.inner.commit(change).await
+    }
+
+    fn limits(&self) -> Limits {
+        self.inner.limits()
+    }
+
+    fn now(&self) -> Ticks {
+        self.inner.now()
     }
 
     fn status(&self) -> EngineStatus {
@@ -79,7 +89,7 @@ async fn node_on(engine: Arc<dyn Engine>, variables: &[(&str, &str)]) -> Node {
 
 /// A node on a store in memory.
 pub(crate) async fn node(variables: &[(&str, &str)]) -> Node {
-    node_on(Arc::new(MemoryEngine::new()), variables).await
+    node_on(Arc::new(MemoryEngine::new(trestle::storage::keyspaces())), variables).await
 }
 
 fn client(routes: &CallService) -> TableServiceClient<CallService> {
@@ -117,7 +127,10 @@ async fn calls_over_the_admission_limit_are_refused_at_once() {
 
 #[tokio::test]
 async fn a_store_that_stops_takes_the_node_out_of_service() {
-    let engine = Arc::new(Stoppable::default());
+    let engine = Arc::new(Stoppable {
+        inner: MemoryEngine::new(trestle::storage::keyspaces()),
+        stopped: Mutex::default(),
+    });
     let node = node_on(engine.clone(), &[]).await;
     let (health, routes) = (node.health.clone(), node.routes.clone());
     let settings = settings(&[]);

@@ -15,7 +15,7 @@ use trestle_identity::caller::Caller;
 use trestle_kv::Engine;
 use trestle_proto::table::v1::{self as proto, table_service_server::TableService};
 use trestle_service::{
-    clock::{Clock, Ticks, WriteClock},
+    clock::Ticks,
     facts::Facts,
     fault::{Fault, Violations},
     name::{AccountName, TableName},
@@ -57,30 +57,16 @@ pub struct TableApi {
 
 impl TableApi {
     /// Serves the tables in `engine`.
-    pub(crate) fn new(
-        engine: Arc<dyn Engine>,
-        clock: Arc<dyn Clock>,
-        throttle: Arc<Throttle>,
-    ) -> Self {
-        let started_at = clock.now();
-        let clock = Arc::new(WriteClock::new(clock));
+    pub(crate) fn new(engine: Arc<dyn Engine>, throttle: Arc<Throttle>) -> Self {
         Self {
-            tables: Tables::new(Arc::clone(&engine), Arc::clone(&clock)),
-            writer: EntityWriter::new(
-                Arc::clone(&engine),
-                Arc::clone(&clock),
-                Arc::clone(&throttle),
-            ),
-            reader: EntityReader::new(
-                Arc::clone(&engine),
-                Arc::clone(&clock),
-                Arc::clone(&throttle),
-            ),
+            tables: Tables::new(Arc::clone(&engine)),
+            writer: EntityWriter::new(Arc::clone(&engine), Arc::clone(&throttle)),
+            reader: EntityReader::new(Arc::clone(&engine), Arc::clone(&throttle)),
             settings: TableSettings::new(Arc::clone(&engine)),
-            sweeper: DeletedTableSweeper::new(Arc::clone(&engine), clock),
+            sweeper: DeletedTableSweeper::new(Arc::clone(&engine)),
+            started_at: engine.now(),
             engine,
             throttle,
-            started_at,
         }
     }
 

@@ -1,6 +1,6 @@
 //! From our own types to responses.
 
-use trestle_kv::{Durability, EngineStatus};
+use trestle_kv::{Durability, EngineStatus, Version};
 use trestle_proto::service::v1 as service;
 use trestle_proto::table::v1 as proto;
 use trestle_service::{clock::Ticks, etag::format_etag, quota::HeavyHitter};
@@ -14,7 +14,8 @@ pub(super) fn table(record: TableRecord) -> proto::Table {
 
 /// The etag and the time of a write; nothing of a delete.
 pub(super) fn version(version: NewVersion) -> (String, Option<prost_types::Timestamp>) {
-    (version.map(format_etag).unwrap_or_default(), version.map(Into::into))
+    let written_at = version.map(Version::ticks);
+    (written_at.map(format_etag).unwrap_or_default(), written_at.map(Into::into))
 }
 
 /// The state of the service.

@@ -11,10 +11,14 @@
 //! | 0x14 next table id | nothing | version 1, id u64 |
 //! | 0x20 entity | table id u64, PartitionKey, RowKey | see `stored` |
 //!
+//! Domains, which storage serialises: each table record, each service properties record and the table id counter is
+//! its own; access policies and the deleted table record of a table id share one; the rows of a partition share one.
+//!
 //! Numbers are big-endian, texts are encoded by [`trestle_kv::order`], so keys sort in the order of the API. A table
 //! id is never reused: a deleted table and its successor of the same name share no row.
 
 mod deleted_table;
+mod domain;
 mod entity;
 mod settings;
 mod table;
@@ -27,6 +31,7 @@ use trestle_service::name::AccountName;
 
 pub use self::{
     deleted_table::{DeletedTable, deleted_table, deleted_table_id, deleted_tables},
+    domain::domain,
     entity::{entities, entity, partition_end, partition_key, partition_of, partition_start, row},
     settings::{access_policies, decode_message, encode_message, service_properties},
     table::{TableRecord, table, tables},
@@ -46,8 +51,8 @@ const VERSION: u8 = 1;
 
 /// The keyspaces of this service: small records apart from the bulk of the entities.
 pub const KEYSPACES: &[Keyspace] = &[
-    Keyspace { name: "meta", kinds: 0x10..=0x1F },
-    Keyspace { name: "entity", kinds: 0x20..=0x2F },
+    Keyspace { name: "meta", kinds: 0x10..=0x1F, domain: domain::of_record },
+    Keyspace { name: "entity", kinds: 0x20..=0x2F, domain: domain::of_row },
 ];
 
 fn account_prefix(kind: u8, account: &AccountName) -> Vec<u8> {

@@ -29,6 +29,8 @@ proptest! {
 
         prop_assert!(inside(&row(id, &pk, &rk)));
         prop_assert_eq!(inside(&row(id, &other, &rk)), other == pk);
+        let same_domain = domain(&row(id, &other, &rk)) == domain(&row(id, &pk, ""));
+        prop_assert_eq!(same_domain, other == pk);
     }
 
     #[test]
@@ -63,6 +65,20 @@ proptest! {
             prop_assert!(DeletedTable::decode(&noise).is_err());
         }
     }
+}
+
+#[test]
+fn a_row_beside_an_entity_is_in_its_domain() {
+    let entity = row(TableId(7), "p", "r");
+    let mut beside = row(TableId(7), "p", "index").to_vec();
+    beside[0] = ENTITY + 1;
+
+    assert_eq!(domain(&beside.into()), domain(&entity));
+    for other in [row(TableId(7), "q", "r"), row(TableId(8), "p", "r"), deleted_table(TableId(7))] {
+        assert_ne!(domain(&other), domain(&entity), "{other:?}");
+    }
+    assert_eq!(domain(&access_policies(TableId(7))), domain(&deleted_table(TableId(7))));
+    assert_ne!(domain(&access_policies(TableId(7))), domain(&deleted_table(TableId(8))));
 }
 
 #[test]

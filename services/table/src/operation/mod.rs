@@ -5,7 +5,8 @@ mod decide;
 mod tests;
 
 use bytes::Bytes;
-use trestle_service::{clock::Ticks, etag::Condition, quota};
+use trestle_kv::Version;
+use trestle_service::{etag::Condition, quota};
 
 use crate::{
     authorize::EntityAction,
@@ -80,10 +81,20 @@ pub enum Effect {
         /// The stored form.
         value: Bytes,
         /// Its version.
-        written_at: Ticks,
+        version: Version,
     },
     /// It is deleted.
     Delete,
+}
+
+impl Effect {
+    /// The stored form of the entity afterwards; none where it is deleted.
+    pub(crate) fn value(&self) -> Option<&Bytes> {
+        match self {
+            Self::Put { value, .. } => Some(value),
+            Self::Delete => None,
+        }
+    }
 }
 
 impl EntityOperation {

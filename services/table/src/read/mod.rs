@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use trestle_kv::Engine;
-use trestle_service::{clock::WriteClock, name::TableName, quota};
+use trestle_service::{name::TableName, quota};
 
 pub(crate) use self::page::{EntityPage, PageLimit};
 use crate::{
@@ -16,6 +16,7 @@ use crate::{
     entity::EntityKey,
     error::TableError,
     keys,
+    lookup::PointReads,
     query::{Filter, QueryPlan},
     stored::{self, Projection},
     throttle::{Throttle, TokenReservation},
@@ -25,7 +26,6 @@ use crate::{
 #[derive(Clone)]
 pub(crate) struct EntityReader {
     engine: Arc<dyn Engine>,
-    clock: Arc<WriteClock>,
     throttle: Arc<Throttle>,
 }
 
@@ -86,12 +86,8 @@ pub(crate) struct ReadCost {
 
 impl EntityReader {
     /// Reads `engine`, within the limits of `throttle`.
-    pub(crate) fn new(
-        engine: Arc<dyn Engine>,
-        clock: Arc<WriteClock>,
-        throttle: Arc<Throttle>,
-    ) -> Self {
-        Self { engine, clock, throttle }
+    pub(crate) fn new(engine: Arc<dyn Engine>, throttle: Arc<Throttle>) -> Self {
+        Self { engine, throttle }
     }
 
     /// One encoded entity, and the cost of the read.
@@ -107,7 +103,8 @@ impl EntityReader {
         select: Option<&Projection>,
     ) -> Result<(Bytes, ReadCost), TableError> {
         let snapshot = self.engine.snapshot().await?;
-        let table = AuthorizedTable::find(&*snapshot, access, table, &self.clock).await?;
+        let reads = PointReads::At(&*snapshot);
+        let table = AuthorizedTable::find(reads, access, table, self.engine.now()).await?;
         let id = table.id_for(EntityAction::Read, &key)?;
         let stored = keys::entity(id, &key);
         let mut tokens = TokenReservation::for_points(&self.throttle, table.table_ref());

@@ -11,7 +11,7 @@ use trestle_service::{
 use super::{EntityReader, PlannedQuery, ReadCost, project, span::span};
 use crate::{
     authorize::EntityAction, authorized_table::AuthorizedTable, error::TableError,
-    page_token::invalid_token, stored, throttle::TokenReservation,
+    lookup::PointReads, page_token::invalid_token, stored, throttle::TokenReservation,
 };
 
 /// Rows read at once while a filter looks for matches: enough to amortise the seek, few enough to stop soon once the
@@ -55,7 +55,8 @@ impl EntityReader {
     ) -> Result<EntityPage, TableError> {
         let snapshot = self.engine.snapshot().await?;
         let PlannedQuery { access, request, plan } = query;
-        let table = AuthorizedTable::find(&*snapshot, access, &request.table, &self.clock).await?;
+        let (reads, now) = (PointReads::At(&*snapshot), self.engine.now());
+        let table = AuthorizedTable::find(reads, access, &request.table, now).await?;
         // For every entity of the plan, which contains only keys in the range of the caller.
         let id = table.id_for_any(EntityAction::Read)?;
         let parts = [&id.0.to_be_bytes()[..], request.filter_text.as_bytes()];

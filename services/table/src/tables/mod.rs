@@ -1,14 +1,13 @@
 //! Creates, gets and deletes tables, and finds the table of a call.
 
+mod delete;
 mod list;
 
 use std::sync::Arc;
 
-use bytes::Bytes;
 use trestle_identity::caller::{Authority, Caller, QueueGrant};
-use trestle_kv::{Engine, Write, transact};
+use trestle_kv::{ChangeSpec, Engine, Lock, Writes, transact};
 use trestle_service::{
-    clock::{Ticks, WriteClock},
     fault::Violations,
     name::{AccountName, TableName},
 };
@@ -17,23 +16,21 @@ pub(crate) use self::list::ListTables;
 use crate::{
     authorize::{self, EntityAccess},
     authorized_table::AuthorizedTable,
-    corrupt::CorruptRecord,
     error::TableError,
-    keys::{self, DeletedTable, TableId, TableRecord},
-    lookup,
+    keys::{self, TableId, TableRecord},
+    lookup::{self, PointReads},
 };
 
 /// The tables of every account.
 #[derive(Clone)]
 pub(crate) struct Tables {
     engine: Arc<dyn Engine>,
-    clock: Arc<WriteClock>,
 }
 
 impl Tables {
     /// The tables in `engine`.
-    pub(crate) fn new(engine: Arc<dyn Engine>, clock: Arc<WriteClock>) -> Self {
-        Self { engine, clock }
+    pub(crate) fn new(engine: Arc<dyn Engine>) -> Self {
+        Self { engine }
     }
 
     /// Creates a table.
@@ -45,17 +42,21 @@ impl Tables {
         account: &AccountName,
         name: TableName,
     ) -> Result<TableRecord, TableError> {
-        let key = keys::table(account, &name.folded());
-        let reads = vec![key.clone(), keys::next_table_id()];
-        let created_at = self.clock.next();
-        transact(&*self.engine, reads, move |current| {
-            let [existing, next_id] = current else {
-                return Err(CorruptRecord("two keys were read").into());
-            };
-            if existing.is_some() {
+        let table = keys::table(account, &name.folded());
+        let counter = keys::next_table_id();
+        let mut spec = ChangeSpec::new(keys::domain(&table));
+        spec.also(keys::domain(&counter), Lock::Exclusive);
+        let (table, counter) = (spec.read(table), spec.read(counter));
+        transact(&*self.engine, spec, move |reads, version| {
+            if reads.get(table).is_some() {
                 return Err(TableError::TableExists(name.clone()));
             }
-            decide_create(&key, next_id.as_ref(), created_at, &name)
+            let id = keys::decode_next_id(reads.get(counter))?;
+            let record = TableRecord::new(id, version.ticks(), &name);
+            let mut writes = Writes::with_capacity(2);
+            writes.put(reads.key(counter).clone(), keys::encode_next_id(TableId(id.0 + 1)));
+            writes.put(reads.key(table).clone(), record.encode());
+            Ok((writes, record))
         })
         .await?
     }
@@ -69,8 +70,8 @@ impl Tables {
         account: &AccountName,
         name: TableName,
     ) -> Result<TableRecord, TableError> {
-        let snapshot = self.engine.snapshot().await?;
-        lookup::find(&*snapshot, account, &name).await?.ok_or(TableError::TableAbsent(name))
+        let found = lookup::find(self.newest(), account, &name).await?;
+        found.ok_or(TableError::TableAbsent(name))
     }
 
     /// Admits every caller except one whose stored access policy is not valid now, or who is denied by a check that
@@ -89,15 +90,16 @@ impl Tables {
         };
         let name = TableName::parse(grant.table.clone(), "", &mut Violations::default());
         let snapshot = self.engine.snapshot().await?;
+        let reads = PointReads::At(&*snapshot);
         let table = match &name {
-            Some(name) => lookup::find(&*snapshot, &caller.account, name).await?,
+            Some(name) => lookup::find(reads, &caller.account, name).await?,
             None => None,
         };
         let policies = match table {
-            Some(table) => lookup::access_policies(&*snapshot, table.id).await?,
+            Some(table) => lookup::access_policies(reads, table.id).await?,
             None => Vec::new(),
         };
-        authorize::permissions(grant, &policies, self.clock.now())?;
+        authorize::permissions(grant, &policies, self.engine.now())?;
         Ok(())
     }
 
@@ -110,50 +112,10 @@ impl Tables {
         access: &'a EntityAccess,
         name: &'a TableName,
     ) -> Result<AuthorizedTable<'a>, TableError> {
-        AuthorizedTable::find(&*self.engine.snapshot().await?, access, name, &self.clock).await
+        AuthorizedTable::find(self.newest(), access, name, self.engine.now()).await
     }
 
-    /// Deletes a table: its name can be reused at once, its entities are removed by the sweeper.
-    ///
-    /// # Errors
-    /// [`TableError::TableAbsent`], or a failed commit.
-    pub(crate) async fn delete(
-        &self,
-        account: &AccountName,
-        name: TableName,
-    ) -> Result<(), TableError> {
-        let key = keys::table(account, &name.folded());
-        let deleted_at = self.clock.next();
-        transact(&*self.engine, vec![key.clone()], move |current| {
-            let Some(Some(value)) = current.first() else {
-                return Err(TableError::TableAbsent(name.clone()));
-            };
-            Ok((decide_delete(&key, TableRecord::decode(value)?.id, deleted_at), ()))
-        })
-        .await?
+    fn newest(&self) -> PointReads<'_> {
+        PointReads::Newest(&*self.engine)
     }
-}
-
-fn decide_create(
-    key: &Bytes,
-    next_id: Option<&Bytes>,
-    created_at: Ticks,
-    name: &TableName,
-) -> Result<(Vec<Write>, TableRecord), TableError> {
-    let id = keys::decode_next_id(next_id)?;
-    let record = TableRecord::new(id, created_at, name);
-    let writes = vec![
-        Write::Put { key: keys::next_table_id(), value: keys::encode_next_id(TableId(id.0 + 1)) },
-        Write::Put { key: key.clone(), value: record.encode() },
-    ];
-    Ok((writes, record))
-}
-
-fn decide_delete(key: &Bytes, id: TableId, deleted_at: Ticks) -> Vec<Write> {
-    let deleted = DeletedTable { deleted_at, resume: keys::entities(id).start };
-    vec![
-        Write::Delete { key: key.clone() },
-        Write::Delete { key: keys::access_policies(id) },
-        Write::Put { key: keys::deleted_table(id), value: deleted.encode() },
-    ]
 }

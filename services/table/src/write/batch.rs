@@ -1,25 +1,21 @@
 //! Atomic batches: all operations on one partition, all written or none.
 
-use std::{collections::HashSet, sync::Arc};
+use std::collections::HashSet;
 
-use bytes::Bytes;
-use trestle_kv::{Write, transact};
+use trestle_kv::{ChangeSpec, ReadId, Reads, Version, Writes, transact};
 use trestle_service::{
-    clock::Ticks,
     fault::{Fault, Reason, quoted},
     limits::{BATCH_BYTES_MAX, BATCH_OPERATIONS_MAX},
 };
 
-use super::{EntityWriter, NewVersion, keys_of};
+use super::{EntityWriter, NewVersion, WriteResult, add_writes, keys_of};
 use crate::{
     authorized_table::AuthorizedTable,
     error::{OperationError, TableError},
+    keys,
     operation::EntityOperation,
     throttle::TokenReservation,
 };
-
-/// The versions of a batch, and the tokens that it costs beyond its weight.
-type BatchOutcome = (Vec<NewVersion>, u64);
 
 impl EntityWriter {
     /// Writes every entity of a batch, or none.
@@ -33,43 +29,41 @@ impl EntityWriter {
     ) -> Result<Vec<NewVersion>, Fault> {
         let id = table.id_for_all(&operations)?;
         check_batch(&operations)?;
-        let reads = keys_of(id, &operations);
+        let keys = keys_of(id, &operations);
         // All are in one partition.
-        let first = reads.first().cloned().unwrap_or_default();
+        let first = keys.first().cloned().unwrap_or_default();
         let mut tokens = TokenReservation::for_points(&self.throttle, table.table_ref());
         tokens.reserve(&first, operations.iter().map(EntityOperation::weight).sum())?;
-        let clock = Arc::clone(&self.clock);
-        let keys = reads.clone();
-        let outcome = transact(&*self.engine, reads, move |current| {
-            decide_batch(&operations, &keys, current, clock.next())
+        let mut spec = ChangeSpec::new(keys::domain(&first));
+        let rows: Vec<_> = keys.into_iter().map(|key| spec.read(key)).collect();
+        let decided = transact(&*self.engine, spec, move |reads, version| {
+            decide_batch(&operations, &rows, reads, version)
         })
         .await;
-        let (versions, extra) = outcome.map_err(TableError::from)??;
-        tokens.debit(&first, extra);
-        Ok(versions)
+        let written = decided.map_err(TableError::from)??;
+        tokens.debit(&first, written.iter().map(|written| written.extra).sum());
+        Ok(written.into_iter().map(|written| written.version).collect())
     }
 }
 
-/// All operations in their order, on the values before the batch: no entity occurs twice.
+/// All operations in their order, on the values before the batch: no entity occurs twice. The entities share one
+/// version.
 fn decide_batch(
     operations: &[EntityOperation],
-    keys: &[Bytes],
-    current: &[Option<Bytes>],
-    now: Ticks,
-) -> Result<(Vec<Write>, BatchOutcome), OperationError> {
-    let mut writes = Vec::with_capacity(operations.len());
-    let mut versions = Vec::with_capacity(operations.len());
-    let mut extra = 0;
-    for (index, ((operation, key), stored)) in operations.iter().zip(keys).zip(current).enumerate()
-    {
-        let effect = operation
-            .decide(stored.as_ref(), now)
-            .map_err(|error| OperationError { index, error })?;
-        extra += operation.extra_weight(stored.as_ref(), &effect);
-        versions.push(effect.version());
-        writes.push(effect.into_write(key.clone()));
+    rows: &[ReadId],
+    reads: &Reads<'_>,
+    version: Version,
+) -> Result<(Writes, Vec<WriteResult>), OperationError> {
+    let mut writes = Writes::with_capacity(operations.len());
+    let mut written = Vec::with_capacity(operations.len());
+    for (index, (operation, row)) in operations.iter().zip(rows).enumerate() {
+        let stored = reads.get(*row);
+        let effect =
+            operation.decide(stored, version).map_err(|error| OperationError { index, error })?;
+        written.push(WriteResult::of(operation, stored, &effect));
+        add_writes(reads.key(*row), effect, &mut writes);
     }
-    Ok((writes, (versions, extra)))
+    Ok((writes, written))
 }
 
 /// Refuses a batch of too many operations, before any of them is parsed.

@@ -3,19 +3,19 @@
 #[cfg(test)]
 mod tests;
 
-use std::{collections::HashMap, sync::Arc};
+use std::{collections::HashMap, convert::Infallible};
 
 use bytes::Bytes;
-use trestle_kv::{CommitError, Write, transact};
-use trestle_service::{clock::WriteClock, limits::QUOTA_WAIT_MAX};
+use trestle_kv::{ChangeSpec, CommitError, Limits, Lock, ReadId, Reads, Version, Writes, transact};
+use trestle_service::limits::QUOTA_WAIT_MAX;
 
-use super::{EntityWriter, keys_of};
+use super::{EntityWriter, WriteResult, add_writes, keys_of};
 use crate::{
     authorize::EntityAction,
     authorized_table::AuthorizedTable,
     error::TableError,
     keys::{self, TableId},
-    operation::{Effect, EntityOperation},
+    operation::EntityOperation,
     throttle::{QuotaExceeded, TableRef, TokenReservation},
 };
 
@@ -100,7 +100,7 @@ impl EntityWriter {
     ) -> Vec<Result<(), TableError>> {
         let mut outcomes = Vec::with_capacity(operations.len());
         let mut failed: Option<CommitError> = None;
-        for chunk in into_commits(operations) {
+        for chunk in into_commits(operations, &self.engine.limits()) {
             let count = chunk.len();
             let committed = match &failed {
                 Some(error) => Err(error.clone()),
@@ -124,10 +124,9 @@ impl EntityWriter {
         chunk: Vec<EntityOperation>,
     ) -> Result<Vec<Result<(), TableError>>, CommitError> {
         let keys = keys_of(id, &chunk);
-        let reads = keys.clone();
-        let clock = Arc::clone(&self.clock);
-        let decided = transact(&*self.engine, keys.clone(), move |current| {
-            Ok::<_, std::convert::Infallible>(decide_chunk(&chunk, &reads, current, &clock))
+        let (spec, rows) = spec_of(&keys);
+        let decided = transact(&*self.engine, spec, move |reads, version| {
+            Ok::<_, Infallible>(decide_chunk(&chunk, &rows, reads, version))
         })
         .await?;
         let Ok(outcomes) = decided;
@@ -141,6 +140,21 @@ impl EntityWriter {
     }
 }
 
+/// A change of these rows, and the names of their reads. Each of their partitions is held exclusively.
+fn spec_of(keys: &[Bytes]) -> (ChangeSpec, Vec<ReadId>) {
+    let first = keys.first().cloned().unwrap_or_default();
+    let mut spec = ChangeSpec::new(keys::domain(&first));
+    for (before, key) in keys.iter().zip(keys.iter().skip(1)) {
+        let domain = keys::domain(key);
+        // Neighbours are mostly in one partition.
+        if domain != keys::domain(before) {
+            spec.also(domain, Lock::Exclusive);
+        }
+    }
+    let rows = keys.iter().map(|key| spec.read(key.clone())).collect();
+    (spec, rows)
+}
+
 /// The error of operations that were not attempted because of `error`: nothing of them was written.
 fn not_attempted(error: CommitError) -> CommitError {
     match error {
@@ -149,40 +163,39 @@ fn not_attempted(error: CommitError) -> CommitError {
     }
 }
 
-/// Each operation by itself; one on the entity of an earlier one sees what that one wrote. An outcome is the
-/// weight beyond that of the request.
+/// Each operation by itself, with a version of its own; one on the entity of an earlier one sees what that one wrote.
+/// An outcome is the weight beyond that of the request.
 fn decide_chunk(
     operations: &[EntityOperation],
-    keys: &[Bytes],
-    current: &[Option<Bytes>],
-    clock: &WriteClock,
-) -> (Vec<Write>, Vec<Result<u64, TableError>>) {
-    let mut newest: HashMap<&Bytes, Bytes> = HashMap::new();
-    let mut writes = Vec::with_capacity(operations.len());
+    rows: &[ReadId],
+    reads: &Reads<'_>,
+    version: Version,
+) -> (Writes, Vec<Result<u64, TableError>>) {
+    let mut newest: HashMap<ReadId, Option<Bytes>> = HashMap::new();
+    let mut writes = Writes::with_capacity(operations.len());
     let mut outcomes = Vec::with_capacity(operations.len());
-    for ((operation, key), stored) in operations.iter().zip(keys).zip(current) {
-        let before = newest.get(key).or(stored.as_ref());
-        let decided = operation.decide(before, clock.next());
-        let decided = decided.map(|effect| (operation.extra_weight(before, &effect), effect));
-        let outcome = decided.map(|(extra, effect)| {
-            if let Effect::Put { value, .. } = &effect {
-                newest.insert(key, value.clone());
-            }
-            writes.push(effect.into_write(key.clone()));
-            extra
-        });
-        outcomes.push(outcome);
+    for (operation, row) in operations.iter().zip(rows) {
+        let stored = newest.get(row).map_or_else(|| reads.get(*row), Option::as_ref);
+        let decided = operation.decide(stored, version.nth(writes.len()));
+        let decided = decided.map(|effect| (WriteResult::of(operation, stored, &effect), effect));
+        outcomes.push(decided.map(|(written, effect)| {
+            newest.insert(*row, effect.value().cloned());
+            add_writes(reads.key(*row), effect, &mut writes);
+            written.extra
+        }));
     }
     (writes, outcomes)
 }
 
-fn into_commits(operations: Vec<EntityOperation>) -> Vec<Vec<EntityOperation>> {
+/// Chunks that are small beside the limits of the store.
+fn into_commits(operations: Vec<EntityOperation>, limits: &Limits) -> Vec<Vec<EntityOperation>> {
+    let most = COMMIT_ENTITIES_MAX.min(limits.domains).min(limits.reads).min(limits.writes);
     let mut chunks: Vec<Vec<EntityOperation>> = Vec::new();
     let mut bytes = 0;
     for operation in operations {
         bytes += operation.bytes();
         match chunks.last_mut() {
-            Some(chunk) if chunk.len() < COMMIT_ENTITIES_MAX && bytes <= COMMIT_BYTES_MAX => {
+            Some(chunk) if chunk.len() < most && bytes <= COMMIT_BYTES_MAX => {
                 chunk.push(operation);
             }
             _ => {

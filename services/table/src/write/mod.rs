@@ -2,16 +2,22 @@
 //!
 //! No write guards the record of its table. The table id is part of its keys, so a write that races a deletion lands
 //! among rows that the sweeper removes, and never in a later table of the same name.
+//!
+//! The version of an entity is that of the change that wrote it, so etags rise per entity across restarts, and a
+//! deleted and re-created entity never gets an old one again.
 
 mod batch;
+mod effect;
 mod independent;
+#[cfg(test)]
+mod tests;
 
 use std::sync::Arc;
 
 use bytes::Bytes;
-use trestle_kv::{Engine, Write, transact};
-use trestle_service::clock::{Ticks, WriteClock};
+use trestle_kv::{ChangeSpec, Engine, Reads, Version, Writes, transact};
 
+use self::effect::add_writes;
 pub(crate) use self::{batch::check_batch_count, independent::WriteOutcomes};
 use crate::{
     authorized_table::AuthorizedTable,
@@ -22,24 +28,26 @@ use crate::{
 };
 
 /// The version that a write gave an entity; none for a delete.
-pub(crate) type NewVersion = Option<Ticks>;
+pub(crate) type NewVersion = Option<Version>;
 
 /// Writes entities.
 #[derive(Clone)]
 pub(crate) struct EntityWriter {
     engine: Arc<dyn Engine>,
-    clock: Arc<WriteClock>,
     throttle: Arc<Throttle>,
+}
+
+/// The result of one operation.
+struct WriteResult {
+    version: NewVersion,
+    /// Tokens beyond the weight of the request.
+    extra: u64,
 }
 
 impl EntityWriter {
     /// Writes to `engine`, within the limits of `throttle`.
-    pub(crate) fn new(
-        engine: Arc<dyn Engine>,
-        clock: Arc<WriteClock>,
-        throttle: Arc<Throttle>,
-    ) -> Self {
-        Self { engine, clock, throttle }
+    pub(crate) fn new(engine: Arc<dyn Engine>, throttle: Arc<Throttle>) -> Self {
+        Self { engine, throttle }
     }
 
     /// Writes one entity.
@@ -55,33 +63,29 @@ impl EntityWriter {
         let key = keys::entity(id, operation.key());
         let mut tokens = TokenReservation::for_points(&self.throttle, table.table_ref());
         tokens.reserve(&key, operation.weight())?;
-        let clock = Arc::clone(&self.clock);
-        let written_key = key.clone();
-        let (version, extra) = transact(&*self.engine, vec![key.clone()], move |current| {
-            let stored = current.first().and_then(Option::as_ref);
-            let effect = operation.decide(stored, clock.next())?;
-            let outcome = (effect.version(), operation.extra_weight(stored, &effect));
-            Ok::<_, TableError>((vec![effect.into_write(written_key.clone())], outcome))
+        let mut spec = ChangeSpec::new(keys::domain(&key));
+        let row = spec.read(key.clone());
+        let written = transact(&*self.engine, spec, move |reads: &Reads<'_>, version| {
+            let mut writes = Writes::with_capacity(1);
+            let stored = reads.get(row);
+            let effect = operation.decide(stored, version)?;
+            let written = WriteResult::of(&operation, stored, &effect);
+            add_writes(reads.key(row), effect, &mut writes);
+            Ok::<_, TableError>((writes, written))
         })
         .await??;
-        tokens.debit(&key, extra);
-        Ok(version)
+        tokens.debit(&key, written.extra);
+        Ok(written.version)
     }
 }
 
-impl Effect {
-    fn version(&self) -> NewVersion {
-        match self {
-            Self::Put { written_at, .. } => Some(*written_at),
-            Self::Delete => None,
-        }
-    }
-
-    fn into_write(self, key: Bytes) -> Write {
-        match self {
-            Self::Put { value, .. } => Write::Put { key, value },
-            Self::Delete => Write::Delete { key },
-        }
+impl WriteResult {
+    fn of(operation: &EntityOperation, stored: Option<&Bytes>, effect: &Effect) -> Self {
+        let version = match effect {
+            Effect::Put { version, .. } => Some(*version),
+            Effect::Delete => None,
+        };
+        Self { version, extra: operation.extra_weight(stored, effect) }
     }
 }
 

@@ -5,8 +5,11 @@ use std::sync::Arc;
 use bytes::Bytes;
 use tokio::task::JoinSet;
 
-use super::{KIND, NO_LIMIT, OTHER_KIND, commit, get, key, number, put, scan, snapshot, store};
-use crate::{Change, CommitError, Engine, Span, Write, transact};
+use super::{
+    KIND, NO_LIMIT, OTHER_KIND, commit, covering, get, key, number, put, reading, scan, snapshot,
+    store,
+};
+use crate::{Change, CommitError, Engine, Span, Write, Writes, transact};
 
 /// All writes of a change appear together, whatever kinds they are of.
 pub async fn changes_are_atomic_across_kinds(engine: Arc<dyn Engine>) {
@@ -38,16 +41,17 @@ pub async fn the_last_write_of_a_key_in_a_change_counts(engine: Arc<dyn Engine>)
     assert_eq!(get(&*engine, &gone).await, None);
 }
 
-/// A decision is given the newest values, in the order in which it asked.
-pub async fn decisions_see_the_newest_values_in_the_order_of_their_reads(engine: Arc<dyn Engine>) {
+/// A decision reads the newest values, each by what its key got when it was added.
+pub async fn decisions_read_the_newest_values_by_name(engine: Arc<dyn Engine>) {
     let (a, b, none) = (key(KIND, "a"), key(OTHER_KIND, "b"), key(KIND, "none"));
     store(&*engine, vec![put(a.clone(), "old"), put(b.clone(), "b")]).await;
     store(&*engine, vec![put(a.clone(), "new")]).await;
 
-    let reads = vec![b.clone(), none, a.clone(), b];
-    let seen = transact(&*engine, reads, |current| {
-        let seen: Vec<_> = current.to_vec();
-        Ok::<_, ()>((Vec::new(), seen))
+    let mut spec = covering([&a, &b, &none]);
+    let reads = [b.clone(), none, a.clone(), b].map(|key| spec.read(key));
+    let seen = transact(&*engine, spec, move |current, _| {
+        let seen: Vec<_> = reads.iter().map(|id| current.get(*id).cloned()).collect();
+        Ok::<_, ()>((Writes::new(), seen))
     })
     .await;
 
@@ -67,11 +71,12 @@ pub async fn contended_increments_all_count(engine: Arc<dyn Engine>) {
         let (engine, counter) = (Arc::clone(&engine), counter.clone());
         tasks.spawn(async move {
             for _ in 0..TIMES {
-                let target = counter.clone();
-                let added = transact(&*engine, vec![counter.clone()], move |current| {
-                    let next = number(current.first().and_then(Option::as_ref)) + 1;
+                let mut spec = covering([&counter]);
+                let count = spec.read(counter.clone());
+                let added = transact(&*engine, spec, move |reads, _| {
+                    let next = number(reads.get(count)) + 1;
                     let value = Bytes::copy_from_slice(&next.to_be_bytes());
-                    Ok::<_, ()>((vec![put(target.clone(), value)], next))
+                    Ok::<_, ()>((put(reads.key(count).clone(), value).into(), next))
                 });
                 added.await.expect("the engine takes changes").expect("it never refuses");
             }
@@ -92,13 +97,14 @@ pub async fn only_one_of_many_inserts_of_a_key_wins(engine: Arc<dyn Engine>) {
     for number in 0..32_u64 {
         let (engine, contested) = (Arc::clone(&engine), contested.clone());
         tasks.spawn(async move {
-            let target = contested.clone();
-            let inserted = transact(&*engine, vec![contested], move |current| {
-                if current.first().is_some_and(Option::is_some) {
+            let mut spec = covering([&contested]);
+            let row = spec.read(contested);
+            let inserted = transact(&*engine, spec, move |reads, _| {
+                if reads.get(row).is_some() {
                     return Err("exists");
                 }
                 let value = Bytes::copy_from_slice(&number.to_be_bytes());
-                Ok((vec![put(target.clone(), value)], number))
+                Ok((put(reads.key(row).clone(), value).into(), number))
             });
             inserted.await.expect("the engine takes changes")
         });
@@ -124,10 +130,11 @@ pub async fn an_error_of_a_decision_comes_back_and_writes_nothing(engine: Arc<dy
     let held = key(KIND, "held");
     store(&*engine, vec![put(held.clone(), "1")]).await;
 
-    let outcome = transact(&*engine, vec![held.clone()], |current| {
-        Err::<(Vec<Write>, ()), _>(current.first().cloned().flatten())
-    })
-    .await;
+    let mut spec = covering([&held]);
+    let row = spec.read(held.clone());
+    let outcome =
+        transact(&*engine, spec, move |reads, _| Err::<(Writes, ()), _>(reads.get(row).cloned()))
+            .await;
 
     assert_eq!(outcome.expect("the engine takes changes"), Err(Some("1".into())));
     assert_eq!(get(&*engine, &held).await, Some("1".into()));
@@ -135,8 +142,8 @@ pub async fn an_error_of_a_decision_comes_back_and_writes_nothing(engine: Arc<dy
 
 /// A panic is contained.
 pub async fn a_panic_of_a_decision_refuses_that_change_alone(engine: Arc<dyn Engine>) {
-    let decide = Box::new(|_: &[Option<Bytes>]| panic!("this panic is part of the test"));
-    let outcome = engine.commit(Change { reads: Vec::new(), decide }).await;
+    let panicking = Change::new(reading(&[]), |_, _| panic!("this panic is part of the test"));
+    let outcome = engine.commit(panicking).await;
     store(&*engine, vec![put(key(KIND, "after"), "1")]).await;
 
     assert!(matches!(outcome, Err(CommitError::Refused { .. })), "{outcome:?}");

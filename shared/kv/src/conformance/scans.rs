@@ -5,10 +5,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
 
-use super::{KIND, NO_LIMIT, get, key, keys, put, scan, snapshot, store};
-use crate::{Engine, ScanLimit, Span, Write, after_key, after_prefix};
+use super::{KIND, NO_LIMIT, covering, get, key, keys, put, scan, snapshot, store};
+use crate::{
+    Engine, EngineError, Entry, ScanLimit, Span, Write, Writes, after_key, after_prefix, transact,
+};
 
-/// A snapshot keeps showing what it showed.
+/// A snapshot keeps showing what it showed, or it ends.
 pub async fn a_snapshot_never_changes(engine: Arc<dyn Engine>) {
     let (changed, deleted, added) = (key(KIND, "a"), key(KIND, "b"), key(KIND, "c"));
     store(&*engine, vec![put(changed.clone(), "1"), put(deleted.clone(), "1")]).await;
@@ -20,10 +22,18 @@ pub async fn a_snapshot_never_changes(engine: Arc<dyn Engine>) {
     )
     .await;
 
-    assert_eq!(view.get(&changed).await.expect("readable"), Some("1".into()));
-    assert_eq!(view.get(&deleted).await.expect("readable"), Some("1".into()));
-    let seen = view.scan(&Span::prefix(&[KIND]), NO_LIMIT).await.expect("readable");
-    assert_eq!(keys(&seen.entries), [changed.clone(), deleted]);
+    for row in [&changed, &deleted] {
+        match view.get(row).await {
+            Ok(seen) => assert_eq!(seen, Some("1".into())),
+            Err(EngineError::SnapshotEnded { .. }) => {}
+            Err(error) => panic!("{error}"),
+        }
+    }
+    match view.scan(&Span::prefix(&[KIND]), NO_LIMIT).await {
+        Ok(seen) => assert_eq!(keys(&seen.entries), [changed.clone(), deleted]),
+        Err(EngineError::SnapshotEnded { .. }) => {}
+        Err(error) => panic!("{error}"),
+    }
     assert_eq!(get(&*engine, &changed).await, Some("2".into()));
 }
 
@@ -166,7 +176,9 @@ pub async fn long_scans_return_everything_once(engine: Arc<dyn Engine>) {
             vec![KIND, high, low].into()
         })
         .collect();
-    store(&*engine, stored.iter().map(|key| put(key.clone(), "v")).collect()).await;
+    for part in stored.chunks(1_000) {
+        store(&*engine, part.iter().map(|key| put(key.clone(), "v")).collect()).await;
+    }
     let span = Span::prefix(&[KIND]);
 
     let seen = scan(&*engine, &span, NO_LIMIT).await;
@@ -176,4 +188,99 @@ pub async fn long_scans_return_everything_once(engine: Arc<dyn Engine>) {
     let seen = scan(&*engine, &span.backward(), limit).await;
     let last: Vec<_> = stored.into_iter().rev().take(1_999).collect();
     assert_eq!((keys(&seen.entries), seen.more), (last, true));
+}
+
+/// A scan without a limit of its own ends at the engine's, and the next one goes on.
+pub async fn scans_end_at_the_limit_of_the_engine(engine: Arc<dyn Engine>) {
+    let limits = engine.limits();
+    let rows = limits.scan.bytes / limits.value_bytes + 1;
+    let value = Bytes::from(vec![7; limits.value_bytes]);
+    for row in 0..rows {
+        store(&*engine, vec![put(key(KIND, &format!("row/{row:03}")), value.clone())]).await;
+    }
+
+    let seen = scan(&*engine, &Span::prefix(&[KIND]), NO_LIMIT).await;
+
+    assert!(seen.more && seen.entries.len() < rows, "{} of {rows} rows", seen.entries.len());
+    let Some(last) = seen.entries.last() else { panic!("no rows") };
+    let rest = Span::new(after_key(&last.key), after_prefix(&[KIND]));
+    let rest = scan(&*engine, &rest, NO_LIMIT).await;
+    assert_eq!((seen.entries.len() + rest.entries.len(), rest.more), (rows, false));
+}
+
+/// An empty value is not an absent one, for reads, scans and decisions.
+pub async fn empty_values_are_values(engine: Arc<dyn Engine>) {
+    let row = key(KIND, "row");
+    store(&*engine, vec![put(row.clone(), "")]).await;
+
+    let mut spec = covering([&row]);
+    let id = spec.read(row.clone());
+    let decided = transact(&*engine, spec, move |reads, _| {
+        Ok::<_, ()>((Writes::new(), reads.get(id).cloned()))
+    });
+
+    assert_eq!(decided.await.expect("committed"), Ok(Some(Bytes::new())));
+    assert_eq!(get(&*engine, &row).await, Some(Bytes::new()));
+    let seen = scan(&*engine, &Span::prefix(&[KIND]), NO_LIMIT).await;
+    assert_eq!(seen.entries, [Entry { key: row.clone(), value: Bytes::new() }]);
+    store(&*engine, vec![Write::Delete { key: row.clone() }]).await;
+    assert_eq!(get(&*engine, &row).await, None);
+}
+
+/// Keys around the lengths at which engines store them in another way, which do not compress and share long
+/// beginnings, in both directions and in pages.
+pub async fn long_keys_are_kept_in_order(engine: Arc<dyn Engine>) {
+    const LENGTHS: [usize; 9] = [1, 2_399, 2_400, 2_401, 2_691, 2_692, 2_693, 59_999, 60_000];
+    let (one, two) = (noise(1, 60_000), noise(2, 60_000));
+    let mut stored: Vec<(Bytes, Bytes)> = Vec::new();
+    for (text, length) in [&one, &two].into_iter().flat_map(|text| LENGTHS.map(|l| (text, l))) {
+        for last in [0, 0x7F, 0xFF] {
+            // All are of one domain: kind and slash are the first bytes.
+            let mut key = vec![KIND, b'/'];
+            key.extend(text.iter().take(length.saturating_sub(3)));
+            key.push(last);
+            stored.push((key.into(), length.to_string().into()));
+        }
+    }
+    for part in stored.chunks(10) {
+        let writes = part.iter().map(|(key, value)| put(key.clone(), value.clone()));
+        store(&*engine, writes.collect()).await;
+    }
+    stored.sort();
+    stored.dedup_by(|later, kept| later.0 == kept.0);
+
+    for (key, value) in &stored {
+        assert_eq!(get(&*engine, key).await.as_ref(), Some(value), "{} bytes", key.len());
+    }
+    let limit = ScanLimit { rows: 7, bytes: usize::MAX };
+    let (mut forward, mut span) = (Vec::new(), Span::prefix(&[KIND]));
+    loop {
+        let page = scan(&*engine, &span, limit).await;
+        forward.extend(keys(&page.entries));
+        let Some(last) = forward.last().filter(|_| page.more) else { break };
+        span = Span::new(after_key(last), span.end);
+    }
+    let (mut backward, mut span) = (Vec::new(), Span::prefix(&[KIND]).backward());
+    loop {
+        let page = scan(&*engine, &span, limit).await;
+        backward.extend(keys(&page.entries));
+        let Some(last) = backward.last().filter(|_| page.more) else { break };
+        span = Span::new(span.start, last.clone()).backward();
+    }
+    backward.reverse();
+    let expected: Vec<_> = stored.into_iter().map(|(key, _)| key).collect();
+    assert!(forward == expected, "forward: {} of {} keys", forward.len(), expected.len());
+    assert!(backward == expected, "backward: {} of {} keys", backward.len(), expected.len());
+}
+
+/// Bytes that do not compress.
+fn noise(seed: u64, bytes: usize) -> Vec<u8> {
+    let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
+    let mut next = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state.to_le_bytes()
+    };
+    (0..bytes.div_ceil(8)).flat_map(|_| next()).take(bytes).collect()
 }

@@ -81,7 +81,7 @@ pub(super) fn check(directory: &Path, database: &Path) -> io::Result<Verdict> {
     Ok(judge(&noted, &found))
 }
 
-/// Removes the note, for good; what it said, if there was one.
+/// Removes the note, for good; what it error_text, if there was one.
 pub(super) fn take(directory: &Path) -> io::Result<Option<Vec<u8>>> {
     let path = directory.join(FILE);
     let text = match fs::read(&path) {

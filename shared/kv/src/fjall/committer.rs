@@ -20,9 +20,11 @@ use tokio::sync::mpsc;
 use super::group::{Group, Job, Outcome, answer};
 use super::guard::{Passage, wait_for_compaction};
 use super::options::SyncPolicy;
+use super::point::CommitPoint;
 use super::recent::Recent;
-use super::shared::{Shared, Tree, said};
+use super::shared::{Shared, Tree, error_text};
 use super::stats::GroupWrite;
+use super::version_floor::FlooredVersions;
 use crate::CommitError;
 
 /// Changes that may wait for the committer; more are turned away.
@@ -42,11 +44,13 @@ pub(super) struct Committer {
     /// How many keys it wrote: the next one will hardly be much bigger.
     written: usize,
     recent: Recent,
+    versions: FlooredVersions,
 }
 
 impl Committer {
     pub(super) fn new(shared: Arc<Shared>) -> Self {
         Self {
+            versions: FlooredVersions::after(shared.version_floor),
             shared,
             gate: wait_for_compaction,
             beats: 0,
@@ -67,6 +71,7 @@ impl Committer {
         while let Some(job) = queue.blocking_recv() {
             self.take_group(job, &mut queue);
         }
+        self.settle_versions();
     }
 
     fn take_group(&mut self, first: Job, queue: &mut mpsc::Receiver<Job>) {
@@ -83,22 +88,28 @@ impl Committer {
             return;
         }
         let mut group = Group::with_capacity(self.written);
-        group.admit(first, &self.shared, &self.recent);
+        group.admit(first, &self.shared, &self.recent, &mut self.versions.versions);
         while !group.is_full() {
             let Ok(job) = queue.try_recv() else { break };
-            group.admit(job, &self.shared, &self.recent);
+            group.admit(job, &self.shared, &self.recent, &mut self.versions.versions);
         }
         self.group += 1;
         self.written = group.len();
         self.recent.note(self.group, group.keys());
         let outcome = self.write(&mut group);
+        let outcome = match (&outcome, self.shared.reach(CommitPoint::AfterSync)) {
+            (Outcome::Durable, Err(reason)) => Outcome::Unknown(reason),
+            _ => outcome,
+        };
         if matches!(outcome, Outcome::Durable) {
             self.shared.show_group(self.group);
         }
         if let Outcome::Refused(reason) | Outcome::Unknown(reason) = &outcome {
             self.shared.stop(Arc::clone(reason));
         }
-        group.finish(&outcome);
+        if self.shared.reach(CommitPoint::BeforeAnswer).is_ok() {
+            group.finish(&outcome);
+        }
     }
 
     /// Turns away the first and everyone who queued up behind it meanwhile.
@@ -117,11 +128,11 @@ impl Committer {
         if group.is_empty() {
             return Outcome::Durable;
         }
+        if let Err(reason) = self.shared.reach(CommitPoint::BeforeJournal) {
+            return Outcome::Unknown(reason);
+        }
         let (writers, hides) = (group.writers(), group.hides());
-        let mode = match self.shared.durability {
-            SyncPolicy::Always => PersistMode::SyncData,
-            SyncPolicy::Interval(_) | SyncPolicy::Os => PersistMode::Buffer,
-        };
+        let mode = self.persist_mode();
         let mut batch = self.shared.database.batch().durability(Some(mode));
         let mut bytes = 0_usize;
         for (key, value) in group.drain_writes() {
@@ -135,6 +146,7 @@ impl Committer {
             }
         }
         self.beat(&mut batch);
+        self.versions.raise(&mut batch, &self.shared.trees);
         let clock = Clock::start();
         // Ahead of the write: a scan must not meet what was not counted.
         let counted = self.shared.hidden.add(hides);
@@ -154,8 +166,30 @@ impl Committer {
             Ok(Err(fjall::Error::Poisoned)) => {
                 Outcome::Refused("a flush or a compaction failed before".into())
             }
-            Ok(Err(error)) => Outcome::Unknown(format!("a write failed: {}", said(&error)).into()),
+            Ok(Err(error)) => {
+                Outcome::Unknown(format!("a write failed: {}", error_text(&error)).into())
+            }
             Err(_) => Outcome::Unknown("the write of a group panicked".into()),
+        }
+    }
+
+    fn persist_mode(&self) -> PersistMode {
+        match self.shared.durability {
+            SyncPolicy::Always => PersistMode::SyncData,
+            SyncPolicy::Interval(_) | SyncPolicy::Os => PersistMode::Buffer,
+        }
+    }
+
+    /// Stores the newest version, so that after a clean close the next one need not be far from it.
+    fn settle_versions(&mut self) {
+        let mut batch = self.shared.database.batch().durability(Some(self.persist_mode()));
+        if self.shared.stopped().is_some() || !self.versions.settle(&mut batch, &self.shared.trees)
+        {
+            return;
+        }
+        if let Err(error) = batch.commit() {
+            // The floor that is stored is greater, which is as safe.
+            self.shared.stop(format!("a write failed: {}", error_text(&error)).into());
         }
     }
 

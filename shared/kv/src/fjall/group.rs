@@ -12,9 +12,10 @@ use foldhash::{HashMap, HashMapExt as _};
 use tokio::sync::oneshot;
 
 use super::recent::{Recent, Seen};
-use super::shared::{Shared, homeless};
-use crate::decide::decide;
-use crate::{Change, CommitError, Write};
+use super::shared::Shared;
+use crate::decide::{Decided, Rules, decide};
+use crate::version::Versions;
+use crate::{Change, CommitError, Version, Write, Writes};
 
 /// Most changes of a group.
 const CHANGES_MAX: usize = 1_024;
@@ -23,7 +24,7 @@ const CHANGES_MAX: usize = 1_024;
 const BYTES_MAX: usize = 1024 * 1024;
 
 /// Where the outcome of a change goes.
-pub(super) type Answer = oneshot::Sender<Result<(), CommitError>>;
+pub(super) type Answer = oneshot::Sender<Result<Version, CommitError>>;
 
 /// A change that waits for the committer.
 pub(super) struct Job {
@@ -35,6 +36,7 @@ pub(super) struct Job {
 /// A change that waits for the group to be durable.
 struct Waiting {
     answer: Answer,
+    version: Version,
     wrote: bool,
 }
 
@@ -97,16 +99,21 @@ impl Group {
     }
 
     /// Decides a change. It joins the group, or is answered at once if it has nothing to wait for.
-    pub(super) fn admit(&mut self, mut job: Job, shared: &Shared, recent: &Recent) {
-        let outcome = self.evaluate(&mut job, shared, recent);
-        let waits = match outcome {
-            Ok(Evaluated { wrote: false, saw_pending: false }) => Ok(None),
-            Ok(evaluated) => Ok(Some(evaluated.wrote)),
-            Err(error) => Err(error),
-        };
-        match waits {
-            Ok(Some(wrote)) => self.waiting.push(Waiting { answer: job.answer, wrote }),
-            Ok(None) => answer(job.answer, Ok(())),
+    pub(super) fn admit(
+        &mut self,
+        mut job: Job,
+        shared: &Shared,
+        recent: &Recent,
+        versions: &mut Versions,
+    ) {
+        let outcome = self.evaluate(&mut job, shared, recent, versions);
+        match outcome {
+            Ok(Evaluated { wrote: false, saw_pending: false, version }) => {
+                answer(job.answer, Ok(version));
+            }
+            Ok(Evaluated { wrote, version, .. }) => {
+                self.waiting.push(Waiting { answer: job.answer, version, wrote });
+            }
             Err(error) => answer(job.answer, Err(error)),
         }
     }
@@ -116,11 +123,13 @@ impl Group {
         job: &mut Job,
         shared: &Shared,
         recent: &Recent,
+        versions: &mut Versions,
     ) -> Result<Evaluated, CommitError> {
         let Job { change, seen, .. } = job;
         let mut saw_pending = false;
-        let mut current = Vec::with_capacity(change.reads.len());
-        for (index, key) in change.reads.iter().enumerate() {
+        let keys = change.spec.reads.keys();
+        let mut current = Vec::with_capacity(keys.len());
+        for (index, key) in keys.iter().enumerate() {
             current.push(match self.pending.get(key) {
                 Some(value) => {
                     saw_pending = true;
@@ -132,18 +141,21 @@ impl Group {
                 },
             });
         }
-        let writes = decide(change, &current)?;
+        let rules = Rules { keyspaces: &shared.keyspaces, limits: &shared.limits };
+        let decided = decide(change, &current, &rules, versions, shared.clock.now())?;
+        let Decided { version, writes } = decided;
         let wrote = !writes.is_empty();
         if wrote {
-            check_homes(&writes, shared)?;
-            shared.space.admit(&writes)?;
-            self.hides += writes.iter().map(|write| hides(write, change, &current)).sum::<u64>();
+            let writes_slice = writes.as_slice();
+            shared.space.admit(writes_slice)?;
+            self.hides +=
+                writes_slice.iter().map(|write| hides(write, change, &current)).sum::<u64>();
             self.merge(writes);
         }
-        Ok(Evaluated { wrote, saw_pending })
+        Ok(Evaluated { version, wrote, saw_pending })
     }
 
-    fn merge(&mut self, writes: Vec<Write>) {
+    fn merge(&mut self, writes: Writes) {
         for write in writes {
             let (key, value) = match write {
                 Write::Put { key, value } => (key, Some(value)),
@@ -157,9 +169,9 @@ impl Group {
 
     /// Answers everyone who waits.
     pub(super) fn finish(self, outcome: &Outcome) {
-        for Waiting { answer: waiter, wrote } in self.waiting {
+        for Waiting { answer: waiter, version, wrote } in self.waiting {
             let result = match outcome {
-                Outcome::Durable => Ok(()),
+                Outcome::Durable => Ok(version),
                 Outcome::Unknown(reason) if wrote => {
                     Err(CommitError::Unknown { reason: Arc::clone(reason) })
                 }
@@ -178,30 +190,21 @@ fn hides(write: &Write, change: &Change, current: &[Option<Bytes>]) -> u64 {
     match write {
         Write::Delete { .. } => 2,
         Write::Put { key, .. } => {
-            let mut seen = change.reads.iter().zip(current);
+            let mut seen = change.spec.reads.keys().iter().zip(current);
             u64::from(!seen.any(|(read, value)| read == key && value.is_none()))
         }
     }
 }
 
 struct Evaluated {
+    version: Version,
     wrote: bool,
     saw_pending: bool,
 }
 
 /// The caller may have gone; its change stands.
-pub(super) fn answer(waiter: Answer, result: Result<(), CommitError>) {
+pub(super) fn answer(waiter: Answer, result: Result<Version, CommitError>) {
     let _ = waiter.send(result);
-}
-
-fn check_homes(writes: &[Write], shared: &Shared) -> Result<(), CommitError> {
-    for write in writes {
-        let (Write::Put { key, .. } | Write::Delete { key }) = write;
-        if shared.tree(key).is_none() {
-            return Err(CommitError::Refused { reason: homeless(key).to_string().into() });
-        }
-    }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 use fjall::PersistMode;
 
 use super::options::{SpaceProbe, SyncPolicy};
-use super::shared::{Shared, said};
+use super::point::CommitPoint;
+use super::shared::{Shared, error_text};
 
 pub(super) struct Housekeeper {
     pub(super) shared: Arc<Shared>,
@@ -64,13 +65,17 @@ impl Housekeeper {
             SyncPolicy::Interval(_) => PersistMode::SyncData,
             SyncPolicy::Always | SyncPolicy::Os => PersistMode::Buffer,
         };
+        if let Err(reason) = self.shared.reach(CommitPoint::BeforeFlush) {
+            self.shared.stop(reason);
+            return;
+        }
         let started = Instant::now();
         let persisted = self.shared.database.persist(mode);
         if matches!(mode, PersistMode::SyncData) {
             (self.shared.on_sync)(started.elapsed());
         }
         if let Err(error) = persisted {
-            self.shared.stop(format!("background work failed: {}", said(&error)).into());
+            self.shared.stop(format!("background work failed: {}", error_text(&error)).into());
         }
     }
 }

@@ -13,7 +13,7 @@ use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::path::Path;
 
-use super::options::Keyspace;
+use crate::Keyspace;
 
 const FILE: &str = "MANIFEST";
 const HEADER: &str = "trestle-kv ";
@@ -87,8 +87,8 @@ mod tests {
 
     fn keyspaces() -> Vec<Keyspace> {
         vec![
-            Keyspace { name: "meta", kinds: 0x01..=0x1f },
-            Keyspace { name: "rows", kinds: 0x20..=0x2f },
+            Keyspace { name: "meta", kinds: 0x01..=0x1f, domain: crate::key_domain },
+            Keyspace { name: "rows", kinds: 0x20..=0x2f, domain: crate::key_domain },
         ]
     }
 
@@ -106,7 +106,7 @@ mod tests {
     fn new_keyspaces_are_growth_and_missing_or_moved_ones_are_unfit() {
         let all = keyspaces();
         let some: Vec<_> = all.iter().take(1).cloned().collect();
-        let moved = vec![Keyspace { name: "meta", kinds: 0x01..=0x20 }];
+        let moved = vec![Keyspace { name: "meta", kinds: 0x01..=0x20, domain: crate::key_domain }];
         let text = |list: &[Keyspace]| {
             let lines: Vec<_> = list.iter().map(line).collect();
             format!("trestle-kv 1\nshards 1\n{}\n", lines.join("\n"))

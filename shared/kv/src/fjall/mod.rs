@@ -19,10 +19,12 @@ mod journals;
 mod manifest;
 mod open;
 mod options;
+mod point;
 mod recent;
 mod shared;
 mod snapshot;
 mod stats;
+mod version_floor;
 
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -31,17 +33,22 @@ use async_trait::async_trait;
 use tokio::sync::{Semaphore, mpsc, oneshot};
 
 pub use self::options::{
-    FjallOptions, GroupObserver, Keyspace, OpenError, SpaceProbe, SyncObserver, SyncPolicy,
+    FjallOptions, GroupObserver, OpenError, SpaceProbe, SyncObserver, SyncPolicy,
 };
+pub use self::point::{CommitPoint, PointHook};
 pub use self::stats::{EngineStats, GroupWrite};
 
 use self::committer::{Committer, QUEUE_MAX};
 use self::group::Job;
 use self::housekeeping::Housekeeper;
 use self::recent::Seen;
-use self::shared::{Shared, homeless};
+use self::shared::Shared;
 use self::snapshot::{FjallSnapshot, LONG_SCANS_MAX};
-use crate::{Change, CommitError, Durability, Engine, EngineError, EngineStatus, Snapshot, limits};
+use crate::limits::Limits;
+use crate::time::Ticks;
+use crate::{
+    Change, CommitError, Durability, Engine, EngineError, EngineStatus, Snapshot, Version,
+};
 
 /// The engine on disk. Dropping it ends its threads, after what is queued was committed, and
 /// unlocks the directory once the last snapshot is gone too.
@@ -123,14 +130,11 @@ impl Engine for FjallEngine {
         Ok(Box::new(FjallSnapshot::new(Arc::clone(&self.shared), long_scans)))
     }
 
-    async fn commit(&self, change: Change) -> Result<(), CommitError> {
+    async fn commit(&self, mut change: Change) -> Result<Version, CommitError> {
         self.shared.check_running()?;
-        limits::check_reads(&change.reads)?;
-        if let Some(key) = change.reads.iter().find(|key| self.shared.tree(key).is_none()) {
-            return Err(CommitError::Refused { reason: homeless(key).to_string().into() });
-        }
+        change.spec.check(&self.shared.keyspaces, &self.shared.limits)?;
         // Here, so that the one commit thread need not wait for the disk.
-        let seen = Seen::read(&change.reads, &self.shared);
+        let seen = Seen::read(change.spec.reads.keys(), &self.shared);
         let (answer, outcome) = oneshot::channel();
         let jobs = self.jobs.as_ref().expect("the queue is open until the engine is dropped");
         if let Err(refused) = jobs.try_send(Job { change, seen, answer }) {
@@ -139,6 +143,14 @@ impl Engine for FjallEngine {
         outcome.await.unwrap_or_else(|_| {
             Err(CommitError::Unknown { reason: "the commit thread ended".into() })
         })
+    }
+
+    fn limits(&self) -> Limits {
+        self.shared.limits
+    }
+
+    fn now(&self) -> Ticks {
+        self.shared.clock.now()
     }
 
     fn status(&self) -> EngineStatus {

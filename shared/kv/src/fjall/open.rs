@@ -18,8 +18,10 @@ use super::guard::SpaceGuard;
 use super::inventory::{self, DATABASE};
 use super::journals;
 use super::manifest::{self, Verdict};
-use super::options::{FjallOptions, Keyspace, OpenError};
+use super::options::{FjallOptions, OpenError};
 use super::shared::{Parts, Shared, Tree};
+use super::version_floor;
+use crate::Keyspaces;
 
 const LOCK: &str = "LOCK";
 const CREATING: &str = "CREATING";
@@ -43,7 +45,8 @@ const MEMTABLE_BYTES_MAX: u64 = 48 * 1024 * 1024;
 const WORKERS: usize = 1;
 
 pub(super) fn open(options: &FjallOptions) -> Result<Shared, OpenError> {
-    check_keyspaces(&options.keyspaces)?;
+    let keyspaces = Keyspaces::new(options.keyspaces.clone())
+        .map_err(|reason| OpenError::Options { reason })?;
     let path = &options.path;
     let io_failed = |source| OpenError::Io { path: path.clone(), source };
     fs::create_dir_all(path).map_err(io_failed)?;
@@ -76,7 +79,12 @@ pub(super) fn open(options: &FjallOptions) -> Result<Shared, OpenError> {
         manifest::write(path, &options.keyspaces).map_err(io_failed)?;
     }
     remove_if_there(&path.join(CREATING)).map_err(io_failed)?;
+    let version_floor = version_floor::read(&trees)
+        .map_err(|reason| OpenError::Damaged { path: path.clone(), reason })?;
     Ok(Shared::new(Parts {
+        keyspaces,
+        clock: std::sync::Arc::clone(&options.clock),
+        version_floor,
         trees,
         database,
         path: path.clone(),
@@ -84,6 +92,7 @@ pub(super) fn open(options: &FjallOptions) -> Result<Shared, OpenError> {
         space: SpaceGuard::new(options.min_free_bytes),
         on_group: std::sync::Arc::clone(&options.on_group),
         on_sync: std::sync::Arc::clone(&options.on_sync),
+        on_point: options.on_point.clone(),
         lock,
     }))
 }
@@ -137,34 +146,6 @@ fn tell_of_dropped(journals: &[Unclear]) {
             tracing::warn!(%path, dropped, kept, "end of a journal cannot be read and was dropped");
         }
     }
-}
-
-fn check_keyspaces(keyspaces: &[Keyspace]) -> Result<(), OpenError> {
-    let wrong = |reason: String| Err(OpenError::Options { reason });
-    if keyspaces.is_empty() || keyspaces.len() > 16 {
-        return wrong(format!("1 to 16 keyspaces are needed: found=`{}`", keyspaces.len()));
-    }
-    for (index, keyspace) in keyspaces.iter().enumerate() {
-        let name = keyspace.name;
-        let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
-        if name.is_empty() || name.len() > 64 || !name.bytes().all(plain) {
-            return wrong(format!("a keyspace name is 1 to 64 of a-z, 0-9 and _: found=`{name}`"));
-        }
-        let (first, last) = (*keyspace.kinds.start(), *keyspace.kinds.end());
-        if first == 0 || first > last {
-            return wrong(format!("kinds of a keyspace start at 1 and ascend: keyspace=`{name}`"));
-        }
-        for other in keyspaces.iter().skip(index + 1) {
-            let overlap = first <= *other.kinds.end() && *other.kinds.start() <= last;
-            if overlap || other.name == name {
-                return wrong(format!(
-                    "keyspaces overlap: first=`{name}`, second=`{}`",
-                    other.name
-                ));
-            }
-        }
-    }
-    Ok(())
 }
 
 /// Our own lock, as the one of the database does not cover the manifest, and waits before it
@@ -231,7 +212,7 @@ fn open_database(
     let mut trees = Vec::with_capacity(options.keyspaces.len());
     for keyspace in &options.keyspaces {
         let handle = database.keyspace(keyspace.name, create_options).map_err(failed)?;
-        trees.push(Tree { keyspace: keyspace.clone(), handle });
+        trees.push(Tree { handle });
     }
     Ok((database, trees))
 }

@@ -1,25 +1,14 @@
 //! What an operator and a service choose when they open an engine, and how opening fails.
 
 use std::io;
-use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::point::PointHook;
 use super::stats::GroupWrite;
-
-/// A tree of its own on disk, for the keys whose first byte is in a range.
-///
-/// Keyspaces are few and fixed: each costs up to five memtables of memory and holds back the
-/// journal while it is idle, so there is one for each pattern of access and never one for each
-/// table of a user. No scan crosses from one to another.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Keyspace {
-    /// Name on disk; never changes.
-    pub name: &'static str,
-    /// First bytes of its keys; never change. 0 is taken by the engine.
-    pub kinds: RangeInclusive<u8>,
-}
+use crate::Keyspace;
+use crate::time::{Clock, SystemClock};
 
 /// When a commit is answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,12 +52,16 @@ pub struct FjallOptions {
     pub min_free_bytes: u64,
     /// How often the engine looks after itself: heartbeats, free space. Default: one second.
     pub tick: Duration,
+    /// Where versions and time come from. Default: the clock of the machine.
+    pub clock: Arc<dyn Clock>,
     /// Where free space is asked for. Default: the file system.
     pub space_probe: SpaceProbe,
     /// Who is told of groups. Default: nobody.
     pub on_group: GroupObserver,
     /// Who is told of syncs. Default: nobody.
     pub on_sync: SyncObserver,
+    /// Steps in at points of a commit, for tests. Default: none.
+    pub on_point: Option<PointHook>,
 }
 
 impl FjallOptions {
@@ -81,9 +74,11 @@ impl FjallOptions {
             cache_bytes: 128 * 1024 * 1024,
             min_free_bytes: 512 * 1024 * 1024,
             tick: Duration::from_secs(1),
+            clock: Arc::new(SystemClock),
             space_probe: Arc::new(file_system_space),
             on_group: Arc::new(|_| {}),
             on_sync: Arc::new(|_| {}),
+            on_point: None,
         }
     }
 }

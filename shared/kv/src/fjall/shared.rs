@@ -13,21 +13,27 @@ use fjall::{Database, LsmError};
 use super::closed::Closing;
 use super::guard::SpaceGuard;
 use super::hidden::Hidden;
-use super::options::{GroupObserver, Keyspace, SyncObserver, SyncPolicy};
+use super::options::{GroupObserver, SyncObserver, SyncPolicy};
+use super::point::{CommitPoint, PointHook};
 use super::stats::Counters;
+use crate::keyspace::{Keyspaces, unknown_keyspace};
+use crate::limits::Limits;
+use crate::time::{Clock, Ticks};
 use crate::{CommitError, EngineError};
 
 /// A keyspace that is open.
 pub(super) struct Tree {
-    pub(super) keyspace: Keyspace,
     pub(super) handle: fjall::Keyspace,
 }
 
 pub(super) struct Shared {
-    /// In the order of the options. Dropped before the database, and the database before the lock.
+    pub(super) keyspaces: Keyspaces,
+    pub(super) limits: Limits,
+    pub(super) clock: Arc<dyn Clock>,
+    /// The newest version that may have been given before this engine was opened.
+    pub(super) version_floor: Ticks,
+    /// One for each keyspace. Dropped before the database, and the database before the lock.
     pub(super) trees: Vec<Tree>,
-    /// For each kind the index of its tree.
-    pub(super) routes: Box<[Option<u8>; 256]>,
     pub(super) database: Database,
     pub(super) path: PathBuf,
     pub(super) durability: SyncPolicy,
@@ -35,6 +41,7 @@ pub(super) struct Shared {
     pub(super) counters: Counters,
     pub(super) on_group: GroupObserver,
     pub(super) on_sync: SyncObserver,
+    pub(super) on_point: Option<PointHook>,
     pub(super) hidden: Hidden,
     /// Set by the housekeeper, taken by the committer.
     pub(super) heartbeat_due: AtomicBool,
@@ -48,6 +55,9 @@ pub(super) struct Shared {
 
 /// What [`Shared`] is made of.
 pub(super) struct Parts {
+    pub(super) keyspaces: Keyspaces,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) version_floor: Ticks,
     pub(super) trees: Vec<Tree>,
     pub(super) database: Database,
     pub(super) path: PathBuf,
@@ -55,24 +65,20 @@ pub(super) struct Parts {
     pub(super) space: SpaceGuard,
     pub(super) on_group: GroupObserver,
     pub(super) on_sync: SyncObserver,
+    pub(super) on_point: Option<PointHook>,
     pub(super) lock: File,
 }
 
 impl Shared {
     pub(super) fn new(parts: Parts) -> Self {
-        let mut routes = Box::new([None; 256]);
-        for (index, tree) in (0_u8..).zip(&parts.trees) {
-            for kind in tree.keyspace.kinds.clone() {
-                if let Some(route) = routes.get_mut(usize::from(kind)) {
-                    *route = Some(index);
-                }
-            }
-        }
         let closing = Closing::of(&parts.path);
         Self {
             hidden: Hidden::of(&parts.trees),
+            keyspaces: parts.keyspaces,
+            limits: Limits::default(),
+            clock: parts.clock,
+            version_floor: parts.version_floor,
             trees: parts.trees,
-            routes,
             database: parts.database,
             path: parts.path,
             durability: parts.durability,
@@ -80,6 +86,7 @@ impl Shared {
             counters: Counters::default(),
             on_group: parts.on_group,
             on_sync: parts.on_sync,
+            on_point: parts.on_point,
             heartbeat_due: AtomicBool::new(true),
             visible_group: AtomicU64::new(0),
             stopped: OnceLock::new(),
@@ -90,14 +97,20 @@ impl Shared {
 
     /// The tree that holds a key.
     pub(super) fn tree(&self, key: &[u8]) -> Option<&Tree> {
-        let kind = usize::from(*key.first()?);
-        let index = (*self.routes.get(kind)?)?;
-        self.trees.get(usize::from(index))
+        self.trees.get(self.keyspaces.index_of(key)?)
+    }
+
+    /// A point in the path of a commit is reached.
+    ///
+    /// # Errors
+    /// The failure of a hook there.
+    pub(super) fn reach(&self, point: CommitPoint) -> Result<(), Arc<str>> {
+        self.on_point.as_ref().map_or(Ok(()), |hook| hook(point))
     }
 
     /// The newest value of a key.
     pub(super) fn newest(&self, key: &[u8]) -> Result<Option<Bytes>, EngineError> {
-        let tree = self.tree(key).ok_or_else(|| homeless(key))?;
+        let tree = self.tree(key).ok_or_else(|| unknown_keyspace(key))?;
         let value = tree.handle.get(key).map_err(|error| read_failed(&error))?;
         Ok(value.map(Bytes::from))
     }
@@ -138,15 +151,8 @@ impl Drop for Shared {
     }
 }
 
-/// A key of a kind that no keyspace holds: a defect of the caller, who cannot repair it by trying
-/// again.
-pub(super) fn homeless(key: &[u8]) -> EngineError {
-    let kind = key.first().map_or_else(|| "none".to_owned(), |kind| format!("{kind:#04x}"));
-    EngineError::Corrupt { reason: format!("no keyspace holds the key: kind=`{kind}`").into() }
-}
-
-/// What an error of the database says, for people: its own text is its structure in Rust.
-pub(super) fn said(error: &fjall::Error) -> String {
+/// The text of an error of the database, for people: its own is its structure in Rust.
+pub(super) fn error_text(error: &fjall::Error) -> String {
     match error {
         fjall::Error::Io(error) | fjall::Error::Storage(LsmError::Io(error)) => error.to_string(),
         other => match other.to_string().strip_prefix("FjallError: ") {
@@ -158,7 +164,7 @@ pub(super) fn said(error: &fjall::Error) -> String {
 
 /// A refusal of the file system may pass; a block that does not check out will not.
 pub(super) fn read_failed(error: &fjall::Error) -> EngineError {
-    let reason: Arc<str> = said(error).into();
+    let reason: Arc<str> = error_text(error).into();
     match error {
         fjall::Error::Io(_) | fjall::Error::Storage(LsmError::Io(_)) => {
             EngineError::Unavailable { reason }

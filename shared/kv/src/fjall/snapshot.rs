@@ -14,7 +14,8 @@ use bytes::Bytes;
 use fjall::Readable as _;
 use tokio::sync::Semaphore;
 
-use super::shared::{Shared, homeless, read_failed};
+use super::shared::{Shared, read_failed};
+use crate::keyspace::unknown_keyspace;
 use crate::{Direction, EngineError, Entry, Scan, ScanLimit, Snapshot, Span};
 
 /// What a scan may read on the calling thread.
@@ -36,18 +37,8 @@ impl FjallSnapshot {
     }
 
     fn open(&self, span: &Span) -> Result<Cursor, EngineError> {
-        let tree = self.shared.tree(&span.start).ok_or_else(|| homeless(&span.start))?;
-        // The end is exclusive, so it may be the first key after the keyspace.
-        let last = *tree.keyspace.kinds.end();
-        let inside = match span.end.split_first() {
-            Some((&kind, rest)) => {
-                kind <= last || (rest.is_empty() && last.checked_add(1) == Some(kind))
-            }
-            None => false,
-        };
-        if !inside {
-            return Err(EngineError::Corrupt { reason: "a span crosses keyspaces".into() });
-        }
+        let index = self.shared.keyspaces.index_of_span(span)?;
+        let tree = self.shared.trees.get(index).ok_or_else(|| unknown_keyspace(&span.start))?;
         let range = span.start.as_ref()..span.end.as_ref();
         Ok(Cursor {
             rows: self.view.range(&tree.handle, range),
@@ -61,7 +52,7 @@ impl FjallSnapshot {
 #[async_trait]
 impl Snapshot for FjallSnapshot {
     async fn get(&self, key: &[u8]) -> Result<Option<Bytes>, EngineError> {
-        let tree = self.shared.tree(key).ok_or_else(|| homeless(key))?;
+        let tree = self.shared.tree(key).ok_or_else(|| unknown_keyspace(key))?;
         let value = self.view.get(&tree.handle, key).map_err(|error| read_failed(&error))?;
         Ok(value.map(Bytes::from))
     }
@@ -70,6 +61,7 @@ impl Snapshot for FjallSnapshot {
         if span.is_empty() {
             return Ok(Scan { entries: Vec::new(), more: false });
         }
+        let limit = self.shared.limits.of_scan(limit);
         let mut cursor = self.open(span)?;
         if self.shared.hidden.are_few() {
             let inline = ScanLimit {

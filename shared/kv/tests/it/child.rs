@@ -7,7 +7,7 @@ use std::env;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use crate::{crash, faults, opening};
+use crate::{crash, faults, opening, pressure};
 
 const ROLE: &str = "KV_CHILD_ROLE";
 const DIRECTORY: &str = "KV_CHILD_DIRECTORY";
@@ -43,6 +43,9 @@ fn plays_its_role() {
         "meet-a-failing-interval-sync" => faults::meet_a_failing_interval_sync(&directory),
         "fail-a-sync-under-load" => faults::fail_a_sync_under_load(&directory),
         "open" => opening::try_to_open(&directory),
-        other => panic!("unknown role: {other}"),
+        other => match other.strip_prefix("abort-at-") {
+            Some(point) => pressure::abort_at(point, &directory),
+            None => panic!("unknown role: {other}"),
+        },
     }
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
-use trestle_kv::{Engine, Span};
+use trestle_kv::{Engine, Span, after_key};
 
 use crate::world::{NO_LIMIT, commit, open, options, put};
 use crate::{child, world};
@@ -50,10 +50,16 @@ async fn stored(engine: &dyn Engine) -> BTreeMap<String, usize> {
     let view = engine.snapshot().await.unwrap();
     let mut found = BTreeMap::new();
     for kind in [1, 0x41] {
-        for entry in view.scan(&Span::prefix(&[kind]), NO_LIMIT).await.unwrap().entries {
-            let name = String::from_utf8(entry.key[1..].to_vec()).unwrap();
-            let (change, _) = name.rsplit_once('/').unwrap();
-            *found.entry(change.to_owned()).or_insert(0) += 1;
+        let mut span = Span::prefix(&[kind]);
+        loop {
+            let page = view.scan(&span, NO_LIMIT).await.unwrap();
+            for entry in &page.entries {
+                let name = String::from_utf8(entry.key[1..].to_vec()).unwrap();
+                let (change, _) = name.rsplit_once('/').unwrap();
+                *found.entry(change.to_owned()).or_insert(0) += 1;
+            }
+            let Some(last) = page.entries.last().filter(|_| page.more) else { break };
+            span = Span::new(after_key(&last.key), span.end);
         }
     }
     found

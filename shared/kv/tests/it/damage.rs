@@ -79,8 +79,9 @@ async fn without_the_note_what_is_left_of_a_damaged_journal_opens() {
     commit(&*engine, vec![put(key("last"), "there")]).await.unwrap();
     drop(engine);
     let journal = directory.path().join("db/0.jnl");
-    let end = fs::metadata(&journal).unwrap().len();
-    overwrite(&journal, end - 2, &[0xab; 2]);
+    let bytes = fs::read(&journal).unwrap();
+    let place = bytes.windows(4).rposition(|window| window == b"last").unwrap();
+    overwrite(&journal, place as u64, &vec![0; bytes.len() - place]);
     refused(directory.path());
 
     fs::remove_file(directory.path().join("CLOSED")).unwrap();

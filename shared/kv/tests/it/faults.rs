@@ -10,7 +10,7 @@ use std::sync::{
 use std::time::Duration;
 
 use tokio::task::JoinSet;
-use trestle_kv::{CommitError, Engine, FjallEngine, FjallOptions, SyncPolicy};
+use trestle_kv::{CommitError, Engine, FjallEngine, FjallOptions, SyncPolicy, Version};
 
 use crate::child;
 use crate::world::{commit, everything, get, key, open, options, put};
@@ -59,7 +59,7 @@ fn acknowledged(facts: &[String]) -> Vec<&str> {
     facts.iter().filter_map(|fact| fact.strip_prefix("ack ")).collect()
 }
 
-async fn commit_and_say(engine: &dyn Engine, name: &str) -> Result<(), CommitError> {
+async fn commit_and_say(engine: &dyn Engine, name: &str) -> Result<Version, CommitError> {
     let outcome = commit(engine, vec![put(key(name), "value")]).await;
     if outcome.is_ok() {
         child::say(&format!("ack {name}"));

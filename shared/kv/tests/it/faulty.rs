@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
+use trestle_kv::conformance::KEYSPACES;
 use trestle_kv::faulty::{FaultRates, FaultyEngine};
 use trestle_kv::{CommitError, Engine, EngineError, MemoryEngine};
 
 use crate::world::{commit, everything, get, key, put};
 
 fn faulty(seed: u64, rates: FaultRates) -> (FaultyEngine, MemoryEngine) {
-    let inner = MemoryEngine::new();
+    let inner = MemoryEngine::new(KEYSPACES);
     (FaultyEngine::new(Arc::new(inner.clone()), seed, rates), inner)
 }
 
@@ -18,7 +19,7 @@ async fn outcomes(seed: u64, rates: FaultRates) -> (String, MemoryEngine) {
     let mut outcomes = String::new();
     for row in 0..100_u8 {
         outcomes.push(match commit(&engine, vec![put(key([row]), "")]).await {
-            Ok(()) => 'o',
+            Ok(_) => 'o',
             Err(CommitError::Unavailable { .. }) => 'u',
             Err(CommitError::Unknown { .. }) => '?',
             Err(other) => panic!("not among the rates: {other}"),

@@ -3,10 +3,11 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use bytes::Bytes;
 use tokio::task::JoinSet;
+use trestle_kv::conformance::{covering, reading};
 use trestle_kv::{
-    Change, CommitError, Engine, EngineError, FjallEngine, FjallOptions, Span, SyncPolicy,
+    Change, CommitError, Engine, EngineError, FjallEngine, FjallOptions, Reads, Span, SyncPolicy,
+    Writes,
 };
 
 use crate::world::{NO_LIMIT, commit, everything, key, open, options, put};
@@ -76,12 +77,12 @@ async fn a_full_queue_turns_changes_away_without_writing_them() {
     // The commit thread is held inside a decision, so that the queue behind it fills up.
     let blocked = Arc::clone(&engine);
     let blocker = tokio::spawn(async move {
-        let decide = Box::new(move |_: &[Option<Bytes>]| {
+        let waits = move |_: &Reads<'_>, _| {
             entered.send(()).unwrap();
             gate.recv().unwrap();
-            Vec::new()
-        });
-        blocked.commit(Change { reads: Vec::new(), decide }).await
+            Writes::new()
+        };
+        blocked.commit(Change::new(covering([]), waits)).await
     });
     while started.try_recv().is_err() {
         tokio::task::yield_now().await;
@@ -111,13 +112,12 @@ async fn kinds_without_a_keyspace_and_spans_across_keyspaces_are_errors() {
     let view = engine.snapshot().await.unwrap();
 
     let written = commit(&*engine, vec![put(vec![0x20, 1], "")]).await;
-    let read = Change { reads: vec![vec![0].into()], decide: Box::new(|_| Vec::new()) };
-    let read = engine.commit(read).await;
+    let read = engine.commit(Change::new(reading(&[vec![0].into()]), |_, _| Writes::new())).await;
     for outcome in [written, read] {
         assert!(matches!(outcome, Err(CommitError::Refused { .. })), "{outcome:?}");
     }
     for key in [&[0_u8][..], &[2], &[]] {
-        assert!(matches!(view.get(key).await, Err(EngineError::Corrupt { .. })));
+        assert!(matches!(view.get(key).await, Err(EngineError::Refused { .. })));
     }
     for span in [
         Span::new(vec![0], vec![2]),
@@ -126,7 +126,7 @@ async fn kinds_without_a_keyspace_and_spans_across_keyspaces_are_errors() {
         Span::new(vec![0x20], vec![0x21]),
     ] {
         let outcome = view.scan(&span, NO_LIMIT).await;
-        assert!(matches!(outcome, Err(EngineError::Corrupt { .. })), "{span:?}");
+        assert!(matches!(outcome, Err(EngineError::Refused { .. })), "{span:?}");
     }
     assert!(view.scan(&Span::prefix(&[0xFF]), NO_LIMIT).await.is_ok());
 }

@@ -9,6 +9,7 @@
     reason = "tests"
 )]
 
+mod broken;
 mod child;
 mod conform;
 mod crash;
@@ -19,6 +20,8 @@ mod journal;
 mod load;
 mod model;
 mod opening;
+mod pressure;
 mod scans;
 mod space;
+mod versions;
 mod world;

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use proptest::prelude::*;
+use trestle_kv::conformance::{KEYSPACES, covering};
 use trestle_kv::{
     Direction, Engine, Entry, FjallEngine, MemoryEngine, Scan, ScanLimit, Span, Write, transact,
 };
@@ -60,8 +61,13 @@ fn any_command() -> impl Strategy<Value = Command> {
 
 async fn change(engine: &dyn Engine, read: &Bytes, present: bool, writes: &[Write]) -> bool {
     let writes = writes.to_vec();
-    let outcome = transact(engine, vec![read.clone()], move |current| {
-        if current[0].is_some() == present { Ok((writes.clone(), ())) } else { Err(()) }
+    let mut spec = covering(writes.iter().map(Write::key).chain([read]));
+    let row = spec.read(read.clone());
+    let outcome = transact(engine, spec, move |reads, _| {
+        if reads.get(row).is_some() != present {
+            return Err(());
+        }
+        Ok((writes.iter().cloned().collect(), ()))
     });
     outcome.await.unwrap().is_ok()
 }
@@ -104,7 +110,7 @@ fn scan_model(model: &Model, span: &Span, limit: ScanLimit) -> Scan {
 async fn play(commands: Vec<Command>) {
     let directory = tempfile::tempdir().unwrap();
     let open = || FjallEngine::open(options(directory.path())).unwrap();
-    let (mut model, memory, mut fjall) = (Model::new(), MemoryEngine::new(), open());
+    let (mut model, memory, mut fjall) = (Model::new(), MemoryEngine::new(KEYSPACES), open());
     for command in commands {
         match command {
             Command::Change { read, present, writes } => {

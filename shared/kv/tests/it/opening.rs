@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::Path;
 
+use trestle_kv::conformance::domain_of;
 use trestle_kv::{FjallEngine, FjallOptions, Keyspace, OpenError, SyncPolicy};
 
 use crate::child;
@@ -129,8 +130,8 @@ fn data_without_its_manifest_is_refused_and_an_unfinished_directory_is_made_anew
 async fn keyspaces_may_be_added_but_neither_moved_nor_left_out() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path();
-    let first = Keyspace { name: "first", kinds: 1..=1 };
-    let second = Keyspace { name: "second", kinds: 2..=9 };
+    let first = Keyspace { name: "first", kinds: 1..=1, domain: domain_of };
+    let second = Keyspace { name: "second", kinds: 2..=9, domain: domain_of };
     let engine = with_keyspaces(path, vec![first.clone()]).unwrap();
     commit(&engine, vec![put(key("a"), "1")]).await.unwrap();
     drop(engine);
@@ -140,7 +141,7 @@ async fn keyspaces_may_be_added_but_neither_moved_nor_left_out() {
     assert_eq!(get(&engine, &key("a")).await, Some("1".into()));
     drop(engine);
 
-    let moved = vec![Keyspace { name: "first", kinds: 1..=2 }];
+    let moved = vec![Keyspace { name: "first", kinds: 1..=2, domain: domain_of }];
     for wrong in [vec![first.clone()], moved] {
         assert!(matches!(refusal(with_keyspaces(path, wrong)), OpenError::Manifest { .. }));
     }
@@ -150,7 +151,7 @@ async fn keyspaces_may_be_added_but_neither_moved_nor_left_out() {
 
 #[test]
 fn wrong_keyspaces_are_refused_before_anything_is_made() {
-    let keyspace = |name, kinds| Keyspace { name, kinds };
+    let keyspace = |name, kinds| Keyspace { name, kinds, domain: domain_of };
     let many: Vec<_> = (0..17_u8).map(|kind| keyspace("k", kind + 1..=kind + 1)).collect();
     let wrong = [
         vec![],

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use trestle_kv::conformance::KEYSPACES;
+use trestle_kv::conformance::{KEYSPACES, covering};
 use trestle_kv::{
-    Change, CommitError, Engine, Entry, FjallEngine, FjallOptions, ScanLimit, Span, Write,
+    Change, CommitError, Engine, Entry, FjallEngine, FjallOptions, ScanLimit, Span, Version, Write,
 };
 
 pub(crate) const NO_LIMIT: ScanLimit = ScanLimit { rows: usize::MAX, bytes: usize::MAX };
@@ -36,9 +36,12 @@ pub(crate) fn put(key: impl Into<Bytes>, value: impl Into<Bytes>) -> Write {
     Write::Put { key: key.into(), value: value.into() }
 }
 
-pub(crate) async fn commit(engine: &dyn Engine, writes: Vec<Write>) -> Result<(), CommitError> {
-    let decide = Box::new(move |_: &[Option<Bytes>]| writes.clone());
-    engine.commit(Change { reads: Vec::new(), decide }).await
+pub(crate) async fn commit(
+    engine: &dyn Engine,
+    writes: Vec<Write>,
+) -> Result<Version, CommitError> {
+    let spec = covering(writes.iter().map(Write::key));
+    engine.commit(Change::new(spec, move |_, _| writes.clone().into())).await
 }
 
 pub(crate) async fn get(engine: &dyn Engine, key: &[u8]) -> Option<Bytes> {

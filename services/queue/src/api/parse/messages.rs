@@ -20,11 +20,11 @@ use trestle_service::{
 
 use super::{Between, count, duration, finish, redrive_count, short_text, visibility_timeout};
 use crate::{
-    change::Update,
     receipt::{Claimed, Receipt, malformed},
     receive::Receive,
     send::{Attempt, Outgoing},
     stored::Payload,
+    update::Update,
 };
 
 /// A send.
@@ -90,17 +90,18 @@ fn outgoing(message: proto::OutgoingMessage, prefix: &str) -> Result<Outgoing, F
     let delay_field = field("visibility_delay");
     let delay = duration(message.visibility_delay, visible, &delay_field, &mut violations);
     let delay = delay.unwrap_or_default();
-    let life = match message.expiration {
+    let time_to_live = match message.expiration {
         None => Some(MESSAGE_LIFE_DEFAULT),
         Some(Expiration::NeverExpires(_)) => None,
-        Some(Expiration::TimeToLive(life)) => {
+        Some(Expiration::TimeToLive(given)) => {
             let between = Between(MESSAGE_LIFE_MIN, Duration::MAX);
-            let life = duration(Some(life), between, &field("time_to_live"), &mut violations);
-            Some(life.unwrap_or(MESSAGE_LIFE_DEFAULT))
+            let time_to_live =
+                duration(Some(given), between, &field("time_to_live"), &mut violations);
+            Some(time_to_live.unwrap_or(MESSAGE_LIFE_DEFAULT))
         }
     };
     // The rule is about what was asked for: without a delay there is nothing to compare.
-    if violations.is_empty() && life.is_some_and(|life| life <= delay) {
+    if violations.is_empty() && time_to_live.is_some_and(|time_to_live| time_to_live <= delay) {
         let rule = "time_to_live must be greater than visibility_delay";
         violations.push(Reason::InvalidQueryParameterValue, delay_field, rule);
     }
@@ -109,7 +110,8 @@ fn outgoing(message: proto::OutgoingMessage, prefix: &str) -> Result<Outgoing, F
     let deduplication_id = short_text(id, max, &id_field, &mut violations);
     let (max, group_field) = (ORDERING_GROUP_BYTES_MAX, field("ordering_group"));
     let group = short_text(message.ordering_group, max, &group_field, &mut violations);
-    let parsed = payload.map(|payload| Outgoing { payload, delay, life, deduplication_id, group });
+    let parsed =
+        payload.map(|payload| Outgoing { payload, delay, time_to_live, deduplication_id, group });
     finish(violations, parsed)
 }
 

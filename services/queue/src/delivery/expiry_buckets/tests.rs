@@ -16,10 +16,10 @@ fn entry(ticks: u64, expires_at: u64) -> IndexEntry {
 fn buckets() -> ExpiryBuckets {
     let mut buckets = ExpiryBuckets::default();
     assert_eq!(buckets.due(at(0)), [(Slot::FIRST, None)], "nothing is buckets");
-    buckets.look(Slot::FIRST);
+    buckets.begin_scan(Slot::FIRST);
     buckets.cut(Slot::FIRST, slot(10), at(100));
     buckets.cut(slot(10), slot(20), at(50));
-    buckets.finish(slot(20), at(70));
+    buckets.end_scan(slot(20), at(70));
     buckets
 }
 
@@ -33,11 +33,11 @@ fn only_what_has_expired_is_looked_at() {
     let all = [second, (slot(20), None), (Slot::FIRST, Some(slot(10)))];
     assert_eq!(buckets.due(at(100)), all);
 
-    buckets.look(slot(10));
-    buckets.finish(slot(10), at(60));
+    buckets.begin_scan(slot(10));
+    buckets.end_scan(slot(10), at(60));
     assert_eq!(buckets.due(at(59)), []);
-    buckets.look(slot(20));
-    buckets.finish(slot(20), Ticks::MAX);
+    buckets.begin_scan(slot(20));
+    buckets.end_scan(slot(20), Ticks::MAX);
     assert_eq!(buckets.due(at(99)), [second]);
 }
 
@@ -58,31 +58,31 @@ fn what_is_written_is_told_to_the_stretch_that_it_lies_in() {
 #[test]
 fn what_is_told_during_a_look_is_not_forgotten() {
     let mut buckets = buckets();
-    buckets.look(slot(20));
+    buckets.begin_scan(slot(20));
     buckets.note(&entry(35, 60));
     buckets.cut(slot(20), slot(30), at(80));
     buckets.note(&entry(36, 65));
-    buckets.finish(slot(30), Ticks::MAX);
+    buckets.end_scan(slot(30), Ticks::MAX);
 
     let both = [(slot(20), Some(slot(30))), (slot(30), None)];
     assert_eq!(buckets.due(at(60))[1..], both, "it may lie on either side of the cut");
-    buckets.look(slot(30));
-    buckets.finish(slot(30), at(65));
+    buckets.begin_scan(slot(30));
+    buckets.end_scan(slot(30), at(65));
     assert_eq!(buckets.due(at(64)).len(), 2);
 }
 
 #[test]
 fn an_empty_stretch_joins_the_one_before() {
     let mut buckets = buckets();
-    buckets.look(slot(20));
+    buckets.begin_scan(slot(20));
     buckets.note(&entry(25, 90));
 
     buckets.join(slot(20));
-    buckets.look(Slot::FIRST);
+    buckets.begin_scan(Slot::FIRST);
     buckets.join(Slot::FIRST);
 
     assert_eq!(buckets.due(at(50)), [(slot(10), None)]);
-    buckets.look(slot(10));
+    buckets.begin_scan(slot(10));
     assert_eq!(buckets.due(at(1000)), [], "{buckets:?}");
     buckets.note(&entry(25, 90));
     assert_eq!(buckets.due(at(90)), [(slot(10), None)]);
@@ -91,10 +91,10 @@ fn an_empty_stretch_joins_the_one_before() {
 #[test]
 fn a_look_that_is_left_goes_on_where_it_was() {
     let mut buckets = buckets();
-    buckets.look(slot(20));
+    buckets.begin_scan(slot(20));
     buckets.cut(slot(20), slot(30), at(80));
 
-    buckets.leave(slot(30));
+    buckets.abandon_scan(slot(30));
 
     assert_eq!(buckets.due(at(0)), [(slot(30), None)]);
 }
@@ -115,13 +115,13 @@ fn stretches_go_when_the_queue_has_passed_them() {
 #[test]
 fn there_are_never_too_many() {
     let mut buckets = ExpiryBuckets::default();
-    buckets.look(Slot::FIRST);
+    buckets.begin_scan(Slot::FIRST);
     let mut first = Slot::FIRST;
     for end in 1..=200_000 {
         buckets.cut(first, slot(end), at(end));
         first = slot(end);
         if end % 100 == 0 {
-            buckets.finish(first, Ticks::MAX);
+            buckets.end_scan(first, Ticks::MAX);
             assert!(buckets.buckets.len() <= BUCKETS_MAX);
         }
     }

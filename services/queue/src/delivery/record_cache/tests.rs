@@ -12,7 +12,7 @@ fn name(text: &str) -> QueueName {
 fn record(id: u64) -> Arc<QueueRecord> {
     let created_at = Ticks::new(1).expect("in range");
     let (settings, policies) = (QueueSettings::default(), Bytes::new());
-    Arc::new(QueueRecord { id: QueueId(id), created_at, settings, policies })
+    Arc::new(QueueRecord { id: QueueId(id), version: 1, created_at, settings, policies })
 }
 
 /// Whether what the store told is kept, when something happens between the look and the keeping.

@@ -1,17 +1,36 @@
-use trestle_kv::MemoryEngine;
+//! Tests of sequence numbers.
 
 use super::*;
 
-#[tokio::test]
-async fn numbers_rise_within_a_start_and_from_start_to_start() {
-    let engine: Arc<dyn Engine> = Arc::new(MemoryEngine::new());
-    let first = Sequences::new(Arc::clone(&engine));
-    let counter = first.counter().await.expect("committed");
-    let (a, b) = (counter.take(3), counter.take(1));
-    assert_eq!((b, counter.peek()), (a + 3, a + 4));
+#[test]
+fn numbers_rise_within_a_token_and_from_token_to_token() {
+    let first = Sequences::new(Token::FIRST);
+    let (a, b) = (first.take(3).expect("left"), first.take(1).expect("left"));
+    assert_eq!((b, first.peek()), (a + 3, a + 4));
 
-    let second = Sequences::new(engine);
-    let c = second.counter().await.expect("committed").take(1);
+    let second = Sequences::new(Token::FIRST.next().expect("there are more"));
+    let c = second.take(1).expect("left");
 
-    assert!(c > b + 1_000_000, "{c} after {b}");
+    assert_eq!(c, a + PER_TOKEN);
+}
+
+#[test]
+fn a_token_without_numbers_refuses_and_loses_none() {
+    let sequences = Sequences::new(Token::FIRST);
+    sequences.taken.store(PER_TOKEN - 2, Ordering::SeqCst);
+
+    assert_eq!(sequences.take(3), None);
+    let last_two = Token::FIRST.first_sequence() + PER_TOKEN - 2;
+    assert!(!sequences.is_exhausted());
+    assert_eq!(sequences.take(2), Some(last_two));
+    assert_eq!((sequences.take(1), sequences.is_exhausted()), (None, true));
+}
+
+#[test]
+fn the_last_number_of_the_last_token_is_the_last_of_all() {
+    let sequences = Sequences::new(Token::LAST);
+    sequences.taken.store(PER_TOKEN - 1, Ordering::SeqCst);
+
+    assert_eq!(sequences.take(1), Some(u64::MAX));
+    assert_eq!((sequences.take(1), sequences.peek()), (None, u64::MAX));
 }

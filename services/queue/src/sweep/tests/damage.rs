@@ -15,7 +15,9 @@ async fn what_expires_is_removed_also_behind_a_queue_that_cannot_be_read() {
     let sweeper = Sweeper::new(fixture.messages.clone());
     fixture.create("first").await;
     fixture.damage(keys::queue(fixture.access.account(), &queue_name("first"))).await;
-    fixture.send(vec![Outgoing { life: Some(Duration::from_secs(1)), ..outgoing(0) }]).await;
+    fixture
+        .send(vec![Outgoing { time_to_live: Some(Duration::from_secs(1)), ..outgoing(0) }])
+        .await;
     fixture.clock.advance(Duration::from_secs(2));
 
     let failure = sweeper.tick().await.expect_err("it is told");
@@ -51,7 +53,7 @@ async fn how_far_a_queue_has_come_is_noted_also_beside_many_that_cannot_be_read(
 async fn what_expires_is_removed_also_beside_a_message_that_cannot_be_read() {
     let fixture = Fixture::new().await;
     let sweeper = Sweeper::new(fixture.messages.clone());
-    let short = Outgoing { life: Some(Duration::from_secs(1)), ..outgoing(0) };
+    let short = Outgoing { time_to_live: Some(Duration::from_secs(1)), ..outgoing(0) };
     let sent = fixture.send(vec![short; 3]).await;
     fixture.damage(keys::state(fixture.id().await, sent[1].sent.slot)).await;
     fixture.clock.advance(Duration::from_secs(2));

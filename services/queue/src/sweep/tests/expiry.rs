@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use super::*;
 use crate::{
+    delivery::BUCKET_MESSAGES,
     fixture::{Fixture, claimed, outgoing},
     send::Outgoing,
 };
@@ -30,7 +31,7 @@ impl Swept {
     /// Sends one message for each time to live and delay, in seconds; their ids and expirations.
     async fn send(&self, lives: &[(u64, u64)]) -> Vec<(Uuid, Ticks)> {
         let living = |(life, delay): &(u64, u64)| Outgoing {
-            life: Some(Duration::from_secs(*life)),
+            time_to_live: Some(Duration::from_secs(*life)),
             ..outgoing(*delay)
         };
         let sent = self.fixture.send(lives.iter().map(living).collect()).await;
@@ -48,8 +49,8 @@ impl Swept {
 
     /// In how many buckets something has expired that is not removed.
     async fn due(&self, now: Ticks) -> usize {
-        let expiries = self.fixture.messages.schedulers.expiries(self.fixture.id().await);
-        expiries.with(|known| known.due(now).len())
+        let buckets = self.fixture.messages.schedulers.expiry_buckets(self.fixture.id().await);
+        buckets.with(|buckets| buckets.due(now).len())
     }
 
     async fn count(&self) -> u64 {
@@ -162,7 +163,7 @@ async fn what_expires_while_it_is_held_is_removed_also_where_nothing_else_expire
             let fixture = &swept.fixture;
             let claimed = claimed(&fixture.receive(1, 10).await[0]);
             let (visibility_timeout, payload) = (Duration::from_secs(90_000), None);
-            let update = crate::change::Update { claimed, visibility_timeout, payload };
+            let update = crate::update::Update { claimed, visibility_timeout, payload };
             fixture.messages.update(&fixture.access, &fixture.name, update).await.expect("updated");
         } else {
             assert_eq!(swept.fixture.receive(32, 86_400).await.len(), 32);

@@ -1,17 +1,15 @@
 //! Key ranges: for any range, keys and filter, the entities that a caller reaches one by one, by a plan, and by
 //! paging through a real store equal those of a naive predicate.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::sync::Arc;
 
 use proptest::{collection::vec, option, prelude::*};
 use tokio::runtime::Builder;
-use trestle_kv::{MemoryEngine, Write, transact};
-use trestle_service::clock::{ManualClock, WriteClock};
+use trestle_kv::{ManualClock, MemoryEngine, Writes};
 
 use super::*;
 use crate::{
     entity::{Entity, samples},
-    error::TableError,
     keys::{self, TableId, TableRecord},
     query::Filter,
     read::{EntityReader, PageLimit, PlannedQuery, QueryRequest},
@@ -86,23 +84,19 @@ fn limited_to(range: KeyRange) -> EntityAccess {
 
 /// A reader of a store whose table `orders` has these entities.
 async fn reader_of(keys: &[EntityKey]) -> EntityReader {
-    let engine = Arc::new(MemoryEngine::new());
+    let engine =
+        Arc::new(MemoryEngine::with_clock(keys::KEYSPACES, Arc::new(ManualClock::new(now()))));
     let (id, name) = (TableId(7), table("orders"));
+    let mut writes = Writes::new();
     let record = TableRecord::new(id, now(), &name).encode();
-    let mut writes = vec![Write::Put {
-        key: keys::table(&AccountName::development(), &name.folded()),
-        value: record,
-    }];
-    let entities: BTreeMap<_, _> = keys.iter().map(|key| (keys::entity(id, key), key)).collect();
-    writes.extend(entities.into_iter().map(|(at, key)| {
+    writes.put(keys::table(&AccountName::development(), &name.folded()), record);
+    for key in keys {
         let entity = Entity { key: key.clone(), properties: Vec::new() };
-        Write::Put { key: at, value: stored::seal(&stored::encode_body(&entity), now()) }
-    }));
-    let write = move |_: &[Option<bytes::Bytes>]| Ok::<_, TableError>((writes.clone(), ()));
-    let written = transact(&*engine, Vec::new(), write).await;
-    written.expect("the engine works").expect("decided");
-    let clock = Arc::new(WriteClock::new(Arc::new(ManualClock::new(now()))));
-    EntityReader::new(engine, clock, Arc::new(Throttle::unlimited()))
+        let stored = stored::seal(&stored::encode_body(&entity), now());
+        writes.put(keys::entity(id, key), stored);
+    }
+    crate::samples::commit(&*engine, writes).await;
+    EntityReader::new(engine, Arc::new(Throttle::unlimited()))
 }
 
 /// The keys that paging finds, each page as small as can be, from a token on.

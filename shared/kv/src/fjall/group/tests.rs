@@ -1,18 +1,22 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
 
 use super::*;
-use crate::Keyspace;
 use crate::fjall::committer::{Committer, HEARTBEAT_KEY};
 use crate::fjall::guard::Passage;
 use crate::fjall::open::open;
 use crate::fjall::options::FjallOptions;
+use crate::time::Ticks;
+use crate::{ChangeSpec, Domain, DomainRef, Keyspace};
 
-type Waiter = oneshot::Receiver<Result<(), CommitError>>;
+type Waiter = oneshot::Receiver<Result<Version, CommitError>>;
 
 fn shared(directory: &tempfile::TempDir) -> Shared {
-    let keyspaces =
-        vec![Keyspace { name: "a", kinds: 1..=1 }, Keyspace { name: "b", kinds: 2..=2 }];
+    let keyspaces = vec![keyspace("a", 1), keyspace("b", 2)];
     open(&FjallOptions::new(directory.path(), keyspaces)).unwrap()
+}
+
+fn keyspace(name: &'static str, kind: u8) -> Keyspace {
+    Keyspace { name, kinds: kind..=kind, domain: |_| DomainRef { group: 1, part: &[] } }
 }
 
 fn key(name: &str) -> Bytes {
@@ -25,14 +29,18 @@ fn put(name: &str, value: &'static str) -> Write {
 
 fn job(reads: &[&str], writes: Vec<Write>) -> (Job, Waiter) {
     let (answer, waiter) = oneshot::channel();
-    let reads = reads.iter().map(|name| key(name)).collect();
-    let change = Change { reads, decide: Box::new(move |_| writes.clone()) };
+    let mut spec = ChangeSpec::new(Domain::new(1, ""));
+    for name in reads {
+        spec.read(key(name));
+    }
+    let change = Change::new(spec, move |_, _| writes.clone().into());
     (Job { change, seen: Seen::default(), answer }, waiter)
 }
 
 fn admit(group: &mut Group, shared: &Shared, reads: &[&str], writes: Vec<Write>) -> Waiter {
     let (job, waiter) = job(reads, writes);
-    group.admit(job, shared, &Recent::default());
+    let versions = &mut Versions::after(Ticks::MIN);
+    group.admit(job, shared, &Recent::default(), versions);
     waiter
 }
 
@@ -48,10 +56,10 @@ fn a_change_that_read_a_pending_write_waits_even_if_it_writes_nothing() {
 
     assert!(writer.try_recv().is_err());
     assert!(depends.try_recv().is_err());
-    assert!(matches!(independent.try_recv(), Ok(Ok(()))));
+    assert!(matches!(independent.try_recv(), Ok(Ok(_))));
     group.finish(&Outcome::Durable);
-    assert!(matches!(writer.try_recv(), Ok(Ok(()))));
-    assert!(matches!(depends.try_recv(), Ok(Ok(()))));
+    assert!(matches!(writer.try_recv(), Ok(Ok(_))));
+    assert!(matches!(depends.try_recv(), Ok(Ok(_))));
 }
 
 #[test]

@@ -1,0 +1,103 @@
+//! The version that an engine gives to each change.
+
+use crate::CommitError;
+use crate::time::Ticks;
+
+/// The version of a change: a time by the engine's clock that is greater than that of every change before it.
+///
+/// Versions rise strictly from change to change, whatever the clock does, also across restarts. After a version the
+/// engine leaves room for as many more as the change has writes, so a change that writes several entities can give
+/// each one its own with [`Version::nth`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Version(Ticks);
+
+impl Version {
+    /// A version from a point in time: for engines, and for tests of decisions.
+    #[must_use]
+    pub const fn new(ticks: Ticks) -> Self {
+        Self(ticks)
+    }
+
+    /// The version as a point in time.
+    #[must_use]
+    pub const fn ticks(self) -> Ticks {
+        self.0
+    }
+
+    /// The version of the entity at `index`, counted from 0, of those that the change writes. No other change gets
+    /// it as long as `index` is not greater than the number of the change's writes.
+    #[must_use]
+    pub fn nth(self, index: usize) -> Self {
+        Self(self.0.plus(u64::try_from(index).unwrap_or(u64::MAX)))
+    }
+}
+
+/// Gives versions, in one sequence.
+#[derive(Debug)]
+pub(crate) struct Versions {
+    /// The newest version that a change has, with the room after it.
+    newest: Ticks,
+}
+
+impl Versions {
+    /// Goes on after `newest`.
+    pub(crate) fn after(newest: Ticks) -> Self {
+        Self { newest }
+    }
+
+    pub(crate) fn newest(&self) -> Ticks {
+        self.newest
+    }
+
+    /// The version of the next change: the time, or one tick after the newest version where the clock is not
+    /// beyond that.
+    ///
+    /// # Errors
+    /// [`CommitError::Refused`] at the end of the calendar.
+    pub(crate) fn next(&mut self, now: Ticks) -> Result<Version, CommitError> {
+        if self.newest == Ticks::MAX {
+            let reason = "the clock reached the end of the year 9999".into();
+            return Err(CommitError::Refused { reason });
+        }
+        self.newest = now.max(self.newest.next());
+        Ok(Version(self.newest))
+    }
+
+    /// Leaves room for the writes of the change that was given the newest version.
+    pub(crate) fn leave_room(&mut self, writes: usize) {
+        self.newest = self.newest.plus(u64::try_from(writes).unwrap_or(u64::MAX));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ticks(ticks: u64) -> Ticks {
+        Ticks::new(ticks).expect("in range")
+    }
+
+    #[test]
+    fn versions_rise_past_the_writes_before_them_even_when_the_clock_steps_back() {
+        let mut versions = Versions::after(ticks(10));
+        let mut give = |now, writes| {
+            let version = versions.next(ticks(now)).expect("in range");
+            versions.leave_room(writes);
+            version.ticks().get()
+        };
+
+        assert_eq!(give(1_000, 1), 1_000);
+        assert_eq!(give(1_000, 100), 1_002);
+        assert_eq!(give(5, 0), 1_103, "1,002 and a hundred more are taken");
+        assert_eq!(give(5, 0), 1_104);
+        assert_eq!(give(5_000, 0), 5_000);
+    }
+
+    #[test]
+    fn versions_end_with_the_calendar() {
+        let mut versions = Versions::after(ticks(Ticks::MAX.get() - 1));
+
+        assert_eq!(versions.next(ticks(0)).expect("the last").ticks(), Ticks::MAX);
+        assert!(matches!(versions.next(ticks(0)), Err(CommitError::Refused { .. })));
+    }
+}
