@@ -13,13 +13,23 @@ const FILES: &[&str] = &[
     "google/rpc/error_details.proto",
 ];
 
+/// Contracts that libraries implement. They are served by reflection, and no code is generated from them.
+const STANDARD_FILES: &[&str] = &[
+    "grpc/health/v1/health.proto",
+    "grpc/reflection/v1/reflection.proto",
+    "grpc/reflection/v1alpha/reflection.proto",
+];
+
 #[expect(clippy::disallowed_methods, reason = "cargo speaks to build scripts through variables")]
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("cargo:rerun-if-changed=trestle");
     println!("cargo:rerun-if-changed=google");
+    println!("cargo:rerun-if-changed=grpc");
     let descriptors = protox::compile(FILES, ["."])?;
     let out = PathBuf::from(env::var("OUT_DIR")?);
     fs::write(out.join("descriptors.bin"), descriptors.encode_to_vec())?;
+    let reflected = protox::compile(FILES.iter().chain(STANDARD_FILES), ["."])?;
+    fs::write(out.join("reflection.bin"), reflected.encode_to_vec())?;
 
     let mut config = prost_build::Config::new();
     // The codec knows a message by its name.

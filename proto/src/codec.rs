@@ -18,6 +18,8 @@ use crate::parts::{PARTS_MAX, are_too_many};
 
 /// First size of a buffer, in bytes: most messages fit.
 const BUFFER_BYTES: usize = 2048;
+/// `ErrorInfo.domain` until the service that was called is known.
+const DOMAIN: &str = "trestle";
 /// Bytes after which a stream of messages is handed to the connection.
 const YIELD_BYTES: usize = 32 * 1024;
 
@@ -104,7 +106,8 @@ fn refused(message: &str, rule: String) -> Status {
     details.add_bad_request_violation("message", rule);
     details.set_error_info(
         "INVALID_INPUT",
-        "trestle.table.v1.TableService",
+        // The layers of a call set the service that was called.
+        DOMAIN,
         [("azureCode", "InvalidInput"), ("httpStatus", "400")]
             .map(|(key, value)| (key.to_owned(), value.to_owned())),
     );

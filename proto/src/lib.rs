@@ -8,7 +8,12 @@ pub use codec::Codec;
 pub use parts::PARTS_MAX;
 pub use raw::RawCodec;
 
-/// Encoded `FileDescriptorSet` of every contract, comments included, as served by reflection.
+/// Encoded `FileDescriptorSet` of what reflection serves: every contract, and those of health and reflection itself, all
+/// with their comments.
+pub const REFLECTION_DESCRIPTOR_SET: &[u8] =
+    include_bytes!(concat!(env!("OUT_DIR"), "/reflection.bin"));
+
+/// Encoded `FileDescriptorSet` of every contract of Trestle.
 pub const FILE_DESCRIPTOR_SET: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/descriptors.bin"));
 
 /// Reasons of failed calls.

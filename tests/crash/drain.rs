@@ -1,4 +1,4 @@
-//! SIGTERM: calls that are being worked on are answered, those that wait for a message are told that there is none, and
+//! SIGTERM: calls in flight are answered, waiting receives are answered without messages, and
 //! the process ends well and soon.
 
 use std::time::{Duration, Instant};

@@ -1,5 +1,5 @@
-//! Rows that clients insert through a gateway while the table process ends and comes back: what each call was counts, and
-//! whether it was true.
+//! Rows that clients insert through a gateway while the table process ends and restarts: the outcome of each call, and
+//! whether it was reported correctly.
 
 use std::{
     collections::BTreeSet,

@@ -21,6 +21,7 @@ mod cross_origin;
 mod early_answers;
 mod encryption;
 mod entities;
+mod error_domain;
 mod explain;
 mod filters;
 mod grants;

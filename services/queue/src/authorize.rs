@@ -18,8 +18,6 @@ use trestle_service::{
     name::{AccountName, QueueName},
 };
 
-use crate::policies::stated;
-
 /// The letter of this service.
 const QUEUE_SERVICE: char = 'q';
 
@@ -177,8 +175,7 @@ pub(crate) fn permissions(
     now: Ticks,
 ) -> Result<Letters, Fault> {
     let reference = Reference { permissions: grant.permissions, policy: grant.policy.as_ref() };
-    let stated: Vec<_> = policies.iter().map(stated).collect();
-    access_policy::permissions(reference, &stated, now)
+    access_policy::permissions(reference, policies, now)
 }
 
 /// Whether a caller may do what a call needs that is not on the messages of one queue.

@@ -1,10 +1,7 @@
-//! Stored access policies of a queue: checks and storage. They are kept in the form of the public contract, whose rules
-//! keep old bytes readable.
+//! Stored access policies of a queue: checks and storage.
 
 use bytes::Bytes;
-use prost::Message as _;
-use trestle_identity::access_policy::{self, Stated};
-use trestle_proto::queue::v1 as proto;
+use trestle_identity::access_policy;
 use trestle_proto::service::v1::AccessPolicy;
 use trestle_service::fault::Fault;
 
@@ -13,10 +10,9 @@ use crate::error::QueueError;
 /// The letters of a permission, in their order.
 const PERMISSIONS: &str = "raup";
 
-/// The stored form.
+/// The stored form; empty for no policies, as a record without policies has it.
 pub(crate) fn encode(policies: Vec<AccessPolicy>) -> Bytes {
-    let message = proto::SetQueueAccessPoliciesRequest { queue: String::new(), policies };
-    message.encode_to_vec().into()
+    if policies.is_empty() { Bytes::new() } else { access_policy::encode(policies) }
 }
 
 /// From the stored form.
@@ -24,9 +20,10 @@ pub(crate) fn encode(policies: Vec<AccessPolicy>) -> Bytes {
 /// # Errors
 /// [`QueueError::Corrupt`].
 pub(crate) fn decode(stored: &Bytes) -> Result<Vec<AccessPolicy>, QueueError> {
-    let message = proto::SetQueueAccessPoliciesRequest::decode(stored.clone());
-    let message = message.map_err(|_| QueueError::corrupt("access policies"))?;
-    Ok(message.policies)
+    if stored.is_empty() {
+        return Ok(Vec::new());
+    }
+    access_policy::decode(stored).map_err(|_| QueueError::corrupt("access policies"))
 }
 
 /// Whether the policies may be stored.
@@ -34,16 +31,5 @@ pub(crate) fn decode(stored: &Bytes) -> Result<Vec<AccessPolicy>, QueueError> {
 /// # Errors
 /// Every broken rule.
 pub(crate) fn check(policies: &[AccessPolicy]) -> Result<(), Fault> {
-    let stated: Vec<_> = policies.iter().map(stated).collect();
-    access_policy::check(&stated, PERMISSIONS)
-}
-
-/// A policy as the rules that every service shares take it.
-pub(crate) fn stated(policy: &AccessPolicy) -> Stated<'_> {
-    Stated {
-        id: &policy.id,
-        start_time: policy.start_time,
-        expiry_time: policy.expiry_time,
-        permissions: policy.permissions.as_deref(),
-    }
+    access_policy::check(policies, PERMISSIONS)
 }

@@ -86,7 +86,7 @@ pub(crate) fn routes(roles: &[ReachedRole]) -> Routes {
 pub(crate) fn beside_health(health: &Health, calls: CallService) -> Result<CallService, Failure> {
     Ok(CallService::new(HealthReflectionRouter::new(
         health,
-        trestle_proto::FILE_DESCRIPTOR_SET,
+        trestle_proto::REFLECTION_DESCRIPTOR_SET,
         calls,
     )?))
 }

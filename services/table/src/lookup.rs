@@ -1,12 +1,13 @@
 //! Records of tables.
 
 use bytes::Bytes;
+use trestle_identity::access_policy;
 use trestle_kv::{Engine, EngineError, Snapshot};
 use trestle_proto::service::v1::AccessPolicy;
-use trestle_proto::table::v1::SetTableAccessPoliciesRequest;
 use trestle_service::name::{AccountName, TableName};
 
 use crate::{
+    corrupt::CorruptRecord,
     error::TableError,
     keys::{self, TableId, TableRecord},
 };
@@ -64,7 +65,6 @@ pub(crate) async fn access_policies(
     id: TableId,
 ) -> Result<Vec<AccessPolicy>, TableError> {
     let value = reads.get(&keys::access_policies(id)).await?;
-    let stored: SetTableAccessPoliciesRequest =
-        keys::decode_message(value.as_ref(), "access policies")?;
-    Ok(stored.policies)
+    let Some(value) = value else { return Ok(Vec::new()) };
+    Ok(access_policy::decode(&value).map_err(|_| CorruptRecord("access policies"))?)
 }

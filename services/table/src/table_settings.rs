@@ -5,7 +5,6 @@ use std::sync::Arc;
 use trestle_identity::access_policy;
 use trestle_kv::{ChangeSpec, Engine, Reads, Writes, transact};
 use trestle_proto::service::v1::{AccessPolicy, ServiceProperties};
-use trestle_proto::table::v1 as proto;
 use trestle_service::{
     fault::Fault,
     name::{AccountName, TableName},
@@ -13,7 +12,6 @@ use trestle_service::{
 };
 
 use crate::{
-    authorize,
     error::TableError,
     keys,
     lookup::{self, PointReads},
@@ -68,8 +66,7 @@ impl TableSettings {
         if policies.is_empty() {
             writes.delete(key);
         } else {
-            let stored = proto::SetTableAccessPoliciesRequest { table: String::new(), policies };
-            writes.put(key, keys::encode_message(&stored));
+            writes.put(key, access_policy::encode(policies));
         }
         let decide = move |_: &Reads<'_>, _| Ok::<_, TableError>((writes.clone(), ()));
         transact(&*self.engine, spec, decide).await?
@@ -103,6 +100,5 @@ impl TableSettings {
 }
 
 fn check_policies(policies: &[AccessPolicy]) -> Result<(), Fault> {
-    let stated: Vec<_> = policies.iter().map(authorize::stated).collect();
-    access_policy::check(&stated, PERMISSIONS)
+    access_policy::check(policies, PERMISSIONS)
 }

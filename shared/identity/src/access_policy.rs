@@ -5,8 +5,11 @@
 //! policy. The times of the signature were checked by the gateway; those of the policy are checked here, in the same
 //! way. A policy is read for every use, so that changing or deleting it takes effect with the next one.
 
-use prost_types::Timestamp;
+mod stored;
 
+use trestle_proto::service::v1::AccessPolicy;
+
+pub use self::stored::{CorruptPolicies, decode, encode};
 use crate::{
     caller::{Letters, PolicyRef},
     sas::START_SKEW,
@@ -17,19 +20,6 @@ use trestle_service::{
     limits::{ACCESS_POLICIES_MAX, ACCESS_POLICY_ID_CHARS_MAX},
     xml,
 };
-
-/// A policy as a contract states it.
-#[derive(Debug, Clone, Copy)]
-pub struct Stated<'a> {
-    /// 1 to 64 characters, unique in the resource.
-    pub id: &'a str,
-    /// When it begins.
-    pub start_time: Option<Timestamp>,
-    /// When it ends.
-    pub expiry_time: Option<Timestamp>,
-    /// Letters of the resource, in their order.
-    pub permissions: Option<&'a str>,
-}
 
 /// What a signature over a resource leaves to a stored access policy of it.
 #[derive(Debug, Clone, Copy)]
@@ -47,7 +37,7 @@ pub struct Reference<'a> {
 /// after it that the signature has failed.
 pub fn permissions(
     reference: Reference<'_>,
-    policies: &[Stated<'_>],
+    policies: &[AccessPolicy],
     now: Ticks,
 ) -> Result<Letters, Fault> {
     // Of a field that is empty nothing is stated.
@@ -62,7 +52,7 @@ pub fn permissions(
     };
     let policy = policies.iter().find(|policy| policy.id == reference.id);
     let policy = policy.ok_or_else(|| failed("there is no such stored access policy"))?;
-    let stored = policy.permissions.filter(|letters| !letters.is_empty());
+    let stored = policy.permissions.as_deref().filter(|letters| !letters.is_empty());
     for (name, in_signature, in_policy) in [
         ("start", reference.has_start, policy.start_time.is_some()),
         ("expiry", reference.has_expiry, policy.expiry_time.is_some()),
@@ -103,7 +93,7 @@ pub fn permissions(
 ///
 /// # Errors
 /// Every broken rule, under `policies[n]`.
-pub fn check(policies: &[Stated<'_>], letters: &str) -> Result<(), Fault> {
+pub fn check(policies: &[AccessPolicy], letters: &str) -> Result<(), Fault> {
     let mut violations = Violations::default();
     let mut refuse = |field: String, rule: String| {
         violations.push(Reason::InvalidXmlDocument, field, rule);
@@ -118,12 +108,12 @@ pub fn check(policies: &[Stated<'_>], letters: &str) -> Result<(), Fault> {
         let id_chars = policy.id.chars().count();
         if id_chars == 0 || id_chars > ACCESS_POLICY_ID_CHARS_MAX {
             let rule = "must have 1 to 64 characters";
-            refuse(field("id"), format!("{rule}: value=`{}`", quoted(policy.id)));
+            refuse(field("id"), format!("{rule}: value=`{}`", quoted(&policy.id)));
         }
         if policies.iter().take(index).any(|earlier| earlier.id == policy.id) {
-            refuse(field("id"), format!("must be unique: value=`{}`", quoted(policy.id)));
+            refuse(field("id"), format!("must be unique: value=`{}`", quoted(&policy.id)));
         }
-        let permissions = policy.permissions.unwrap_or_default();
+        let permissions = policy.permissions.as_deref().unwrap_or_default();
         if !is_subsequence(permissions, letters) {
             let rule = format!("must be letters of `{letters}`, in this order");
             refuse(field("permissions"), format!("{rule}: value=`{}`", quoted(permissions)));
@@ -141,11 +131,11 @@ pub fn check(policies: &[Stated<'_>], letters: &str) -> Result<(), Fault> {
 }
 
 /// Looks for ids that REST could not show.
-fn check_characters(policies: &[Stated<'_>], violations: &mut Violations) {
+fn check_characters(policies: &[AccessPolicy], violations: &mut Violations) {
     for (index, policy) in policies.iter().enumerate().take(ACCESS_POLICIES_MAX) {
         if !policy.id.chars().all(xml::is_allowed) {
             let rule = "must have only characters that XML 1.0 can carry";
-            let rule = format!("{rule}: value=`{}`", quoted(policy.id));
+            let rule = format!("{rule}: value=`{}`", quoted(&policy.id));
             violations.push(Reason::InvalidInput, format!("policies[{index}].id"), rule);
         }
     }

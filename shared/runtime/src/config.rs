@@ -1,6 +1,7 @@
 //! Configuration in layers: defaults, then a TOML file, then the environment, then flags.
 //!
-//! An unknown key is an error that names it: a misspelt limit must not silently be the default. This is the one module that reads the environment.
+//! An unknown key is an error that names it: a misspelt limit must not silently be the default. This is
+//! the one module that reads the environment.
 
 use std::{
     collections::HashMap,

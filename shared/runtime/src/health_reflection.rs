@@ -28,7 +28,7 @@ pub struct HealthReflectionRouter {
 }
 
 impl HealthReflectionRouter {
-    /// Health and reflection of these descriptors before `rest`.
+    /// Health, and reflection of these descriptors, before `rest`. The descriptors of both are among them.
     ///
     /// # Errors
     /// Bytes that are no descriptor set.
@@ -42,7 +42,8 @@ impl HealthReflectionRouter {
         let builder = || {
             Builder::configure()
                 .register_encoded_file_descriptor_set(&descriptors)
-                .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
+                // The descriptors have the reflection services, with comments.
+                .include_reflection_service(false)
         };
         let failed = |error: tonic_reflection::server::Error| DescriptorError(error.to_string());
         let v1 = CallService::new(builder().build_v1().map_err(failed)?);

@@ -6,8 +6,10 @@ use tonic::{Code, Status};
 use tonic_types::{ErrorDetails, FieldViolation, QuotaViolation, StatusExt as _};
 pub use trestle_proto::errors::v1::ErrorReason as Reason;
 
-/// `ErrorInfo.domain` of failures of the table service, and of what fails before a service is reached.
-pub const DOMAIN: &str = "trestle.table.v1.TableService";
+/// `ErrorInfo.domain` of an error until the service that was called is known, and where the path of a call has none.
+pub const DOMAIN: &str = "trestle";
+/// Longest name of a service that a domain repeats, in bytes.
+const DOMAIN_BYTES_MAX: usize = 128;
 
 /// Longest part of a client's value that an error repeats, in characters.
 const QUOTED_CHARS_MAX: usize = 64;
@@ -304,6 +306,27 @@ pub fn code_name(code: Code) -> &'static str {
     }
 }
 
+/// The domain of the errors of a call: the full name of the service in its path, `/package.Service/Method`.
+#[must_use]
+pub fn domain_of(path: &str) -> &str {
+    let service = path.strip_prefix('/').and_then(|path| path.split_once('/'));
+    let is_name = |name: &&str| {
+        let legal = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_');
+        !name.is_empty() && name.len() <= DOMAIN_BYTES_MAX && name.bytes().all(legal)
+    };
+    service.map(|(service, _)| service).filter(is_name).unwrap_or(DOMAIN)
+}
+
+/// The status of a failed call with `domain` as the domain of its error; none where it has it already, and where it
+/// has no `ErrorInfo`.
+#[must_use]
+pub fn with_domain(status: &Status, domain: &str) -> Option<Status> {
+    let mut details = status.get_error_details();
+    let info = details.error_info().filter(|info| info.domain != domain)?.clone();
+    details.set_error_info(info.reason, domain, info.metadata);
+    Some(Status::with_error_details(status.code(), status.message(), details))
+}
+
 /// The name of a reason as `ErrorInfo.reason` carries it.
 #[must_use]
 pub fn reason_name(reason: Reason) -> &'static str {
@@ -414,6 +437,38 @@ mod tests {
 
         let unspecified = [Reason::Unspecified, Reason::InternalError];
         assert_eq!(internal.collect::<Vec<_>>(), unspecified);
+    }
+
+    #[test]
+    fn the_domain_is_the_service_in_the_path() {
+        let queue = "trestle.queue.v1.QueueService";
+        assert_eq!(domain_of(&format!("/{queue}/SendMessages")), queue);
+        assert_eq!(domain_of(&format!("/{queue}/Unknown")), queue);
+        let long = format!("/{}/Method", "s".repeat(DOMAIN_BYTES_MAX + 1));
+        for path in ["", "/", "/Method", "//Method", "/a b/Method", "/caf\u{e9}/Method", &long] {
+            assert_eq!(domain_of(path), DOMAIN, "{path}");
+        }
+    }
+
+    #[test]
+    fn a_status_keeps_its_details_in_another_domain() {
+        let fault = Fault::violation(Reason::InvalidInput, "field", "rule").at(3);
+        let status = Status::from(fault.retry_after(Duration::from_millis(20)));
+
+        let renamed = with_domain(&status, "a.Service").expect("another domain");
+
+        assert_eq!((renamed.code(), renamed.message()), (status.code(), status.message()));
+        let (before, after) = (status.get_error_details(), renamed.get_error_details());
+        assert_eq!(after.error_info().expect("error info").domain, "a.Service");
+        let metadata =
+            |details: &ErrorDetails| details.error_info().map(|info| info.metadata.clone());
+        assert_eq!(metadata(&after), metadata(&before));
+        let others = |details: &ErrorDetails| {
+            format!("{:?} {:?}", details.bad_request(), details.retry_info())
+        };
+        assert_eq!(others(&after), others(&before));
+        assert!(with_domain(&renamed, "a.Service").is_none());
+        assert!(with_domain(&Status::not_found("plain"), "a.Service").is_none());
     }
 
     #[test]

@@ -1,19 +1,19 @@
 //! The settings of a service for an account: which requests are logged and measured, and which pages may call. Their
 //! rules, and how they are stored, are the same for every service that has them.
 
+mod stored;
+
 use bytes::Bytes;
-use prost::Message as _;
 use trestle_kv::{ChangeSpec, Domain, Engine, Writes, transact};
 pub use trestle_proto::service::v1::{Cors, CorsRule, Logging, Metrics, ServiceProperties};
 
+use self::stored::encode;
 use crate::{
     fault::{Fault, Reason, Violations, quoted},
     limits::CORS_RULES_MAX,
     xml,
 };
 
-/// Version byte of the stored form, before the encoded message.
-const VERSION: u8 = 1;
 /// Version of logging and of metrics. Azure.
 const PART_VERSION: &str = "1.0";
 /// The methods a cross-origin rule may name. Azure, and PATCH, which SDKs use for merges.
@@ -77,19 +77,9 @@ pub async fn change(
     .await?
 }
 
-fn encode(properties: &ServiceProperties) -> Bytes {
-    let mut value = vec![VERSION];
-    properties.encode_raw(&mut value);
-    value.into()
-}
-
 fn decode(value: Option<&Bytes>) -> Result<ServiceProperties, Fault> {
     let Some(value) = value else { return Ok(ServiceProperties::default()) };
-    let message = value.strip_prefix(&[VERSION]).map(ServiceProperties::decode);
-    message.and_then(Result::ok).ok_or_else(|| {
-        let message = "stored record unreadable: service properties";
-        Fault::new(Reason::CorruptRecord, message)
-    })
+    stored::decode(value).map_err(|error| Fault::new(Reason::CorruptRecord, error.to_string()))
 }
 
 fn defaults() -> ServiceProperties {

@@ -21,16 +21,27 @@ def test_the_services_are_listed(channel, version):
     assert set(services) >= {TABLE_SERVICE, "grpc.health.v1.Health", own}
 
 
-def test_every_method_of_the_contract_is_described_with_its_comment(explorer):
-    methods = explorer.service(TABLE_SERVICE).methods
-    assert len(methods) == 19
+def test_every_listed_service_is_described_with_comments(explorer):
+    assert len(explorer.service(TABLE_SERVICE).methods) == 19
+    for name in explorer.services():
+        file = explorer.file(file_containing_symbol=name)
+        comments = {
+            tuple(place.path): place.leading_comments for place in file.source_code_info.location
+        }
+        for path, described in declarations(file):
+            assert comments.get(path, "").strip(), f"{described} has a comment"
 
-    file = explorer.file(file_containing_symbol=TABLE_SERVICE)
-    comments = {
-        tuple(place.path): place.leading_comments for place in file.source_code_info.location
-    }
-    for number, method in enumerate(methods):
-        assert comments.get((6, 0, 2, number), "").strip(), f"{method.name} has a comment"
+
+def declarations(file):
+    """The services, methods, messages and fields of a file: the path of each, and its name."""
+    for number, service in enumerate(file.service):
+        yield (6, number), service.name
+        for index, method in enumerate(service.method):
+            yield (6, number, 2, index), method.name
+    for number, message in enumerate(file.message_type):
+        yield (4, number), message.name
+        for index, field in enumerate(message.field):
+            yield (4, number, 2, index), f"{message.name}.{field.name}"
 
 
 def test_every_listed_service_can_be_described(explorer):

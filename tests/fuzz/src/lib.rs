@@ -12,7 +12,7 @@ mod gateway;
 mod server;
 
 pub use conditions::Condition;
-pub use gateway::{Gateway, PAGE, Told};
+pub use gateway::{Gateway, PAGE, WebResponse};
 pub use server::{Server, methods};
 
 /// Base64, as keys and credentials are written.

@@ -119,7 +119,8 @@ impl AccountsSettings {
         if self.0.is_empty() && !has_development(server, development) {
             problems.push(format!(
                 "accounts: none, so nobody could call, since the development account, whose key is \
-                 public, exists only where every listener for calls is on loopback; add accounts.NAME with key1_file, or allow the development account to \
+                 public, exists only where every listener for calls is on loopback; add accounts.NAME with \
+                 key1_file, or allow the development account to \
                  everybody with gateway.development_account = \"anywhere\": {}",
                 reachable(server).join(", ")
             ));

@@ -4,7 +4,9 @@
 use std::time::Duration;
 
 use tonic::{Status, Streaming};
-use trestle_proto::table::v1::{self as proto, import_entities_request::Message};
+use trestle_proto::table::v1::{
+    self as proto, import_entities_request::Message, table_service_server::SERVICE_NAME,
+};
 use trestle_service::{
     facts::Facts,
     fault::{Fault, Reason, Violations},
@@ -233,7 +235,7 @@ fn misplaced(field: &str, rule: &str) -> Fault {
 
 /// The error of one entity as a field of a response.
 fn rpc_status(fault: Fault) -> tonic_types::Status {
-    let status = Status::from(fault);
+    let status = fault.into_status(SERVICE_NAME);
     let details = prost::Message::decode(status.details()).unwrap_or_default();
     let tonic_types::Status { details, .. } = details;
     tonic_types::Status {

@@ -16,7 +16,7 @@ use trestle_service::fault::{Fault, Reason};
 
 pub(crate) use self::{
     bounds::{EntityAccess, EntityAction, EntityPermissions},
-    policy::{permissions, stated},
+    policy::permissions,
 };
 
 /// The letter of this service.

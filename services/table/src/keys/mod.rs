@@ -33,7 +33,7 @@ pub use self::{
     deleted_table::{DeletedTable, deleted_table, deleted_table_id, deleted_tables},
     domain::domain,
     entity::{entities, entity, partition_end, partition_key, partition_of, partition_start, row},
-    settings::{access_policies, decode_message, encode_message, service_properties},
+    settings::{access_policies, service_properties},
     table::{TableRecord, table, tables},
     table_id::{TableId, decode_next_id, encode_next_id, next_table_id},
 };

@@ -65,7 +65,8 @@ async fn role(listener: TcpListener, calls: CallService, bounds: Bounds) -> Role
     let address = listener.local_addr().unwrap();
     let health = Health::of(&[SERVICE]).await;
     let edge =
-        HealthReflectionRouter::new(&health, trestle_proto::FILE_DESCRIPTOR_SET, calls).unwrap();
+        HealthReflectionRouter::new(&health, trestle_proto::REFLECTION_DESCRIPTOR_SET, calls)
+            .unwrap();
     let stop = CancellationToken::new();
     let serving = serve(listener, None, CallService::new(edge), bounds, stop.clone());
     Role { address, health, stop, serving: tokio::spawn(serving) }

@@ -3,13 +3,13 @@
 
 use std::{net::SocketAddr, sync::Arc, time::Instant};
 
-use http::{HeaderMap, HeaderValue};
+use http::{HeaderMap, HeaderValue, uri::PathAndQuery};
 use opentelemetry::Context;
 use tonic::{Code, Status};
 use tracing::{Span, warn};
 
 use super::{
-    Request, code_of,
+    Request, code_of, error_domain,
     instruments::{is_error, needs_somebody},
     methods::Method,
     trace::Shared,
@@ -73,6 +73,8 @@ pub(super) struct Call {
     pub(super) place: Place,
     shared: Arc<Shared>,
     method: Method,
+    /// The path of the request, for the domain of an error.
+    pub(super) path: Option<PathAndQuery>,
     trail: Trail,
     started: Instant,
     /// Bytes of the answer so far.
@@ -96,11 +98,13 @@ impl Call {
         shared.instruments.started();
         let started = Instant::now();
         let (code, message, details) = (None, None, None);
-        Self { id, place, shared, method, trail, started, bytes: 0, code, message, details }
+        let path = None;
+        Self { id, place, shared, method, path, trail, started, bytes: 0, code, message, details }
     }
 
-    /// Notes how the call ended, where these headers or trailers say so.
-    pub(super) fn ended_by(&mut self, headers: &HeaderMap) {
+    /// Notes how the call ended, where these headers or trailers say so, and sets the domain of its error.
+    pub(super) fn ended_by(&mut self, headers: &mut HeaderMap) {
+        error_domain::set(headers, self.path.as_ref());
         if let Some(code) = code_of(headers) {
             self.code = Some(code);
             if code != Code::Ok {

@@ -9,6 +9,7 @@ pub mod body_bytes;
 mod call;
 pub mod deadline;
 pub mod early;
+mod error_domain;
 pub mod facts;
 pub mod frame;
 mod framing;

@@ -116,11 +116,12 @@ impl Step for Trace {
             request = request.map(|body| passing(body, Counted { bytes: 0, size }));
         }
         let mut call = Call::start(Arc::clone(shared), method, id, place.clone(), trail);
+        call.path = request.uri().path_and_query().cloned();
         let answer = place.within(|| inner.call(request));
         let answering = async move {
             let mut answer = answer.await?;
             answer.headers_mut().insert(REQUEST_ID_HEADER, call.id.clone());
-            call.ended_by(answer.headers());
+            call.ended_by(answer.headers_mut());
             if let Some(reason) = answer.extensions().get::<Reason>() {
                 call.refused(*reason);
             }
@@ -212,11 +213,11 @@ impl Passage for Call {
         Poll::Ready(self.pass(std::task::ready!(polled)))
     }
 
-    fn pass(&mut self, part: Part) -> Next {
+    fn pass(&mut self, mut part: Part) -> Next {
         self.sent(data_bytes(&part));
-        match &part {
+        match &mut part {
             Some(Ok(frame)) => {
-                if let Some(trailers) = frame.trailers_ref() {
+                if let Some(trailers) = frame.trailers_mut() {
                     self.ended_by(trailers);
                 }
             }
