@@ -17,11 +17,11 @@ use std::time::{Duration, Instant};
 use fjall::PersistMode;
 use tokio::sync::mpsc;
 
-use super::group::{Group, Job, Outcome, answer};
-use super::guard::{Passage, wait_for_compaction};
+use super::group::{Group, Outcome, PendingChange, answer};
+use super::guard::{WriteStall, wait_for_compaction};
 use super::options::SyncPolicy;
 use super::point::CommitPoint;
-use super::recent::Recent;
+use super::read_cache::RecentWrites;
 use super::shared::{Shared, Tree, error_text};
 use super::stats::GroupWrite;
 use super::version_floor::FlooredVersions;
@@ -37,13 +37,13 @@ pub(super) const HEARTBEAT_KEY: [u8; 1] = [0];
 pub(super) struct Committer {
     shared: Arc<Shared>,
     /// Lets a group pass, or tells why not now.
-    gate: fn(&[Tree]) -> Passage,
-    beats: u64,
+    gate: fn(&[Tree]) -> WriteStall,
+    heartbeats: u64,
     /// Number of the last group.
     group: u64,
     /// How many keys it wrote: the next one will hardly be much bigger.
     written: usize,
-    recent: Recent,
+    recent: RecentWrites,
     versions: FlooredVersions,
 }
 
@@ -53,20 +53,20 @@ impl Committer {
             versions: FlooredVersions::after(shared.version_floor),
             shared,
             gate: wait_for_compaction,
-            beats: 0,
+            heartbeats: 0,
             group: 0,
             written: 0,
-            recent: Recent::default(),
+            recent: RecentWrites::default(),
         }
     }
 
     #[cfg(test)]
-    pub(super) fn with_gate(shared: Arc<Shared>, gate: fn(&[Tree]) -> Passage) -> Self {
+    pub(super) fn with_gate(shared: Arc<Shared>, gate: fn(&[Tree]) -> WriteStall) -> Self {
         Self { gate, ..Self::new(shared) }
     }
 
     /// Runs until every sender of the queue is gone.
-    pub(super) fn run(mut self, mut queue: mpsc::Receiver<Job>) {
+    pub(super) fn run(mut self, mut queue: mpsc::Receiver<PendingChange>) {
         let _stop = StopOnPanic(Arc::clone(&self.shared));
         while let Some(job) = queue.blocking_recv() {
             self.take_group(job, &mut queue);
@@ -74,7 +74,7 @@ impl Committer {
         self.settle_versions();
     }
 
-    fn take_group(&mut self, first: Job, queue: &mut mpsc::Receiver<Job>) {
+    fn take_group(&mut self, first: PendingChange, queue: &mut mpsc::Receiver<PendingChange>) {
         if let Err(error) = self.shared.check_running() {
             answer(first.answer, Err(error));
             return;
@@ -113,7 +113,12 @@ impl Committer {
     }
 
     /// Turns away the first and everyone who queued up behind it meanwhile.
-    fn shed(&self, first: Job, error: &CommitError, queue: &mut mpsc::Receiver<Job>) {
+    fn shed(
+        &self,
+        first: PendingChange,
+        error: &CommitError,
+        queue: &mut mpsc::Receiver<PendingChange>,
+    ) {
         let mut next = Some(first);
         let mut left = queue.len();
         while let Some(job) = next {
@@ -131,7 +136,7 @@ impl Committer {
         if let Err(reason) = self.shared.reach(CommitPoint::BeforeJournal) {
             return Outcome::Unknown(reason);
         }
-        let (writers, hides) = (group.writers(), group.hides());
+        let (writers, obsoletes) = (group.writers(), group.obsoletes());
         let mode = self.persist_mode();
         let mut batch = self.shared.database.batch().durability(Some(mode));
         let mut bytes = 0_usize;
@@ -145,11 +150,11 @@ impl Committer {
                 None => batch.remove(&tree.handle, key),
             }
         }
-        self.beat(&mut batch);
+        self.add_heartbeat(&mut batch);
         self.versions.raise(&mut batch, &self.shared.trees);
         let clock = Clock::start();
         // Ahead of the write: a scan must not meet what was not counted.
-        let counted = self.shared.hidden.add(hides);
+        let counted = self.shared.tombstones.add(obsoletes);
         let written = catch_unwind(AssertUnwindSafe(|| batch.commit()));
         drop(counted);
         let to_u64 = |number: usize| u64::try_from(number).unwrap_or(u64::MAX);
@@ -199,13 +204,13 @@ impl Committer {
     /// memtable whose writes cancelled each other flushes to nothing and moves no mark. The
     /// heartbeat gives every keyspace something newer to flush. An idle engine writes none: its
     /// journal does not grow.
-    fn beat(&mut self, batch: &mut fjall::OwnedWriteBatch) {
+    fn add_heartbeat(&mut self, batch: &mut fjall::OwnedWriteBatch) {
         if !self.shared.heartbeat_due.swap(false, Relaxed) {
             return;
         }
-        self.beats += 1;
+        self.heartbeats += 1;
         for tree in &self.shared.trees {
-            batch.insert(&tree.handle, HEARTBEAT_KEY, self.beats.to_be_bytes());
+            batch.insert(&tree.handle, HEARTBEAT_KEY, self.heartbeats.to_be_bytes());
         }
     }
 }

@@ -11,7 +11,7 @@ use bytes::Bytes;
 use foldhash::{HashMap, HashMapExt as _};
 use tokio::sync::oneshot;
 
-use super::recent::{Recent, Seen};
+use super::read_cache::{CachedReads, RecentWrites};
 use super::shared::Shared;
 use crate::decide::{Decided, Rules, decide};
 use crate::version::Versions;
@@ -27,9 +27,9 @@ const BYTES_MAX: usize = 1024 * 1024;
 pub(super) type Answer = oneshot::Sender<Result<Version, CommitError>>;
 
 /// A change that waits for the committer.
-pub(super) struct Job {
+pub(super) struct PendingChange {
     pub(super) change: Change,
-    pub(super) seen: Seen,
+    pub(super) seen: CachedReads,
     pub(super) answer: Answer,
 }
 
@@ -46,7 +46,7 @@ pub(super) struct Group {
     waiting: Vec<Waiting>,
     bytes: usize,
     /// Entries of the database that the writes hide, or add without ever being read.
-    hides: u64,
+    obsoletes: u64,
 }
 
 /// How the write of a group ended.
@@ -79,8 +79,8 @@ impl Group {
     }
 
     /// How many entries the writes hide from scans.
-    pub(super) fn hides(&self) -> u64 {
-        self.hides
+    pub(super) fn obsoletes(&self) -> u64 {
+        self.obsoletes
     }
 
     /// How many keys are written.
@@ -101,9 +101,9 @@ impl Group {
     /// Decides a change. It joins the group, or is answered at once if it has nothing to wait for.
     pub(super) fn admit(
         &mut self,
-        mut job: Job,
+        mut job: PendingChange,
         shared: &Shared,
-        recent: &Recent,
+        recent: &RecentWrites,
         versions: &mut Versions,
     ) {
         let outcome = self.evaluate(&mut job, shared, recent, versions);
@@ -120,12 +120,12 @@ impl Group {
 
     fn evaluate(
         &mut self,
-        job: &mut Job,
+        job: &mut PendingChange,
         shared: &Shared,
-        recent: &Recent,
+        recent: &RecentWrites,
         versions: &mut Versions,
     ) -> Result<Evaluated, CommitError> {
-        let Job { change, seen, .. } = job;
+        let PendingChange { change, seen, .. } = job;
         let mut saw_pending = false;
         let keys = change.spec.reads.keys();
         let mut current = Vec::with_capacity(keys.len());
@@ -148,8 +148,8 @@ impl Group {
         if wrote {
             let writes_slice = writes.as_slice();
             shared.space.admit(writes_slice)?;
-            self.hides +=
-                writes_slice.iter().map(|write| hides(write, change, &current)).sum::<u64>();
+            self.obsoletes +=
+                writes_slice.iter().map(|write| obsoletes(write, change, &current)).sum::<u64>();
             self.merge(writes);
         }
         Ok(Evaluated { version, wrote, saw_pending })
@@ -184,9 +184,9 @@ impl Group {
     }
 }
 
-/// A delete leaves a mark beside what it deletes. A put hides what was there; it does not, if the
+/// A delete leaves a mark beside what it deletes. A put obsoletes what was there; it does not, if the
 /// change looked and found nothing.
-fn hides(write: &Write, change: &Change, current: &[Option<Bytes>]) -> u64 {
+fn obsoletes(write: &Write, change: &Change, current: &[Option<Bytes>]) -> u64 {
     match write {
         Write::Delete { .. } => 2,
         Write::Put { key, .. } => {

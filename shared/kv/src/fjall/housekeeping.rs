@@ -51,7 +51,7 @@ impl Housekeeper {
         if let Ok(used_bytes) = self.shared.database.disk_space() {
             self.shared.space.measured_used(used_bytes);
         }
-        self.shared.hidden.measure(&self.shared.trees);
+        self.shared.tombstones.measure(&self.shared.trees);
         self.shared.heartbeat_due.store(true, Relaxed);
     }
 

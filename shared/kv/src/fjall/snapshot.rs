@@ -63,7 +63,7 @@ impl Snapshot for FjallSnapshot {
         }
         let limit = self.shared.limits.of_scan(limit);
         let mut cursor = self.open(span)?;
-        if self.shared.hidden.are_few() {
+        if self.shared.tombstones.are_few() {
             let inline = ScanLimit {
                 rows: limit.rows.min(INLINE.rows),
                 bytes: limit.bytes.min(INLINE.bytes),

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::fjall::committer::{Committer, HEARTBEAT_KEY};
-use crate::fjall::guard::Passage;
+use crate::fjall::guard::WriteStall;
 use crate::fjall::open::open;
 use crate::fjall::options::FjallOptions;
 use crate::time::Ticks;
@@ -27,20 +27,20 @@ fn put(name: &str, value: &'static str) -> Write {
     Write::Put { key: key(name), value: value.into() }
 }
 
-fn job(reads: &[&str], writes: Vec<Write>) -> (Job, Waiter) {
+fn job(reads: &[&str], writes: Vec<Write>) -> (PendingChange, Waiter) {
     let (answer, waiter) = oneshot::channel();
     let mut spec = ChangeSpec::new(Domain::new(1, ""));
     for name in reads {
         spec.read(key(name));
     }
     let change = Change::new(spec, move |_, _| writes.clone().into());
-    (Job { change, seen: Seen::default(), answer }, waiter)
+    (PendingChange { change, seen: CachedReads::default(), answer }, waiter)
 }
 
 fn admit(group: &mut Group, shared: &Shared, reads: &[&str], writes: Vec<Write>) -> Waiter {
     let (job, waiter) = job(reads, writes);
     let versions = &mut Versions::after(Ticks::MIN);
-    group.admit(job, shared, &Recent::default(), versions);
+    group.admit(job, shared, &RecentWrites::default(), versions);
     waiter
 }
 
@@ -161,7 +161,7 @@ fn changes_that_do_not_pass_the_gate_are_turned_away_together_and_write_nothing(
     let directory = tempfile::tempdir().unwrap();
     let shared = Arc::new(shared(&directory));
     let waited = std::time::Duration::from_secs(2);
-    let closed = |_: &[crate::fjall::shared::Tree]| Passage {
+    let closed = |_: &[crate::fjall::shared::Tree]| WriteStall {
         waited: std::time::Duration::from_secs(2),
         outcome: Err(CommitError::Unavailable { reason: "busy".into() }),
     };
@@ -189,7 +189,7 @@ fn changes_that_do_not_pass_the_gate_are_turned_away_together_and_write_nothing(
 fn a_commit_thread_that_panics_stops_the_engine() {
     let directory = tempfile::tempdir().unwrap();
     let shared = Arc::new(shared(&directory));
-    let broken = |_: &[crate::fjall::shared::Tree]| -> Passage {
+    let broken = |_: &[crate::fjall::shared::Tree]| -> WriteStall {
         unreachable!("this panic is part of the test")
     };
     let (queue, jobs) = tokio::sync::mpsc::channel(8);

@@ -20,7 +20,7 @@ const FEW: u64 = 20_000;
 
 /// Counts hidden entries.
 #[derive(Debug, Default)]
-pub(super) struct Hidden {
+pub(super) struct TombstoneEstimate {
     in_memory: AtomicU64,
     on_disk: AtomicU64,
     /// Held while a group is written: it is counted before the memtables have it, and a
@@ -28,7 +28,7 @@ pub(super) struct Hidden {
     writing: Mutex<()>,
 }
 
-impl Hidden {
+impl TombstoneEstimate {
     /// Of a database that was just opened: anything that the journal brought back may be hidden.
     pub(super) fn of(trees: &[Tree]) -> Self {
         let in_memory = entries_in_memory(trees).unwrap_or(u64::MAX / 2);
@@ -36,7 +36,7 @@ impl Hidden {
         Self { in_memory: in_memory.into(), on_disk, writing: Mutex::default() }
     }
 
-    /// Notes what a group hides, ahead of its write. What is returned is to be kept until the
+    /// Notes what a group obsoletes, ahead of its write. What is returned is to be kept until the
     /// group is written.
     pub(super) fn add(&self, entries: u64) -> MutexGuard<'_, ()> {
         let writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
@@ -82,7 +82,7 @@ mod tests {
 
     #[test]
     fn what_a_group_hides_counts_before_it_is_written() {
-        let hidden = Hidden::of(&[]);
+        let hidden = TombstoneEstimate::of(&[]);
         thread::scope(|scope| {
             let group = hidden.add(FEW + 1);
             let (measured, is_measured) = mpsc::channel();

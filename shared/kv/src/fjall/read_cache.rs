@@ -22,14 +22,14 @@ const CARRIED_BYTES_MAX: usize = 16 * 1024;
 
 /// What a request read before it queued.
 #[derive(Default)]
-pub(super) struct Seen {
+pub(super) struct CachedReads {
     /// The last group whose writes the values show, all of them at least.
     group: u64,
     /// For each key its value, if it is small enough to be carried.
     values: Vec<Option<Option<Bytes>>>,
 }
 
-impl Seen {
+impl CachedReads {
     /// Reads keys, which also brings them into memory. A read that fails is left to the commit
     /// thread, where it fails again and is answered.
     pub(super) fn read(keys: &[Bytes], shared: &Shared) -> Self {
@@ -50,7 +50,7 @@ fn is_carried(value: &Option<Bytes>) -> bool {
 
 /// The writes of the latest groups, kept by the commit thread.
 #[derive(Default)]
-pub(super) struct Recent {
+pub(super) struct RecentWrites {
     /// The group that wrote a key last, by the hash of the key.
     written: HashMap<u64, u64>,
     /// The remembered groups with the hashes of what they wrote, oldest first.
@@ -60,11 +60,11 @@ pub(super) struct Recent {
     forgotten: u64,
 }
 
-impl Recent {
+impl RecentWrites {
     /// The value of the key at `index` of what was seen, if it is still the newest.
     pub(super) fn still_newest<'a>(
         &self,
-        seen: &'a Seen,
+        seen: &'a CachedReads,
         index: usize,
         key: &[u8],
     ) -> Option<&'a Option<Bytes>> {
@@ -97,18 +97,18 @@ impl Recent {
 mod tests {
     use super::*;
 
-    fn seen(group: u64) -> Seen {
-        Seen { group, values: vec![Some(None)] }
+    fn seen(group: u64) -> CachedReads {
+        CachedReads { group, values: vec![Some(None)] }
     }
 
-    fn holds(recent: &Recent, group: u64, key: &[u8]) -> bool {
+    fn holds(recent: &RecentWrites, group: u64, key: &[u8]) -> bool {
         recent.still_newest(&seen(group), 0, key).is_some()
     }
 
     #[test]
     fn a_value_holds_until_a_later_group_writes_its_key() {
         let (written, other) = (Bytes::from_static(b"k"), b"other");
-        let mut recent = Recent::default();
+        let mut recent = RecentWrites::default();
 
         recent.note(5, [&written].into_iter());
 
@@ -122,7 +122,7 @@ mod tests {
         let keys = |from: usize, count: usize| -> Vec<Bytes> {
             (from..from + count).map(|number| number.to_string().into()).collect()
         };
-        let mut recent = Recent::default();
+        let mut recent = RecentWrites::default();
 
         recent.note(1, keys(0, 10).iter());
         recent.note(2, keys(10, KEYS_MAX).iter());
@@ -137,7 +137,7 @@ mod tests {
     #[test]
     fn a_key_written_again_is_remembered_by_its_last_group() {
         let key = Bytes::from_static(b"k");
-        let mut recent = Recent::default();
+        let mut recent = RecentWrites::default();
         recent.note(1, [&key].into_iter());
         recent.note(2, [&key].into_iter());
 
