@@ -5,8 +5,8 @@
 //! makes groups big, and no timer makes anybody wait. A lock for each row, held across the sync,
 //! would allow a hot row one update a sync; here a group takes hundreds.
 //!
-//! Order in a group write, and why: journal, sync, memtable, answer. Nobody reads what is not
-//! durable, and nobody is told of it. After a failure the journal's end is not known, so nothing
+//! Order in a group write, and why: journal, sync, memtable, answer. What is
+//! not durable is neither read nor acknowledged. After a failure the journal's end is not known, so nothing
 //! is written ever again; a restart reads the journal up to the last whole batch.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -36,7 +36,7 @@ pub(super) const HEARTBEAT_KEY: [u8; 1] = [0];
 
 pub(super) struct Committer {
     shared: Arc<Shared>,
-    /// Lets a group pass, or tells why not now.
+    /// Waits until a group may be written, or returns why not.
     gate: fn(&[Tree]) -> WriteStall,
     heartbeats: u64,
     /// Number of the last group.
@@ -65,11 +65,11 @@ impl Committer {
         Self { gate, ..Self::new(shared) }
     }
 
-    /// Runs until every sender of the queue is gone.
+    /// Runs until every sender of the queue was dropped.
     pub(super) fn run(mut self, mut queue: mpsc::Receiver<PendingChange>) {
         let _stop = StopOnPanic(Arc::clone(&self.shared));
-        while let Some(job) = queue.blocking_recv() {
-            self.take_group(job, &mut queue);
+        while let Some(change) = queue.blocking_recv() {
+            self.take_group(change, &mut queue);
         }
         self.settle_versions();
     }
@@ -90,8 +90,8 @@ impl Committer {
         let mut group = Group::with_capacity(self.written);
         group.admit(first, &self.shared, &self.recent, &mut self.versions.versions);
         while !group.is_full() {
-            let Ok(job) = queue.try_recv() else { break };
-            group.admit(job, &self.shared, &self.recent, &mut self.versions.versions);
+            let Ok(change) = queue.try_recv() else { break };
+            group.admit(change, &self.shared, &self.recent, &mut self.versions.versions);
         }
         self.group += 1;
         self.written = group.len();
@@ -121,9 +121,9 @@ impl Committer {
     ) {
         let mut next = Some(first);
         let mut left = queue.len();
-        while let Some(job) = next {
+        while let Some(change) = next {
             self.shared.counters.shed();
-            answer(job.answer, Err(error.clone()));
+            answer(change.answer, Err(error.clone()));
             next = if left > 0 { queue.try_recv().ok() } else { None };
             left = left.saturating_sub(1);
         }
@@ -217,7 +217,7 @@ impl Committer {
 
 /// Measures a write of this thread.
 ///
-/// The database writes, syncs and applies a batch in one call and tells nothing of its parts. The
+/// The database writes, syncs and applies a batch in one call and reports nothing of its parts. The
 /// sync is where the thread waits; everything else is work. So the time without processor is the
 /// time of the sync, and of waiting for a processor where others have them all.
 struct Clock {
@@ -250,7 +250,7 @@ fn thread_time() -> Duration {
     Duration::try_from(time).unwrap_or_default()
 }
 
-/// A commit thread that is gone must not look like an idle one.
+/// A commit thread that ended must not look like an idle one.
 struct StopOnPanic(Arc<Shared>);
 
 impl Drop for StopOnPanic {

@@ -23,13 +23,13 @@ const CHANGES_MAX: usize = 1_024;
 /// A group is closed by the change that takes its pending writes to this many bytes.
 const BYTES_MAX: usize = 1024 * 1024;
 
-/// Where the outcome of a change goes.
+/// Receives the outcome of a change.
 pub(super) type Answer = oneshot::Sender<Result<Version, CommitError>>;
 
 /// A change that waits for the committer.
 pub(super) struct PendingChange {
     pub(super) change: Change,
-    pub(super) seen: CachedReads,
+    pub(super) cached: CachedReads,
     pub(super) answer: Answer,
 }
 
@@ -101,41 +101,41 @@ impl Group {
     /// Decides a change. It joins the group, or is answered at once if it has nothing to wait for.
     pub(super) fn admit(
         &mut self,
-        mut job: PendingChange,
+        mut pending: PendingChange,
         shared: &Shared,
         recent: &RecentWrites,
         versions: &mut Versions,
     ) {
-        let outcome = self.evaluate(&mut job, shared, recent, versions);
+        let outcome = self.evaluate(&mut pending, shared, recent, versions);
         match outcome {
-            Ok(Evaluated { wrote: false, saw_pending: false, version }) => {
-                answer(job.answer, Ok(version));
+            Ok(Evaluated { wrote: false, read_pending: false, version }) => {
+                answer(pending.answer, Ok(version));
             }
             Ok(Evaluated { wrote, version, .. }) => {
-                self.waiting.push(Waiting { answer: job.answer, version, wrote });
+                self.waiting.push(Waiting { answer: pending.answer, version, wrote });
             }
-            Err(error) => answer(job.answer, Err(error)),
+            Err(error) => answer(pending.answer, Err(error)),
         }
     }
 
     fn evaluate(
         &mut self,
-        job: &mut PendingChange,
+        pending: &mut PendingChange,
         shared: &Shared,
         recent: &RecentWrites,
         versions: &mut Versions,
     ) -> Result<Evaluated, CommitError> {
-        let PendingChange { change, seen, .. } = job;
-        let mut saw_pending = false;
+        let PendingChange { change, cached, .. } = pending;
+        let mut read_pending = false;
         let keys = change.spec.reads.keys();
         let mut current = Vec::with_capacity(keys.len());
         for (index, key) in keys.iter().enumerate() {
             current.push(match self.pending.get(key) {
                 Some(value) => {
-                    saw_pending = true;
+                    read_pending = true;
                     value.clone()
                 }
-                None => match recent.still_newest(seen, index, key) {
+                None => match recent.still_newest(cached, index, key) {
                     Some(value) => value.clone(),
                     None => shared.newest(key)?,
                 },
@@ -152,7 +152,7 @@ impl Group {
                 writes_slice.iter().map(|write| obsoletes(write, change, &current)).sum::<u64>();
             self.merge(writes);
         }
-        Ok(Evaluated { version, wrote, saw_pending })
+        Ok(Evaluated { version, wrote, read_pending })
     }
 
     fn merge(&mut self, writes: Writes) {
@@ -190,8 +190,8 @@ fn obsoletes(write: &Write, change: &Change, current: &[Option<Bytes>]) -> u64 {
     match write {
         Write::Delete { .. } => 2,
         Write::Put { key, .. } => {
-            let mut seen = change.spec.reads.keys().iter().zip(current);
-            u64::from(!seen.any(|(read, value)| read == key && value.is_none()))
+            let mut reads = change.spec.reads.keys().iter().zip(current);
+            u64::from(!reads.any(|(read, value)| read == key && value.is_none()))
         }
     }
 }
@@ -199,10 +199,10 @@ fn obsoletes(write: &Write, change: &Change, current: &[Option<Bytes>]) -> u64 {
 struct Evaluated {
     version: Version,
     wrote: bool,
-    saw_pending: bool,
+    read_pending: bool,
 }
 
-/// The caller may have gone; its change stands.
+/// The caller may have dropped its future; its change stands.
 pub(super) fn answer(waiter: Answer, result: Result<Version, CommitError>) {
     let _ = waiter.send(result);
 }

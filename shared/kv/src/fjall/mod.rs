@@ -51,7 +51,7 @@ use crate::{
 };
 
 /// The engine on disk. Dropping it ends its threads, after what is queued was committed, and
-/// unlocks the directory once the last snapshot is gone too.
+/// unlocks the directory once the last snapshot was dropped too.
 pub struct FjallEngine {
     shared: Arc<Shared>,
     long_scans: Arc<Semaphore>,
@@ -134,11 +134,11 @@ impl Engine for FjallEngine {
         self.shared.check_running()?;
         change.spec.check(&self.shared.keyspaces, &self.shared.limits)?;
         // Here, so that the one commit thread need not wait for the disk.
-        let seen = CachedReads::read(change.spec.reads.keys(), &self.shared);
+        let cached = CachedReads::read(change.spec.reads.keys(), &self.shared);
         let (answer, outcome) = oneshot::channel();
         let jobs = self.jobs.as_ref().expect("the queue is open until the engine is dropped");
-        if let Err(refused) = jobs.try_send(PendingChange { change, seen, answer }) {
-            return Err(self.turned_away(&refused));
+        if let Err(refused) = jobs.try_send(PendingChange { change, cached, answer }) {
+            return Err(self.rejection(&refused));
         }
         outcome.await.unwrap_or_else(|_| {
             Err(CommitError::Unknown { reason: "the commit thread ended".into() })
@@ -169,7 +169,7 @@ impl Engine for FjallEngine {
 }
 
 impl FjallEngine {
-    fn turned_away(&self, refused: &mpsc::error::TrySendError<PendingChange>) -> CommitError {
+    fn rejection(&self, refused: &mpsc::error::TrySendError<PendingChange>) -> CommitError {
         match refused {
             mpsc::error::TrySendError::Full(_) => {
                 self.shared.counters.shed();

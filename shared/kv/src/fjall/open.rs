@@ -73,7 +73,7 @@ pub(super) fn open(options: &FjallOptions) -> Result<Shared, OpenError> {
     let (database, trees) = opened?;
     report_dropped(&unclear);
     if verdict != Verdict::Same {
-        // Before the manifest says that they are there.
+        // Before the manifest names them.
         let folders = path.join(DATABASE).join(inventory::KEYSPACES);
         File::open(folders).and_then(|folders| folders.sync_all()).map_err(io_failed)?;
         manifest::write(path, &options.keyspaces).map_err(io_failed)?;
@@ -136,7 +136,7 @@ fn check_parts(path: &Path, keyspaces: usize) -> Result<Vec<Unclear>, OpenError>
 /// The database cuts a journal behind the last batch that it can read whole.
 fn report_dropped(journals: &[Unclear]) {
     for Unclear { path, written } in journals {
-        // One that was not needed any more may be gone.
+        // One that was not needed any more may have been removed.
         let kept = fs::metadata(path).map_or(*written, |file| file.len());
         if kept < *written {
             let (path, dropped) = (path.display(), *written - kept);

@@ -61,16 +61,16 @@ pub(super) struct RecentWrites {
 }
 
 impl RecentWrites {
-    /// The value of the key at `index` of what was seen, if it is still the newest.
+    /// The value of the key at `index` of what was cached, if it is still the newest.
     pub(super) fn still_newest<'a>(
         &self,
-        seen: &'a CachedReads,
+        cached: &'a CachedReads,
         index: usize,
         key: &[u8],
     ) -> Option<&'a Option<Bytes>> {
-        let value = seen.value(index)?;
+        let value = cached.value(index)?;
         let written = self.written.get(&xxh3_64(key)).copied().unwrap_or(0);
-        (seen.group >= self.forgotten && written <= seen.group).then_some(value)
+        (cached.group >= self.forgotten && written <= cached.group).then_some(value)
     }
 
     /// Remembers what a group writes.
@@ -97,12 +97,12 @@ impl RecentWrites {
 mod tests {
     use super::*;
 
-    fn seen(group: u64) -> CachedReads {
+    fn cached(group: u64) -> CachedReads {
         CachedReads { group, values: vec![Some(None)] }
     }
 
     fn holds(recent: &RecentWrites, group: u64, key: &[u8]) -> bool {
-        recent.still_newest(&seen(group), 0, key).is_some()
+        recent.still_newest(&cached(group), 0, key).is_some()
     }
 
     #[test]
@@ -112,8 +112,8 @@ mod tests {
 
         recent.note(5, [&written].into_iter());
 
-        assert!(holds(&recent, 5, &written), "seen with the write");
-        assert!(!holds(&recent, 4, &written), "seen before the write");
+        assert!(holds(&recent, 5, &written), "cached with the write");
+        assert!(!holds(&recent, 4, &written), "cached before the write");
         assert!(holds(&recent, 4, other), "never written");
     }
 

@@ -34,7 +34,7 @@ fn job(reads: &[&str], writes: Vec<Write>) -> (PendingChange, Waiter) {
         spec.read(key(name));
     }
     let change = Change::new(spec, move |_, _| writes.clone().into());
-    (PendingChange { change, seen: CachedReads::default(), answer }, waiter)
+    (PendingChange { change, cached: CachedReads::default(), answer }, waiter)
 }
 
 fn admit(group: &mut Group, shared: &Shared, reads: &[&str], writes: Vec<Write>) -> Waiter {
@@ -63,7 +63,7 @@ fn a_change_that_read_a_pending_write_waits_even_if_it_writes_nothing() {
 }
 
 #[test]
-fn after_a_failed_write_writers_do_not_know_and_others_have_written_nothing() {
+fn a_failed_write_is_unknown_to_writers_and_stopped_to_readers() {
     let directory = tempfile::tempdir().unwrap();
     let shared = shared(&directory);
     let mut group = Group::default();
@@ -77,7 +77,7 @@ fn after_a_failed_write_writers_do_not_know_and_others_have_written_nothing() {
 }
 
 #[test]
-fn a_database_that_refused_before_writing_leaves_no_doubt() {
+fn a_refusal_before_the_journal_is_stopped_and_not_unknown() {
     let directory = tempfile::tempdir().unwrap();
     let shared = shared(&directory);
     let mut group = Group::default();
@@ -128,7 +128,7 @@ fn a_group_is_full_at_its_number_of_changes_or_bytes() {
 }
 
 #[test]
-fn a_heartbeat_goes_with_the_next_group_to_every_keyspace_and_once_a_tick() {
+fn writes_a_heartbeat_to_every_keyspace_with_the_next_group_once_a_tick() {
     let directory = tempfile::tempdir().unwrap();
     let shared = Arc::new(shared(&directory));
     let beats = |shared: &Shared| -> Vec<Option<u8>> {
@@ -157,7 +157,7 @@ fn a_heartbeat_goes_with_the_next_group_to_every_keyspace_and_once_a_tick() {
 }
 
 #[test]
-fn changes_that_do_not_pass_the_gate_are_turned_away_together_and_write_nothing() {
+fn a_write_stall_rejects_the_queued_changes_and_writes_nothing() {
     let directory = tempfile::tempdir().unwrap();
     let shared = Arc::new(shared(&directory));
     let waited = std::time::Duration::from_secs(2);
@@ -200,6 +200,6 @@ fn a_commit_thread_that_panics_stops_the_engine() {
     let ended = std::thread::spawn(move || committer.run(jobs)).join();
 
     assert!(ended.is_err());
-    assert!(waiter.blocking_recv().is_err(), "nobody knows the outcome");
+    assert!(waiter.blocking_recv().is_err(), "the outcome is unknown");
     assert!(matches!(shared.check_running(), Err(CommitError::Stopped { .. })));
 }
