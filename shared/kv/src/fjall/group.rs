@@ -45,7 +45,7 @@ pub(super) struct Group {
     pending: HashMap<Bytes, Option<Bytes>>,
     waiting: Vec<Waiting>,
     bytes: usize,
-    /// Entries of the database that the writes hide, or add without ever being read.
+    /// Entries of the database that the writes make obsolete, or add without ever being read.
     obsoletes: u64,
 }
 
@@ -78,7 +78,7 @@ impl Group {
         self.waiting.iter().filter(|waiting| waiting.wrote).count()
     }
 
-    /// How many entries the writes hide from scans.
+    /// How many entries the writes make obsolete.
     pub(super) fn obsoletes(&self) -> u64 {
         self.obsoletes
     }
@@ -146,10 +146,8 @@ impl Group {
         let Decided { version, writes } = decided;
         let wrote = !writes.is_empty();
         if wrote {
-            let writes_slice = writes.as_slice();
-            shared.space.admit(writes_slice)?;
-            self.obsoletes +=
-                writes_slice.iter().map(|write| obsoletes(write, change, &current)).sum::<u64>();
+            shared.space.admit(writes.as_slice())?;
+            self.obsoletes += obsoletes(writes.as_slice(), change.spec.reads.keys(), &current);
             self.merge(writes);
         }
         Ok(Evaluated { version, wrote, read_pending })
@@ -184,16 +182,25 @@ impl Group {
     }
 }
 
-/// A delete leaves a mark beside what it deletes. A put obsoletes what was there; it does not, if the
-/// change looked and found nothing.
-fn obsoletes(write: &Write, change: &Change, current: &[Option<Bytes>]) -> u64 {
-    match write {
+/// How many entries the writes make obsolete, or add without their ever being read. A delete leaves a tombstone beside
+/// what it deletes. A put obsoletes what was stored; it does not, if the change read that nothing was.
+fn obsoletes(writes: &[Write], keys: &[Bytes], current: &[Option<Bytes>]) -> u64 {
+    // Writes are mostly in the order of the reads, so each is looked for behind the one before it.
+    let mut place = 0;
+    let mut is_new = |key: &Bytes| {
+        let (before, behind) = keys.split_at(place.min(keys.len()));
+        let found = behind.iter().position(|read| read == key).map(|index| place + index);
+        let found = found.or_else(|| before.iter().position(|read| read == key));
+        found.is_some_and(|index| {
+            place = index + 1;
+            current.get(index).is_some_and(Option::is_none)
+        })
+    };
+    let count = |write: &Write| match write {
         Write::Delete { .. } => 2,
-        Write::Put { key, .. } => {
-            let mut reads = change.spec.reads.keys().iter().zip(current);
-            u64::from(!reads.any(|(read, value)| read == key && value.is_none()))
-        }
-    }
+        Write::Put { key, .. } => u64::from(!is_new(key)),
+    };
+    writes.iter().map(count).sum()
 }
 
 struct Evaluated {

@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn at_the_reserve_everything_goes_and_below_it_only_what_reclaims() {
+    fn admits_every_change_at_the_reserve_and_only_reclaiming_ones_below() {
         let space = SpaceGuard::new(1_000);
 
         space.measured(1_000);
@@ -158,14 +158,14 @@ mod tests {
     }
 
     #[test]
-    fn the_gate_closes_before_the_database_sleeps_on_its_own() {
+    fn stalls_before_the_database_blocks_on_its_own() {
         assert!(!is_pressed(24, 2));
         assert!(is_pressed(25, 0));
         assert!(is_pressed(0, 3));
     }
 
     #[test]
-    fn waiting_ends_when_the_pressure_does() {
+    fn a_write_stall_ends_with_the_pressure() {
         let left = Cell::new(3);
         let pressed = || left.get() > 0;
 
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn waiting_is_bounded_and_ends_in_a_refusal_that_says_nothing_was_written() {
+    fn a_write_stall_is_bounded_and_ends_busy() {
         let slept = Cell::new(Duration::ZERO);
 
         let stall = wait_until_calm(|| true, |time| slept.set(slept.get() + time));

@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_written_is_the_same_when_read() {
+    fn a_written_manifest_reads_back() {
         let directory = tempfile::tempdir().expect("a temporary directory can be made");
 
         write(directory.path(), &keyspaces()).expect("it can be written");

@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_seen_before_a_forgotten_group_does_not_hold() {
+    fn a_value_read_before_a_forgotten_group_is_read_again() {
         let keys = |from: usize, count: usize| -> Vec<Bytes> {
             (from..from + count).map(|number| number.to_string().into()).collect()
         };

@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_group_hides_counts_before_it_is_written() {
+    fn obsolete_entries_count_before_their_group_is_written() {
         let estimate = TombstoneEstimate::of(&[]);
         thread::scope(|scope| {
             let group = estimate.add(FEW + 1);

@@ -203,3 +203,18 @@ fn a_commit_thread_that_panics_stops_the_engine() {
     assert!(waiter.blocking_recv().is_err(), "the outcome is unknown");
     assert!(matches!(shared.check_running(), Err(CommitError::Stopped { .. })));
 }
+
+#[test]
+fn a_put_over_nothing_obsoletes_nothing_in_any_order() {
+    let keys = ["a", "b", "c"].map(key);
+    let current = [None, Some(Bytes::new()), None];
+    let count = |names: &[&str]| {
+        let writes: Vec<_> = names.iter().map(|name| put(name, "1")).collect();
+        obsoletes(&writes, &keys, &current)
+    };
+
+    assert_eq!(count(&["a", "b", "c"]), 1);
+    assert_eq!(count(&["c", "b", "a"]), 1);
+    assert_eq!(count(&["c", "other", "a"]), 1);
+    assert_eq!(obsoletes(&[Write::Delete { key: key("a") }], &keys, &current), 2);
+}
