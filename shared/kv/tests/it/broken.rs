@@ -1,4 +1,5 @@
-//! Every rule of the contract is broken by an engine that was made to break it: a rule that nothing breaks says nothing.
+//! Every rule of the contract is broken by an engine that was made to break it: a rule that nothing breaks asserts
+//! nothing.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
