@@ -106,10 +106,13 @@ impl Limits {
     }
 }
 
+#[inline]
 fn at_most(what: &str, found: usize, max: usize) -> Result<(), CommitError> {
-    if found <= max {
-        return Ok(());
-    }
+    if found <= max { Ok(()) } else { Err(over_limit(what, found, max)) }
+}
+
+#[cold]
+fn over_limit(what: &str, found: usize, max: usize) -> CommitError {
     let reason = format!("over a limit of storage: {what}=`{found}`, max=`{max}`");
-    Err(CommitError::Refused { reason: reason.into() })
+    CommitError::Refused { reason: reason.into() }
 }

@@ -14,6 +14,7 @@ use tokio::sync::oneshot;
 use super::read_cache::{CachedReads, RecentWrites};
 use super::shared::Shared;
 use crate::decide::{Decided, Rules, decide};
+use crate::time::Ticks;
 use crate::version::Versions;
 use crate::{Change, CommitError, Version, Write, Writes};
 
@@ -30,6 +31,8 @@ pub(super) type Answer = oneshot::Sender<Result<Version, CommitError>>;
 pub(super) struct PendingChange {
     pub(super) change: Change,
     pub(super) cached: CachedReads,
+    /// The time when it was handed over, read there: the one commit thread has enough to do.
+    pub(super) now: Ticks,
     pub(super) answer: Answer,
 }
 
@@ -125,7 +128,7 @@ impl Group {
         recent: &RecentWrites,
         versions: &mut Versions,
     ) -> Result<Evaluated, CommitError> {
-        let PendingChange { change, cached, .. } = pending;
+        let PendingChange { change, cached, now, .. } = pending;
         let mut read_pending = false;
         let keys = change.spec.reads.keys();
         let mut current = Vec::with_capacity(keys.len());
@@ -142,7 +145,7 @@ impl Group {
             });
         }
         let rules = Rules { keyspaces: &shared.keyspaces, limits: &shared.limits };
-        let decided = decide(change, &current, &rules, versions, shared.clock.now())?;
+        let decided = decide(change, &current, &rules, versions, *now)?;
         let Decided { version, writes } = decided;
         let wrote = !writes.is_empty();
         if wrote {

@@ -137,7 +137,9 @@ impl Engine for FjallEngine {
         let cached = CachedReads::read(change.spec.reads.keys(), &self.shared);
         let (answer, outcome) = oneshot::channel();
         let jobs = self.jobs.as_ref().expect("the queue is open until the engine is dropped");
-        if let Err(refused) = jobs.try_send(PendingChange { change, cached, answer }) {
+        if let Err(refused) =
+            jobs.try_send(PendingChange { change, cached, now: self.now(), answer })
+        {
             return Err(self.rejection(&refused));
         }
         outcome.await.unwrap_or_else(|_| {

@@ -34,7 +34,7 @@ fn job(reads: &[&str], writes: Vec<Write>) -> (PendingChange, Waiter) {
         spec.read(key(name));
     }
     let change = Change::new(spec, move |_, _| writes.clone().into());
-    (PendingChange { change, cached: CachedReads::default(), answer }, waiter)
+    (PendingChange { change, cached: CachedReads::default(), now: Ticks::MIN, answer }, waiter)
 }
 
 fn admit(group: &mut Group, shared: &Shared, reads: &[&str], writes: Vec<Write>) -> Waiter {
