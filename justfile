@@ -1,4 +1,4 @@
-# Short names for what CI runs; every recipe can be typed by hand as well. `just --list` shows them.
+# Short names for what CI runs; `just --list` shows them.
 
 # What a change must pass
 check:
@@ -10,29 +10,33 @@ fmt:
 
 # Warnings are errors, as in CI
 lint:
-    bash .ci/run scripts fmt locks lint proto
+    bash .ci/run scripts fmt locks lint lint_others crates doc proto
 
-# Every test that needs nothing but Rust
-test *arguments:
-    cargo test --workspace --locked {{arguments}}
+# Every test that needs nothing but Rust; a hung one is killed and named
+test:
+    bash .ci/run build test
 
-# The storage contract, on every engine
+# Lines of files, tests and code by crate
+sizes:
+    cargo test --locked --package trestle-tests --test tidy lines_of_tests -- --nocapture
+
+# The conformance suite of the storage contract, on every engine
 conform:
     cargo test --locked --package trestle-kv
 
-# What clients see: in process, over loopback, as processes
+# Scenarios: in process, over loopback, as separate processes
 scenarios *arguments:
     cargo test --locked --package trestle-tests --test scenarios {{arguments}}
 
-# Each fuzz target for some seconds
+# Runs each fuzz target for some seconds
 fuzz seconds="10":
     tests/fuzz/run.sh {{seconds}}
 
-# The speed budgets, each beside its ceiling; all, or those whose name contains a word
+# Measures the performance budgets; all, or those whose name contains a word
 bench *names:
     cargo bench --locked --package trestle-tests --bench budgets -- {{names}}
 
-# Licences, sources and advisories of what we depend on
+# Licences, sources and advisories of the dependencies
 deny:
     bash .ci/run deny
 
@@ -40,7 +44,7 @@ deny:
 clients:
     bash .ci/run clients
 
-# A real receiver of OpenTelemetry beside separate processes
+# Telemetry of separate processes, at an OpenTelemetry receiver
 telemetry *arguments:
     tests/telemetry/run.sh {{arguments}}
 
@@ -48,6 +52,6 @@ telemetry *arguments:
 browser:
     bash .ci/run browser
 
-# The Debian package index in and out of a server
+# The worked example: the Debian package index, imported and queried
 walkthrough:
     bash .ci/run walkthrough

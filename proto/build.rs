@@ -2,6 +2,7 @@
 
 use std::{env, fs, path::PathBuf};
 
+use prost_types::{FileDescriptorProto, FileDescriptorSet, source_code_info::Location};
 use protox::prost::Message as _;
 
 const FILES: &[&str] = &[
@@ -41,13 +42,41 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             ".trestle.table.v1.StreamEntitiesResponse",
             "crate::table::v1::stored::StreamEntitiesResponse",
         )
-        // The settings of every service have one shape, which `service_properties` of the shared crate checks and
-        // holds all contracts to; one set of types serves them all.
-        .extern_path(".trestle.queue.v1.ServiceProperties", "crate::table::v1::ServiceProperties")
-        .extern_path(".trestle.queue.v1.Logging", "crate::table::v1::Logging")
-        .extern_path(".trestle.queue.v1.Metrics", "crate::table::v1::Metrics")
-        .extern_path(".trestle.queue.v1.Cors", "crate::table::v1::Cors")
-        .extern_path(".trestle.queue.v1.CorsRule", "crate::table::v1::CorsRule")
-        .compile_fds_with_config(descriptors, config)?;
+        .compile_fds_with_config(with_properties_as_pairs(descriptors)?, config)?;
     Ok(())
+}
+
+/// The contract as code is generated from: `Entity.properties` is a repeated `Property`, where the published contract
+/// has a map. Both are the same bytes. A map of prost would lose the order of the entries, and which names occur twice.
+fn with_properties_as_pairs(
+    mut descriptors: FileDescriptorSet,
+) -> Result<FileDescriptorSet, &'static str> {
+    const MISSING: &str = "`map<string, Value> properties` of `trestle.table.v1.Entity`";
+    let of_entity =
+        |file: &&mut FileDescriptorProto| file.name() == "trestle/table/v1/entity.proto";
+    let file = descriptors.file.iter_mut().find(of_entity).ok_or(MISSING)?;
+    let entity = file.message_type.iter_mut().find(|message| message.name() == "Entity");
+    let entity = entity.ok_or(MISSING)?;
+    let mut property = entity.nested_type.pop().ok_or(MISSING)?;
+    let field = entity.field.iter_mut().find(|field| field.name() == "properties");
+    field.ok_or(MISSING)?.type_name = Some(".trestle.table.v1.Property".to_owned());
+
+    property.name = Some("Property".to_owned());
+    property.options = None;
+    property.field.first_mut().ok_or(MISSING)?.name = Some("name".to_owned());
+    let number = i32::try_from(file.message_type.len()).map_err(|_| MISSING)?;
+    file.message_type.push(property);
+
+    let comments = [
+        (&[][..], " A named, typed value of an entity.\n"),
+        (&[2, 0], " Required. The name, unique in the entity.\n"),
+        (&[2, 1], " Required. The value; absent means null.\n"),
+    ];
+    let comments = comments.map(|(path, comment)| Location {
+        path: [&[4, number], path].concat(),
+        leading_comments: Some(comment.to_owned()),
+        ..Location::default()
+    });
+    file.source_code_info.get_or_insert_default().location.extend(comments);
+    Ok(descriptors)
 }

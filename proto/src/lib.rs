@@ -26,6 +26,15 @@ pub mod errors {
     }
 }
 
+/// What the services have in common: settings, access policies, durability.
+pub mod service {
+    /// Version 1.
+    #[allow(missing_docs, unused_qualifications, clippy::all, reason = "generated")]
+    pub mod v1 {
+        include!(concat!(env!("OUT_DIR"), "/trestle.service.v1.rs"));
+    }
+}
+
 /// Tables and entities.
 pub mod table {
     /// Version 1.
@@ -63,8 +72,6 @@ pub mod queue {
         reason = "generated"
     )]
     pub mod v1 {
-        pub use crate::table::v1::{Cors, CorsRule, Logging, Metrics, ServiceProperties};
-
         include!(concat!(env!("OUT_DIR"), "/trestle.queue.v1.rs"));
     }
 }

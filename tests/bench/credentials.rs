@@ -2,12 +2,12 @@
 //! the same server takes for its development account.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use trestle_service::{
+use trestle_identity::{
     account::{AccountKey, DEVELOPMENT_KEY},
     caller::KeyRange,
-    name::AccountName,
     sas::{Scope, mint},
 };
+use trestle_service::name::AccountName;
 use trestle_tests::terms;
 
 use crate::{

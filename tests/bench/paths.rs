@@ -112,7 +112,9 @@ impl Bench {
         let server = Process::start(&mut command);
         let connections = Connections::open(&server.endpoint()).await;
         let bench = Self { server, connections, _data: data };
-        let request = proto::CreateTableRequest { table: TABLE.to_owned() };
+        let request = proto::CreateTableRequest {
+            table: Some(proto::Table { name: TABLE.to_owned(), ..Default::default() }),
+        };
         bench.client().create_table(request).await.unwrap();
         Some(bench)
     }
@@ -123,15 +125,16 @@ impl Bench {
 
     /// Stores `count` entities of 1 KiB through the import.
     pub(crate) async fn fill(&self, count: u64) {
-        use proto::import_entities_request::{Chunk, Message, Spec};
-        let spec = Spec { table: TABLE.to_owned(), mode: Some(WriteMode::Replace.into()) };
+        use proto::import_entities_request::Message;
+        let spec =
+            proto::ImportSpec { table: TABLE.to_owned(), mode: Some(WriteMode::Replace.into()) };
         let chunks = (0..count.div_ceil(500)).map(move |chunk| {
             let numbers = chunk * 500..((chunk + 1) * 500).min(count);
             let entities = numbers.map(|number| {
                 let (partition, row) = key(number);
                 entity(partition, row)
             });
-            Message::Chunk(Chunk { entities: entities.collect() })
+            Message::Chunk(proto::ImportChunk { entities: entities.collect() })
         });
         let messages = std::iter::once(Message::Spec(spec)).chain(chunks);
         let requests = tokio_stream::iter(
@@ -211,7 +214,9 @@ async fn separate_gateway(plan: Plan) {
     let direct = Connections::open(&table.endpoint()).await;
     let through = Connections::open(&gateway.endpoint()).await;
     let direct = Bench { server: table, connections: direct, _data: data };
-    let request = proto::CreateTableRequest { table: TABLE.to_owned() };
+    let request = proto::CreateTableRequest {
+        table: Some(proto::Table { name: TABLE.to_owned(), ..Default::default() }),
+    };
     direct.client().create_table(request).await.unwrap();
     direct.fill(STORED).await;
     let unused = tempfile::tempdir().unwrap();
@@ -282,7 +287,7 @@ async fn batch(plan: Plan) {
         let operations = (0..ROWS).map(|row| {
             let (partition, prefix) = key(number);
             let entity = Some(entity(partition, format!("{prefix}-{row:03}")));
-            let insert = batch_operation::Insert { entity };
+            let insert = proto::BatchInsert { entity };
             BatchOperation { operation: Some(batch_operation::Operation::Insert(insert)) }
         });
         let operations = operations.collect();

@@ -9,7 +9,10 @@ use std::{
 };
 
 use bytes::Bytes;
-use trestle_kv::{Change, Engine, FjallEngine, FjallOptions, Write};
+use trestle_kv::{
+    Change, ChangeSpec, Domain, Engine, FjallEngine, FjallOptions, Lock, Reads, Version, Write,
+    Writes,
+};
 use trestle_table::{KEYSPACES, keys};
 
 use crate::{drive, drive::Done, server::Process};
@@ -64,9 +67,19 @@ pub(crate) fn serve() {
 }
 
 async fn commit(engine: &FjallEngine, writes: Vec<Write>) {
-    let mut writes = Some(writes);
-    let decide = Box::new(move |_: &[Option<Bytes>]| writes.take().unwrap_or_default());
-    engine.commit(Change { reads: Vec::new(), decide }).await.unwrap();
+    let mut domains = writes.iter().map(|write| {
+        let key = write.key();
+        let kind = key.first().copied().unwrap_or_default();
+        let keyspace = KEYSPACES.iter().find(|keyspace| keyspace.kinds.contains(&kind)).unwrap();
+        Domain::of_key(key, keyspace.domain)
+    });
+    let mut spec = ChangeSpec::new(domains.next().unwrap());
+    for domain in domains {
+        spec.also(domain, Lock::Exclusive);
+    }
+    let mut writes = Some(Writes::from(writes));
+    let decide = move |_: &Reads<'_>, _: Version| writes.take().unwrap_or_default();
+    engine.commit(Change::new(spec, decide)).await.unwrap();
 }
 
 async fn run(engine: &Arc<FjallEngine>, tasks: usize, rows: usize, time: Duration) -> Done {

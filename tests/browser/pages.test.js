@@ -94,7 +94,7 @@ async function tables(headers) {
 describe('without a rule', () => {
   for (const format of FORMATS) {
     test(`a page is refused and nothing is written, ${format}`, async () => {
-      await refused(world.friend, format, 'CreateTable', { table: 'Never' });
+      await refused(world.friend, format, 'CreateTable', { table: { name: 'Never' } });
       assert.deepEqual(await tables(), []);
     });
   }
@@ -112,10 +112,10 @@ describe('with a rule for one site', () => {
   for (const format of FORMATS) {
     const table = `Pages${format}`;
     const keys = { partition_key: 'p', row_key: 'r' };
-    const entity = { ...keys, properties: [{ name: 'Text', value: { string_value: 'é😀' } }] };
+    const entity = { ...keys, properties: { Text: { string_value: 'é😀' } } };
 
     test(`a page creates, inserts, gets and queries, ${format}`, async () => {
-      const created = await world.friend.call(format, 'CreateTable', { table });
+      const created = await world.friend.call(format, 'CreateTable', { table: { name: table } });
       assert.equal(created.code, 0, created.text);
       const inserted = await world.friend.call(format, 'InsertEntity', { table, entity });
       assert.equal(inserted.code, 0, inserted.text);
@@ -125,7 +125,7 @@ describe('with a rule for one site', () => {
       assert.equal(found.code, 0, found.text);
 
       const [{ entity: read }] = got.messages;
-      assert.equal(read.properties[0].value.string_value, 'é😀');
+      assert.equal(read.properties.Text.string_value, 'é😀');
       assert.equal(read.etag, inserted.messages[0].etag);
       assert.deepEqual(found.messages[0].entities, [read]);
       assert.ok((await tables()).includes(table), 'the table is there for everybody');
@@ -133,7 +133,7 @@ describe('with a rule for one site', () => {
 
     test(`a failure arrives with its details, ${format}`, async () => {
       const absent = await world.friend.call(format, 'GetEntity', { table, ...keys, row_key: 'absent' });
-      const wrong = await world.friend.call(format, 'CreateTable', { table: '1' });
+      const wrong = await world.friend.call(format, 'CreateTable', { table: { name: '1' } });
 
       assert.equal(absent.code, NOT_FOUND, absent.text);
       assert.equal(absent.info.reason, 'RESOURCE_NOT_FOUND');
@@ -148,12 +148,12 @@ describe('with a rule for one site', () => {
     });
 
     test(`a page of another site is refused, ${format}`, async () => {
-      await refused(world.stranger, format, 'CreateTable', { table: 'Stranger' });
+      await refused(world.stranger, format, 'CreateTable', { table: { name: 'Stranger' } });
       assert.ok(!(await tables()).includes('Stranger'));
     });
 
     test(`a header that the rule does not name is refused, ${format}`, async () => {
-      await refused(world.friend, format, 'CreateTable', { table: 'Header' }, { 'x-other': '1' });
+      await refused(world.friend, format, 'CreateTable', { table: { name: 'Header' } }, { 'x-other': '1' });
       assert.ok(!(await tables()).includes('Header'));
     });
 
@@ -167,7 +167,7 @@ describe('with a rule for one site', () => {
 
   test('a page reads a stream, as text and as bytes', async () => {
     const table = 'Streamed';
-    await own('CreateTable', { table });
+    await own('CreateTable', { table: { name: table } });
     const value = { string_value: 'x'.repeat(1000) };
     for (let batch = 0; batch < 10; batch += 1) {
       const operations = Array.from({ length: 100 }, (_, row) => ({
@@ -175,7 +175,7 @@ describe('with a rule for one site', () => {
           entity: {
             partition_key: `p${batch}`,
             row_key: `${row}`.padStart(3, '0'),
-            properties: [{ name: 'Text', value }],
+            properties: { Text: value },
           },
         },
       }));
@@ -218,7 +218,7 @@ describe('with credentials', () => {
   for (const format of FORMATS) {
     test(`a page works in the account of its key, ${format}`, async () => {
       const table = `Signed${format}`;
-      const created = await world.friend.call(format, 'CreateTable', { table }, SIGNED);
+      const created = await world.friend.call(format, 'CreateTable', { table: { name: table } }, SIGNED);
       assert.equal(created.code, 0, created.text);
 
       assert.ok((await tables(SIGNED)).includes(table));

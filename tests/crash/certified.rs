@@ -53,7 +53,7 @@ fn gateway_to(endpoints: &[(&str, &str)], trusted: &Authority, shown: Option<&Is
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn only_a_gateway_with_the_right_certificate_reaches_the_table_process() {
+async fn table_process_rejects_a_gateway_without_a_valid_certificate() {
     let (roles, gateways) = (Authority::new("roles"), Authority::new("gateways"));
     let stranger = Authority::new("stranger");
     let (own, shown, other) =
@@ -78,7 +78,7 @@ async fn only_a_gateway_with_the_right_certificate_reaches_the_table_process() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn queues_are_reached_with_certificates_where_tables_are_reached_without() {
+async fn mutual_tls_is_configured_per_role() {
     let (roles, gateways) = (Authority::new("roles"), Authority::new("gateways"));
     let (own, shown) = (roles.issue(HERE), gateways.issue("gateway"));
     let [tables, queues] = [(); 2].map(|()| tempfile::tempdir().unwrap());
@@ -106,7 +106,7 @@ async fn queues_are_reached_with_certificates_where_tables_are_reached_without()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_gateway_takes_over_a_new_certificate_while_it_runs() {
+async fn gateway_reloads_its_client_certificate() {
     let (roles, gateways) = (Authority::new("roles"), Authority::new("gateways"));
     let data = tempfile::tempdir().unwrap();
     let table = table_process(&data, &roles.issue(HERE), &gateways);
@@ -127,7 +127,7 @@ async fn a_gateway_takes_over_a_new_certificate_while_it_runs() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_role_is_taken_for_what_the_name_in_its_certificate_says() {
+async fn rejects_a_role_whose_certificate_has_another_name() {
     let (roles, gateways) = (Authority::new("roles"), Authority::new("gateways"));
     let shown = gateways.issue("gateway");
     let (of_tables, of_queues) = (roles.issue("tables.internal"), roles.issue("queues.internal"));

@@ -23,7 +23,7 @@ fn grouped(body: &str) -> OutgoingMessage {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_clock_that_went_back_over_a_restart_delays_and_repeats_nothing() {
+async fn clock_set_back_over_a_restart_delays_and_repeats_nothing() {
     let Some(library) = library() else { return };
     let (data, triggers) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let triggers = triggers.path().to_str().unwrap().to_owned();

@@ -7,10 +7,7 @@ use futures::future::join_all;
 use tokio_stream::StreamExt as _;
 use tonic::Code;
 use trestle_proto::{
-    queue::v1::{
-        StreamMessagesRequest,
-        stream_messages_request::{Message, Open},
-    },
+    queue::v1::{StreamMessagesRequest, StreamOpen, stream_messages_request::Message},
     table::v1::StreamEntitiesRequest,
 };
 use trestle_tests::{Queue, Server, Table, entity, int, seconds, string, text, texts};
@@ -27,7 +24,7 @@ async fn terminate(server: Server) -> (Option<i32>, Duration) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn writes_in_flight_are_answered_before_the_process_ends() {
+async fn shutdown_answers_writes_in_flight() {
     let Some(library) = faults::library() else {
         return;
     };
@@ -65,7 +62,7 @@ async fn writes_in_flight_are_answered_before_the_process_ends() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_client_that_stays_connected_does_not_hold_the_process() {
+async fn shutdown_does_not_wait_for_idle_connections() {
     let data = tempfile::tempdir().unwrap();
     let server = start(&data, &[]);
     let table = Table::over(&server.channel(), MAIN);
@@ -79,7 +76,7 @@ async fn a_client_that_stays_connected_does_not_hold_the_process() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_stream_that_nobody_reads_is_cut_at_the_bound_and_said_so() {
+async fn shutdown_aborts_an_unread_stream_at_the_drain_timeout_and_logs_it() {
     let data = tempfile::tempdir().unwrap();
     let server = start(&data, &[("TRESTLE__SERVER__DRAIN_SECONDS", "1")]);
     let table = Table::over(&server.channel(), MAIN);
@@ -107,13 +104,13 @@ async fn a_stream_that_nobody_reads_is_cut_at_the_bound_and_said_so() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_gateway_that_ends_keeps_nobody_waiting_for_a_message_in_another_process() {
+async fn gateway_shutdown_ends_waiting_receives_of_another_process() {
     let data = tempfile::tempdir().unwrap();
     let path = data.path().to_str().unwrap();
     let role = Server::start(&["--roles", "queue", "--data-dir", path], &[]);
     let (first, second) = (gateway(&role, &[]), gateway(&role, &[]));
     let queue = crate::queue::create(&first.channel()).await;
-    let open = Open { queue: queue.name(), credit: 3, ..Default::default() };
+    let open = StreamOpen { queue: queue.name(), credit: 3, ..Default::default() };
     let open = StreamMessagesRequest { message: Some(Message::Open(open)) };
     // The client says nothing more, and does not end its side either.
     let requests = tokio_stream::once(open).chain(tokio_stream::pending());

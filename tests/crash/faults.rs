@@ -66,7 +66,7 @@ async fn becomes_unhealthy(channel: &Channel, service: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn after_a_failed_sync_nothing_is_acknowledged_until_a_restart_which_loses_nothing() {
+async fn failed_sync_refuses_all_writes_until_a_restart_that_loses_none() {
     let Some(library) = library() else { return };
     let (data, triggers) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let trigger = triggers.path().join("sync-fails");

@@ -153,7 +153,7 @@ async fn restart(end: impl FnOnce(Server) + Send + 'static) -> Outcomes {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_killed_table_process_comes_back_and_every_answer_in_between_was_true() {
+async fn restart_after_a_kill_keeps_every_acknowledged_outcome() {
     let outcomes = restart(Server::kill).await;
 
     // One call of each client was in flight at most.
@@ -161,7 +161,7 @@ async fn a_killed_table_process_comes_back_and_every_answer_in_between_was_true(
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_table_process_that_is_told_to_end_leaves_no_outcome_unknown() {
+async fn graceful_shutdown_leaves_no_write_with_an_unknown_outcome() {
     let outcomes = restart(|server| assert_eq!(server.terminate(), Some(0))).await;
 
     assert!(outcomes.unknown.is_empty(), "{:?}", outcomes.unknown);

@@ -90,7 +90,7 @@ async fn until(gateway: &Server, count: usize, wanted: Code) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn calls_go_to_the_process_that_serves_once_the_other_does_not_answer() {
+async fn calls_fail_over_from_a_hung_process() {
     let address = free_address();
     let shared = [("TRESTLE__SERVER__REUSE_PORT", "true")];
     let process = || Server::start_at(&address, &["--roles", "table", "--ephemeral"], &shared);
@@ -108,7 +108,7 @@ async fn calls_go_to_the_process_that_serves_once_the_other_does_not_answer() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn calls_are_refused_at_once_while_the_only_process_does_not_answer() {
+async fn calls_fail_fast_while_the_only_process_is_hung() {
     let table = Server::start(&["--roles", "table", "--ephemeral"], &[]);
     let gateway = gateway(&table.address("grpc"), "2");
     until(&gateway, 1, Code::Ok).await;

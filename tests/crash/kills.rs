@@ -71,7 +71,7 @@ pub(crate) fn seed() -> u64 {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_acknowledged_write_survives_kills_at_random_instants_and_no_batch_is_halved() {
+async fn acknowledged_writes_survive_random_kills_and_batches_stay_atomic() {
     let seed = seed();
     println!("to repeat: CRASH_SEED={seed}");
     let mut random = StdRng::seed_from_u64(seed);

@@ -15,7 +15,7 @@ use tokio::{
 use tonic::{Code, transport::Channel};
 use tonic_types::StatusExt as _;
 use trestle_proto::table::v1::{
-    CreateTableRequest, Entity, QueryEntitiesRequest, UpsertEntityRequest, WriteMode,
+    CreateTableRequest, Entity, QueryEntitiesRequest, Table, UpsertEntityRequest, WriteMode,
     table_service_client::TableServiceClient, value::Kind,
 };
 use trestle_tests::{Server, entity, prop};
@@ -97,7 +97,7 @@ fn advice(status: &tonic::Status) -> Option<Duration> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn overload_is_turned_away_with_advice_in_bounded_memory_and_leaves_nothing_behind() {
+async fn overload_is_refused_with_retry_info_in_bounded_memory() {
     let (calls_max, bytes_max) = (CALLS_MAX.to_string(), (16 << 20).to_string());
     let limits = [
         ("TRESTLE__LIMITS__CALLS_MAX", calls_max.as_str()),
@@ -107,7 +107,8 @@ async fn overload_is_turned_away_with_advice_in_bounded_memory_and_leaves_nothin
     let clients: Vec<Client> = (0..CALLERS)
         .map(|_| Client::new(server.channel()).max_decoding_message_size(16 << 20))
         .collect();
-    let name = CreateTableRequest { table: TABLE.to_owned() };
+    let name =
+        CreateTableRequest { table: Some(Table { name: TABLE.to_owned(), ..Table::default() }) };
     clients[0].clone().create_table(name).await.unwrap();
     for caller in 0..CALLERS {
         upsert(&mut clients[0].clone(), caller).await.unwrap();
@@ -182,7 +183,7 @@ async fn settings_of(server: &Server) -> Vec<(u16, u32)> {
 }
 
 #[tokio::test]
-async fn a_client_is_told_how_many_calls_its_connection_takes() {
+async fn connection_announces_its_maximum_of_concurrent_streams() {
     let limit = [("TRESTLE__LIMITS__CALLS_PER_CONNECTION_MAX", "17")];
     let server = Server::start(&["--ephemeral"], &limit);
 

@@ -143,7 +143,7 @@ async fn read_rows(table: &Table, read: &Progress, stop: &AtomicBool) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn kills_of_the_table_process_lose_nothing_and_clients_may_retry_what_they_are_told() {
+async fn killed_table_process_loses_nothing_and_reports_retryable_failures_truthfully() {
     let mut roles = Roles::start();
     let (table, _) = roles.client();
     create(&table).await.unwrap();
@@ -282,7 +282,7 @@ async fn roll(handover: Handover) -> (usize, usize) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_rolling_restart_of_every_role_fails_no_call_of_a_client_that_retries_once() {
+async fn rolling_restart_fails_no_call_of_a_client_that_retries_once() {
     let (of_data, of_gateway) = roll(Handover::Gap).await;
 
     assert_eq!(of_data, 0, "the gateway waits out a restart behind it");
@@ -290,7 +290,7 @@ async fn a_rolling_restart_of_every_role_fails_no_call_of_a_client_that_retries_
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_gateway_that_starts_before_the_old_one_ends_leaves_no_gap_at_its_address() {
+async fn gateway_replacement_on_a_shared_port_refuses_no_connection() {
     let (_, of_gateway) = roll(Handover::Overlap).await;
 
     // Its own refusal, once for each connection: clients of tonic lose calls otherwise.

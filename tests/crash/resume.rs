@@ -69,7 +69,7 @@ fn files(directory: &TempDir) -> [PathBuf; 3] {
 }
 
 #[test]
-fn an_import_killed_on_the_way_resumes_to_exactly_the_rows_of_its_file() {
+fn killed_import_resumes_to_exactly_the_rows_of_its_file() {
     let (data, directory) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let [rows, notes, exported] = files(&directory);
     let server = crate::start(&data, &[]);
@@ -91,7 +91,7 @@ fn an_import_killed_on_the_way_resumes_to_exactly_the_rows_of_its_file() {
 const MESSAGES: usize = 10_000;
 
 #[test]
-fn a_load_killed_on_the_way_again_and_again_sends_every_message_once() {
+fn repeatedly_killed_load_sends_every_message_once() {
     let (data, directory) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let [lines, notes, drained] =
         ["lines", "lines.trestle-load", "drained.jsonl"].map(|name| directory.path().join(name));

@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn a_promise_that_was_kept_is_accepted() {
+    fn accepts_a_history_without_violations() {
         promised(None).check(&sight(&[("r", 1)]));
         promised(Some(2)).check(&sight(&[("r", 1)]));
         let whole = sight(&["0", "1", "2", "3", "4"].map(|row| (row, 7)));
@@ -141,38 +141,38 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "is Absent, promised")]
-    fn a_lost_row_is_noticed() {
+    fn detects_a_lost_row() {
         promised(Some(2)).check(&sight(&[]));
     }
 
     #[test]
     #[should_panic(expected = "is Value(2), promised")]
-    fn a_value_that_was_never_written_is_noticed() {
+    fn detects_a_value_that_was_never_written() {
         promised(Some(3)).check(&sight(&[("r", 2)]));
     }
 
     #[test]
     #[should_panic(expected = "etag")]
-    fn a_newer_value_under_the_version_of_the_old_one_is_noticed() {
+    fn detects_a_new_value_under_an_old_version() {
         promised(Some(2)).check(&sight(&[("r", 2)]));
     }
 
     #[test]
     #[should_panic(expected = "half a batch")]
-    fn a_batch_of_which_a_part_is_there_is_noticed() {
+    fn detects_a_partial_batch() {
         sight(&[("0", 7), ("1", 7)]).of(&Item::Group("p".to_owned()));
     }
 
     #[test]
     #[should_panic(expected = "half a batch")]
-    fn a_batch_that_changed_some_of_its_rows_is_noticed() {
+    fn detects_a_batch_that_changed_some_of_its_rows() {
         let rows = [("0", 7), ("1", 7), ("2", 7), ("3", 7), ("4", 6)];
         sight(&rows).of(&Item::Group("p".to_owned()));
     }
 
     #[test]
     #[should_panic(expected = "nobody wrote")]
-    fn a_row_that_nobody_wrote_is_noticed() {
+    fn detects_a_row_that_was_never_written() {
         let known = Item::Row("p".to_owned(), "r".to_owned());
         sight(&[("r", 1), ("s", 1)]).has_only(&[&known]);
     }

@@ -7,7 +7,7 @@ use trestle_tests::{Table, delete_op, entity, insert_op, int};
 use crate::{sight::MAIN, start, writer::create};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_full_disk_refuses_writes_and_takes_deletes_until_there_is_space() {
+async fn full_disk_refuses_writes_and_accepts_deletes_until_space_is_freed() {
     let data = tempfile::tempdir().unwrap();
     let server = start(&data, &[]);
     let table = Table::over(&server.channel(), MAIN);

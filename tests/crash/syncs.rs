@@ -5,7 +5,7 @@ use trestle_tests::{Table, entity, metric};
 use crate::{faults, sight::MAIN, start, writer::create};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn metrics_tell_the_time_of_a_sync_from_that_of_the_rest() {
+async fn metrics_report_sync_duration_separately() {
     const DELAY: f64 = 0.02;
     const WRITES: f64 = 10.0;
     let Some(library) = faults::library() else {

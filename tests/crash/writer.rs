@@ -8,7 +8,7 @@ use std::sync::Arc;
 use futures::future::join_all;
 use tonic::{Code, transport::Channel};
 use trestle_proto::table::v1::{
-    CreateTableRequest, DeleteTableRequest, Entity, WriteMode, value::Kind,
+    self as proto, CreateTableRequest, DeleteTableRequest, Entity, WriteMode, value::Kind,
 };
 use trestle_tests::{
     Refusal, Table, Version, delete_op, entity, insert_op, prop, string, upsert_op,
@@ -235,7 +235,9 @@ fn stamp(version: Version) -> Option<Stamp> {
 
 /// Creates a table.
 pub(crate) async fn create(table: &Table) -> Result<(), Refusal> {
-    let request = CreateTableRequest { table: table.name() };
+    let request = CreateTableRequest {
+        table: Some(proto::Table { name: table.name(), ..Default::default() }),
+    };
     let response = table.client().create_table(request).await;
     response.map(drop).map_err(|status| Refusal::of(&status))
 }

@@ -10,7 +10,7 @@ use std::{
 
 use serde_json::Value;
 use tempfile::tempdir;
-use trestle_service::account::DEVELOPMENT_KEY;
+use trestle_identity::account::DEVELOPMENT_KEY;
 use trestle_tests::Server;
 
 use crate::command::{start, succeeds, trestle};

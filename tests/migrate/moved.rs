@@ -9,7 +9,7 @@ use std::{
 };
 
 use tempfile::{TempDir, tempdir};
-use trestle_service::account::DEVELOPMENT_KEY;
+use trestle_identity::account::DEVELOPMENT_KEY;
 use trestle_tests::{Authority, Server};
 
 use crate::command::{run, start, succeeds, trestle};

@@ -13,12 +13,12 @@ scenario!(
     every_violation_of_a_request_is_listed_with_its_path,
     violations_of_batch_operations_are_listed_with_their_paths,
     an_unknown_or_unset_mode_is_refused,
-    absent_fields_that_are_required_are_named,
-    bytes_that_are_no_message_are_the_callers_mistake,
-    a_message_that_is_too_large_is_refused,
-    a_message_of_too_many_parts_is_refused_before_it_takes_memory,
+    missing_required_fields_are_named,
+    malformed_protobuf_is_invalid_argument,
+    rejects_a_message_over_the_size_limit,
+    rejects_a_message_with_too_many_fields_before_decoding,
     an_unknown_method_is_not_implemented,
-    a_time_limit_that_is_malformed_or_there_twice_is_refused,
+    rejects_a_malformed_or_repeated_grpc_timeout,
 );
 
 /// The server answers, and has the one entity that it had.
@@ -126,7 +126,7 @@ async fn an_unknown_or_unset_mode_is_refused(world: &World) {
     assert_eq!(table.get("p", "r").await.unwrap().properties, []);
 }
 
-async fn absent_fields_that_are_required_are_named(world: &World) {
+async fn missing_required_fields_are_named(world: &World) {
     let empty = Bytes::new();
     for (method, fields) in [
         ("CreateTable", &["table"][..]),
@@ -154,7 +154,7 @@ async fn absent_fields_that_are_required_are_named(world: &World) {
     }
 }
 
-async fn bytes_that_are_no_message_are_the_callers_mistake(world: &World) {
+async fn malformed_protobuf_is_invalid_argument(world: &World) {
     goes_on(world).await;
     // An entity whose key is not UTF-8.
     let mut not_utf8 =
@@ -197,7 +197,7 @@ async fn bytes_that_are_no_message_are_the_callers_mistake(world: &World) {
     assert!(world.raw("GetTable", unknown).await.is_ok());
 }
 
-async fn a_message_that_is_too_large_is_refused(world: &World) {
+async fn rejects_a_message_over_the_size_limit(world: &World) {
     goes_on(world).await;
     let filler = Entity { etag: "x".repeat(9 * 1024 * 1024), ..entity("p", "large", []) };
     let request = InsertEntityRequest { table: "witness".to_owned(), entity: Some(filler) };
@@ -210,7 +210,7 @@ async fn a_message_that_is_too_large_is_refused(world: &World) {
 }
 
 /// Two bytes for each entity, a hundred times that once decoded.
-async fn a_message_of_too_many_parts_is_refused_before_it_takes_memory(world: &World) {
+async fn rejects_a_message_with_too_many_fields_before_decoding(world: &World) {
     goes_on(world).await;
     let empty = vec![BatchOperation { operation: None }; 4_000_000];
     let request = ExecuteBatchRequest { table: "witness".to_owned(), operations: empty };
@@ -233,7 +233,7 @@ async fn an_unknown_method_is_not_implemented(world: &World) {
     goes_on(world).await;
 }
 
-async fn a_time_limit_that_is_malformed_or_there_twice_is_refused(world: &World) {
+async fn rejects_a_malformed_or_repeated_grpc_timeout(world: &World) {
     goes_on(world).await;
     let asked = async |limits: &[&'static str]| {
         let mut request = tonic::Request::new(proto::ListTablesRequest::default());

@@ -12,14 +12,14 @@ use trestle_tests::{
 };
 
 scenario!(
-    a_batch_takes_one_to_a_hundred_operations,
-    a_batch_executes_mixed_operations_in_their_order,
-    a_failing_operation_is_named_and_nothing_of_the_batch_is_written,
-    operations_on_different_partitions_are_refused_at_the_first_that_differs,
-    an_entity_named_twice_is_refused_at_its_second_occurrence,
-    a_batch_is_refused_past_four_mebibytes,
+    batch_accepts_1_to_100_operations,
+    batch_executes_mixed_operations_in_order,
+    failed_operation_is_named_and_the_batch_writes_nothing,
+    rejects_a_batch_across_partitions_at_the_first_that_differs,
+    rejects_a_duplicate_entity_in_a_batch_at_its_second_occurrence,
+    rejects_a_batch_over_4_mib,
     merges_in_a_batch_may_add_to_large_entities,
-    an_empty_batch_and_an_unset_operation_are_refused,
+    rejects_an_empty_batch_and_an_unset_operation,
     conditions_hold_inside_a_batch,
 );
 
@@ -31,7 +31,7 @@ fn inserts(count: usize) -> Vec<Operation> {
     (0..count).map(|number| insert_op(row(number))).collect()
 }
 
-async fn a_batch_takes_one_to_a_hundred_operations(world: &World) {
+async fn batch_accepts_1_to_100_operations(world: &World) {
     let table = world.table("counts").await;
 
     assert_eq!(table.batch(inserts(1)).await.unwrap().len(), 1);
@@ -51,7 +51,7 @@ async fn a_batch_takes_one_to_a_hundred_operations(world: &World) {
     assert_eq!(table.rows("").await.unwrap().len(), 100);
 }
 
-async fn a_batch_executes_mixed_operations_in_their_order(world: &World) {
+async fn batch_executes_mixed_operations_in_order(world: &World) {
     let table = world.table("mixed").await;
     for name in ["replace", "merge", "delete", "upserted"] {
         let stored = entity("p", name, [int("old", 1)]);
@@ -89,7 +89,7 @@ async fn a_batch_executes_mixed_operations_in_their_order(world: &World) {
     }
 }
 
-async fn a_failing_operation_is_named_and_nothing_of_the_batch_is_written(world: &World) {
+async fn failed_operation_is_named_and_the_batch_writes_nothing(world: &World) {
     let table = world.table("atomic").await;
     let kept = table.insert(entity("p", "kept", [int("a", 1)])).await.unwrap();
     let stale = kept.etag.clone();
@@ -129,7 +129,7 @@ async fn a_failing_operation_is_named_and_nothing_of_the_batch_is_written(world:
     assert_eq!(table.get("p", "kept").await.unwrap().etag, kept.etag);
 }
 
-async fn operations_on_different_partitions_are_refused_at_the_first_that_differs(world: &World) {
+async fn rejects_a_batch_across_partitions_at_the_first_that_differs(world: &World) {
     let table = world.table("partitions").await;
     let mut operations = inserts(3);
     operations.push(delete_op("q", "000", None));
@@ -143,7 +143,7 @@ async fn operations_on_different_partitions_are_refused_at_the_first_that_differ
     assert_eq!(table.rows("").await.unwrap().len(), 0);
 }
 
-async fn an_entity_named_twice_is_refused_at_its_second_occurrence(world: &World) {
+async fn rejects_a_duplicate_entity_in_a_batch_at_its_second_occurrence(world: &World) {
     let table = world.table("duplicates").await;
     let mut operations = inserts(3);
     operations.push(delete_op("p", "001", None));
@@ -168,7 +168,7 @@ fn binary(part: usize, kib: usize) -> trestle_proto::table::v1::value::Kind {
     trestle_proto::table::v1::value::Kind::BinaryValue(vec![1; bytes].into())
 }
 
-async fn a_batch_is_refused_past_four_mebibytes(world: &World) {
+async fn rejects_a_batch_over_4_mib(world: &World) {
     let table = world.table("sizes").await;
     let batch = |kib: usize| -> Vec<_> {
         let insert = |n: usize| insert_op(sized(&n.to_string(), kib));
@@ -199,7 +199,7 @@ async fn merges_in_a_batch_may_add_to_large_entities(world: &World) {
     assert_eq!(table.rows("a eq 1").await.unwrap().len(), 20);
 }
 
-async fn an_empty_batch_and_an_unset_operation_are_refused(world: &World) {
+async fn rejects_an_empty_batch_and_an_unset_operation(world: &World) {
     let table = world.table("empty").await;
 
     let empty = table.batch(Vec::new()).await.unwrap_err();

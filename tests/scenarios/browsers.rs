@@ -7,10 +7,10 @@ use prost::Message as _;
 use tonic::Code;
 use tonic_health::pb::{HealthCheckRequest, HealthCheckResponse};
 use trestle_proto::table::v1::{
-    CreateTableRequest, Entity, GetEntityRequest, GetEntityResponse, ImportEntitiesRequest,
-    ImportEntitiesResponse, InsertEntityRequest, InsertEntityResponse, ListTablesRequest,
-    ListTablesResponse, StreamEntitiesRequest, StreamEntitiesResponse,
-    import_entities_request::{Chunk, Message, Spec},
+    CreateTableRequest, Entity, GetEntityRequest, GetEntityResponse, ImportChunk,
+    ImportEntitiesRequest, ImportEntitiesResponse, ImportSpec, InsertEntityRequest,
+    InsertEntityResponse, ListTablesRequest, ListTablesResponse, StreamEntitiesRequest,
+    StreamEntitiesResponse, Table, import_entities_request::Message,
     table_service_client::TableServiceClient,
 };
 use trestle_tests::{
@@ -18,15 +18,15 @@ use trestle_tests::{
 };
 
 scenario!(
-    unary_calls_work_in_bytes_and_in_text,
-    a_stream_arrives_message_by_message,
-    an_import_works_when_its_body_is_sent_whole,
-    a_failure_reaches_the_page_in_the_body_with_its_details,
-    the_deadline_of_a_page_counts,
-    a_broken_body_is_the_callers_mistake,
-    what_is_no_grpc_web_is_refused_by_http,
-    health_can_be_asked,
-    a_header_that_is_too_large_is_refused,
+    unary_calls_work_in_grpc_web_and_grpc_web_text,
+    stream_is_delivered_message_by_message,
+    import_works_over_grpc_web_with_a_complete_body,
+    error_details_are_in_the_trailers_frame,
+    grpc_web_deadline_is_enforced,
+    malformed_grpc_web_body_is_invalid_argument,
+    rejects_other_content_types_with_415,
+    health_is_served_over_grpc_web,
+    rejects_a_header_over_the_size_limit,
 );
 
 const FORMS: [(Version, &str); 4] = [
@@ -46,6 +46,10 @@ fn get(table: &str) -> GetEntityRequest {
 }
 
 /// The server answers as if nothing had been.
+fn create(table: &str) -> CreateTableRequest {
+    CreateTableRequest { table: Some(Table { name: table.to_owned(), ..Table::default() }) }
+}
+
 async fn goes_on(world: &World) {
     let request = ListTablesRequest::default();
     let answer = world.web((Version::HTTP_11, TEXT), "ListTables", &request).await;
@@ -53,12 +57,12 @@ async fn goes_on(world: &World) {
     assert!(world.list("", None, "").await.is_ok(), "plain gRPC goes on too");
 }
 
-async fn unary_calls_work_in_bytes_and_in_text(world: &World) {
+async fn unary_calls_work_in_grpc_web_and_grpc_web_text(world: &World) {
     for (index, form) in FORMS.into_iter().enumerate() {
         let table = format!("web{index}");
         // Long enough to come in several pieces, and of every length modulo three.
         let blob = trestle_tests::string("text", &"é".repeat(15_000 + index));
-        let request = CreateTableRequest { table: table.clone() };
+        let request = create(&table);
         let created = world.web(form, "CreateTable", &request).await;
         assert_eq!(created.trailers["grpc-status"], "0", "{form:?}");
 
@@ -76,7 +80,7 @@ async fn unary_calls_work_in_bytes_and_in_text(world: &World) {
     }
 }
 
-async fn a_stream_arrives_message_by_message(world: &World) {
+async fn stream_is_delivered_message_by_message(world: &World) {
     let table = world.table("streamed").await;
     let rows: Vec<_> = (0..5000).map(|n| entity("p", &format!("{n:05}"), [int("n", n)])).collect();
     let chunks = rows.chunks(1000).map(<[Entity]>::to_vec).collect();
@@ -97,12 +101,12 @@ async fn a_stream_arrives_message_by_message(world: &World) {
     }
 }
 
-async fn an_import_works_when_its_body_is_sent_whole(world: &World) {
+async fn import_works_over_grpc_web_with_a_complete_body(world: &World) {
     world.table("imported").await;
     for (index, (version, kind)) in FORMS.into_iter().enumerate() {
-        let spec = Message::Spec(Spec { table: "imported".to_owned(), mode: None });
+        let spec = Message::Spec(ImportSpec { table: "imported".to_owned(), mode: None });
         let entities = vec![entity("p", &format!("{index}"), [int("n", 1)])];
-        let messages = [spec, Message::Chunk(Chunk { entities })];
+        let messages = [spec, Message::Chunk(ImportChunk { entities })];
         let frames = messages.map(|message| {
             framed(&ImportEntitiesRequest { message: Some(message) }.encode_to_vec())
         });
@@ -117,7 +121,7 @@ async fn an_import_works_when_its_body_is_sent_whole(world: &World) {
     assert_eq!(world.existing_table("imported").rows("").await.unwrap(), ["0", "1", "2", "3"]);
 }
 
-async fn a_failure_reaches_the_page_in_the_body_with_its_details(world: &World) {
+async fn error_details_are_in_the_trailers_frame(world: &World) {
     world.table("failing").await;
     let request = InsertEntityRequest { table: "1".to_owned(), entity: None };
     for form in FORMS {
@@ -136,7 +140,7 @@ async fn a_failure_reaches_the_page_in_the_body_with_its_details(world: &World) 
     }
 }
 
-async fn the_deadline_of_a_page_counts(world: &World) {
+async fn grpc_web_deadline_is_enforced(world: &World) {
     for (limit, code) in [("0n", Code::DeadlineExceeded), ("soon", Code::InvalidArgument)] {
         for (version, kind) in FORMS {
             let body = if kind == TEXT { "AAAAAAA=" } else { "\0\0\0\0\0" };
@@ -150,8 +154,8 @@ async fn the_deadline_of_a_page_counts(world: &World) {
     }
 }
 
-async fn a_broken_body_is_the_callers_mistake(world: &World) {
-    let message = framed(&CreateTableRequest { table: "broken".to_owned() }.encode_to_vec());
+async fn malformed_grpc_web_body_is_invalid_argument(world: &World) {
+    let message = framed(&create("broken").encode_to_vec());
     let text = STANDARD.encode(&message);
     let cut = |by: usize| text.as_bytes()[..text.len() - by].to_vec();
     for version in [Version::HTTP_11, Version::HTTP_2] {
@@ -194,7 +198,7 @@ async fn a_broken_body_is_the_callers_mistake(world: &World) {
     goes_on(world).await;
 }
 
-async fn what_is_no_grpc_web_is_refused_by_http(world: &World) {
+async fn rejects_other_content_types_with_415(world: &World) {
     for version in [Version::HTTP_11, Version::HTTP_2] {
         for (method, kind, wanted) in [
             (Method::GET, BINARY, StatusCode::METHOD_NOT_ALLOWED),
@@ -215,7 +219,7 @@ async fn what_is_no_grpc_web_is_refused_by_http(world: &World) {
     let forms = forms.chain(no_call.map(|kind| (Version::HTTP_11, kind)));
     for (version, kind) in forms.chain([(Version::HTTP_11, Some("application/grpc"))]) {
         // What a page could send to any origin without asking.
-        let message = framed(&CreateTableRequest { table: "unasked".to_owned() }.encode_to_vec());
+        let message = framed(&create("unasked").encode_to_vec());
         let request = Request::post(path_of("CreateTable"));
         let mut request = request.body(Bytes::from(message)).unwrap();
         if let Some(kind) = kind {
@@ -227,7 +231,7 @@ async fn what_is_no_grpc_web_is_refused_by_http(world: &World) {
     assert_eq!(world.describe("unasked").await.unwrap_err().code, Code::NotFound);
 }
 
-async fn health_can_be_asked(world: &World) {
+async fn health_is_served_over_grpc_web(world: &World) {
     let mut status = 0;
     // A gateway serves once it has reached the services in other processes.
     for _ in 0..500 {
@@ -244,7 +248,7 @@ async fn health_can_be_asked(world: &World) {
     assert_eq!(status, 1, "serving");
 }
 
-async fn a_header_that_is_too_large_is_refused(world: &World) {
+async fn rejects_a_header_over_the_size_limit(world: &World) {
     if world.address().is_none() {
         return; // No HTTP, no headers to read.
     }
@@ -262,7 +266,7 @@ async fn a_header_that_is_too_large_is_refused(world: &World) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_page_sees_that_the_server_is_busy() {
+async fn overload_is_reported_over_grpc_web() {
     let server = Server::start(&["--ephemeral"], &[("TRESTLE__LIMITS__CALLS_MAX", "1")]);
     let mut client = TableServiceClient::new(server.channel());
     let world = World::of(server).await;

@@ -5,13 +5,13 @@ use trestle_proto::table::v1::WriteMode::{self, Merge, Replace};
 use trestle_tests::{Refusal, Table, World, entity, int, scenario, value_of};
 
 scenario!(
-    a_write_succeeds_where_the_stored_version_fits_its_condition,
-    a_write_with_a_stale_etag_is_aborted_and_changes_nothing,
-    a_write_that_needs_an_entity_says_not_found_whatever_its_condition,
-    an_upsert_inserts_what_is_absent_and_writes_over_what_is_there,
-    an_insert_of_an_existing_entity_is_refused_and_changes_nothing,
-    a_malformed_etag_is_refused_before_anything_is_looked_up,
-    an_etag_is_understood_however_its_colons_are_escaped,
+    write_succeeds_if_the_stored_version_matches,
+    write_with_a_stale_etag_is_aborted_and_changes_nothing,
+    write_to_a_missing_entity_is_not_found_under_any_condition,
+    upsert_inserts_or_overwrites,
+    insert_of_an_existing_entity_fails_and_changes_nothing,
+    rejects_a_malformed_etag_before_any_read,
+    accepts_an_etag_with_any_percent_encoding_of_colons,
 );
 
 const STALE: (Code, &str) = (Code::Aborted, "UPDATE_CONDITION_NOT_SATISFIED");
@@ -40,7 +40,7 @@ fn change(row: &str) -> trestle_proto::table::v1::Entity {
     entity("p", row, [int("a", 3)])
 }
 
-async fn a_write_succeeds_where_the_stored_version_fits_its_condition(world: &World) {
+async fn write_succeeds_if_the_stored_version_matches(world: &World) {
     let table = world.table("matching").await;
 
     for (place, condition) in ["etag", "*", "absent"].into_iter().enumerate() {
@@ -69,7 +69,7 @@ async fn a_write_succeeds_where_the_stored_version_fits_its_condition(world: &Wo
     }
 }
 
-async fn a_write_with_a_stale_etag_is_aborted_and_changes_nothing(world: &World) {
+async fn write_with_a_stale_etag_is_aborted_and_changes_nothing(world: &World) {
     let table = world.table("stale").await;
     let (first, second) = two_versions(&table, "r").await;
     let stale = Some(first.as_str());
@@ -85,7 +85,7 @@ async fn a_write_with_a_stale_etag_is_aborted_and_changes_nothing(world: &World)
     assert_eq!(numbers(&table, "r").await, (Some(2), Some(2)));
 }
 
-async fn a_write_that_needs_an_entity_says_not_found_whatever_its_condition(world: &World) {
+async fn write_to_a_missing_entity_is_not_found_under_any_condition(world: &World) {
     let table = world.table("absent").await;
     let (_, etag) = two_versions(&table, "other").await;
 
@@ -100,7 +100,7 @@ async fn a_write_that_needs_an_entity_says_not_found_whatever_its_condition(worl
     assert_eq!(table.rows("").await.unwrap(), ["other"]);
 }
 
-async fn an_upsert_inserts_what_is_absent_and_writes_over_what_is_there(world: &World) {
+async fn upsert_inserts_or_overwrites(world: &World) {
     let table = world.table("upserts").await;
 
     for (mode, kept) in [(Replace, None), (Merge, Some(2))] {
@@ -114,7 +114,7 @@ async fn an_upsert_inserts_what_is_absent_and_writes_over_what_is_there(world: &
     }
 }
 
-async fn an_insert_of_an_existing_entity_is_refused_and_changes_nothing(world: &World) {
+async fn insert_of_an_existing_entity_fails_and_changes_nothing(world: &World) {
     let table = world.table("inserts").await;
     let (_, second) = two_versions(&table, "r").await;
 
@@ -126,7 +126,7 @@ async fn an_insert_of_an_existing_entity_is_refused_and_changes_nothing(world: &
     assert_eq!(numbers(&table, "r").await, (Some(2), Some(2)));
 }
 
-async fn a_malformed_etag_is_refused_before_anything_is_looked_up(world: &World) {
+async fn rejects_a_malformed_etag_before_any_read(world: &World) {
     let table = world.table("malformed").await;
     let (_, etag) = two_versions(&table, "r").await;
     let bare_time = etag.replace("W/\"datetime'", "").replace("'\"", "");
@@ -164,7 +164,7 @@ async fn update(table: &Table, row: &str, mode: WriteMode, etag: &str) -> Refusa
     table.update(change(row), mode, Some(etag)).await.unwrap_err()
 }
 
-async fn an_etag_is_understood_however_its_colons_are_escaped(world: &World) {
+async fn accepts_an_etag_with_any_percent_encoding_of_colons(world: &World) {
     let table = world.table("escapes").await;
     let respellings: [fn(&str) -> String; 3] = [
         |etag| etag.to_owned(),

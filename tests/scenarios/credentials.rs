@@ -5,13 +5,13 @@ use std::{fs, path::Path, process::Command, time::Duration};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use http::header::AUTHORIZATION;
 use tonic::Code;
-use trestle_proto::table::v1::StreamEntitiesRequest;
-use trestle_service::{
+use trestle_identity::{
     account::AccountKey,
     caller::KeyRange,
-    clock::{Clock as _, SystemClock, Ticks},
     sas::{AddressRange, Protocol, Scope, Terms, Time, mint},
 };
+use trestle_proto::table::v1::StreamEntitiesRequest;
+use trestle_service::clock::{Clock as _, SystemClock, Ticks};
 use trestle_tests::{
     Refusal, Server, World, entity, int, over_account, scenario_with, server_binary, string, terms,
     text,
@@ -35,12 +35,12 @@ const ACCOUNTS: &[(&str, &str)] = &[
 
 scenario_with!(
     ACCOUNTS;
-    whoever_has_a_key_owns_the_account_and_nothing_else,
-    nobody_learns_which_accounts_there_are,
-    a_disabled_account_is_told_so_only_to_its_owner,
-    a_signature_is_good_for_its_account_time_and_address,
-    malformed_credentials_are_refused_and_never_repeated,
-    without_credentials_a_local_call_is_the_development_account,
+    account_key_grants_full_access_to_its_account_only,
+    unknown_account_and_wrong_key_are_indistinguishable,
+    disabled_account_is_reported_to_its_key_holder_only,
+    sas_is_valid_for_its_account_time_and_address,
+    rejects_malformed_credentials_without_repeating_them,
+    loopback_call_without_credentials_uses_the_development_account,
 );
 
 const NOT_AUTHENTIC: (Code, &str) = (Code::Unauthenticated, "AUTHENTICATION_FAILED");
@@ -70,7 +70,7 @@ async fn refused(world: &World) -> Refusal {
     tables(world).await.unwrap_err()
 }
 
-async fn whoever_has_a_key_owns_the_account_and_nothing_else(world: &World) {
+async fn account_key_grants_full_access_to_its_account_only(world: &World) {
     world.create("Everybodys").await.unwrap();
     basic(world, "acme", KEY_1).create("Ours").await.unwrap();
 
@@ -81,7 +81,7 @@ async fn whoever_has_a_key_owns_the_account_and_nothing_else(world: &World) {
     assert_eq!(everybodys, ["Everybodys"]);
 }
 
-async fn nobody_learns_which_accounts_there_are(world: &World) {
+async fn unknown_account_and_wrong_key_are_indistinguishable(world: &World) {
     let wrong_key = refused(&basic(world, "acme", KEY_3)).await;
     let no_account = refused(&basic(world, "nobody", KEY_1)).await;
     let wrong_signature = signed(terms(over_account("t", "sco"), "rl"), "acme", KEY_3);
@@ -95,7 +95,7 @@ async fn nobody_learns_which_accounts_there_are(world: &World) {
     assert_eq!(wrong_key, stranger);
 }
 
-async fn a_disabled_account_is_told_so_only_to_its_owner(world: &World) {
+async fn disabled_account_is_reported_to_its_key_holder_only(world: &World) {
     let owner = refused(&basic(world, "closed", KEY_3)).await;
     let signature = signed(terms(over_account("t", "sco"), "rl"), "closed", KEY_3);
     let holder = refused(&world.signed(&signature)).await;
@@ -105,7 +105,7 @@ async fn a_disabled_account_is_told_so_only_to_its_owner(world: &World) {
     assert_eq!(other.kind(), NOT_AUTHENTIC);
 }
 
-async fn a_signature_is_good_for_its_account_time_and_address(world: &World) {
+async fn sas_is_valid_for_its_account_time_and_address(world: &World) {
     let owner = basic(world, "acme", KEY_1);
     let ours = owner.table("Ours").await;
     ours.insert(entity("p", "r", [int("n", 1)])).await.unwrap();
@@ -183,7 +183,7 @@ fn malformed() -> Vec<String> {
     ]
 }
 
-async fn malformed_credentials_are_refused_and_never_repeated(world: &World) {
+async fn rejects_malformed_credentials_without_repeating_them(world: &World) {
     for value in malformed() {
         let refusal = refused(&world.with_header(AUTHORIZATION, &value)).await;
 
@@ -194,10 +194,10 @@ async fn malformed_credentials_are_refused_and_never_repeated(world: &World) {
     }
 }
 
-async fn without_credentials_a_local_call_is_the_development_account(world: &World) {
+async fn loopback_call_without_credentials_uses_the_development_account(world: &World) {
     world.create("Everybodys").await.unwrap();
 
-    let known = trestle_service::account::DEVELOPMENT_KEY;
+    let known = trestle_identity::account::DEVELOPMENT_KEY;
     let with_key = tables(&basic(world, "devstoreaccount1", known)).await.unwrap();
     let name = http::HeaderName::from_static("trestle-account");
     let claimed = refused(&world.with_header(name.clone(), "acme")).await;
@@ -227,7 +227,7 @@ async fn until(world: &World, key: &str, is_taken: bool) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn keys_rotate_in_a_running_process_by_files_and_by_signal() {
+async fn keys_rotate_on_reload() {
     let directory = tempfile::tempdir().unwrap();
     let path = |name: &str| directory.path().join(name);
     let (key, config, log) = (path("key"), path("config.toml"), path("log"));
@@ -264,7 +264,7 @@ async fn keys_rotate_in_a_running_process_by_files_and_by_signal() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn no_secret_is_in_the_logs_whatever_they_are_asked_to_say() {
+async fn secrets_are_never_logged() {
     let directory = tempfile::tempdir().unwrap();
     let log = directory.path().join("log");
     let trace = [("TRESTLE__TELEMETRY__LOG_FILTER", "trace")];
@@ -294,7 +294,7 @@ async fn no_secret_is_in_the_logs_whatever_they_are_asked_to_say() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_signature_for_encrypted_connections_is_refused_on_a_plain_one() {
+async fn rejects_an_https_only_sas_over_http() {
     let terms = Terms { protocol: Some(Protocol::Https), ..terms(over_account("t", "sco"), "rl") };
     let token = signed(terms, "acme", KEY_1);
 
@@ -306,7 +306,7 @@ async fn a_signature_for_encrypted_connections_is_refused_on_a_plain_one() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_stream_ends_when_its_signature_does() {
+async fn stream_ends_when_its_sas_expires() {
     let world = World::over_loopback_with(ACCOUNTS).await;
     let owned = basic(&world, "acme", KEY_1);
     let table = owned.table("orders").await;
@@ -337,12 +337,12 @@ async fn a_stream_ends_when_its_signature_does() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_development_account_can_be_switched_off() {
+async fn development_account_can_be_disabled() {
     let off = [("TRESTLE__GATEWAY__DEVELOPMENT_ACCOUNT", "off")];
     let world = World::over_loopback_with(&[ACCOUNTS, &off].concat()).await;
 
     let without = refused(&world).await;
-    let known = trestle_service::account::DEVELOPMENT_KEY;
+    let known = trestle_identity::account::DEVELOPMENT_KEY;
     let with_key = refused(&basic(&world, "devstoreaccount1", known)).await;
 
     assert_eq!(without.kind(), NONE);
@@ -370,7 +370,7 @@ fn minted(args: &[&str]) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_kind_of_signature_that_the_command_makes_is_good_for_what_it_names() {
+async fn every_generated_sas_grants_what_it_names() {
     let world = World::over_loopback_with(ACCOUNTS).await;
     let owner = basic(&world, "acme", KEY_1);
     owner.table("Ours").await.insert(entity("p", "r", [])).await.unwrap();
@@ -401,7 +401,7 @@ async fn every_kind_of_signature_that_the_command_makes_is_good_for_what_it_name
 }
 
 #[test]
-fn signatures_are_explained_for_the_queue_or_the_container_that_they_are_for() {
+fn sas_explain_names_the_queue_or_container() {
     let queue = minted(&["queue", "jobs", "--permissions", "p", "--expiry", "1h"]);
     let container = minted(&["container", "logs", "--permissions", "rl", "--expiry", "1h"]);
     let explain = |token: &str, option: &str, name: &str| {
@@ -422,7 +422,7 @@ fn signatures_are_explained_for_the_queue_or_the_container_that_they_are_for() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn commands_send_the_credentials_they_are_given_and_sign_offline() {
+async fn commands_send_credentials_and_sign_offline() {
     let world = World::over_loopback_with(ACCOUNTS).await;
     let endpoint = format!("http://{}", world.address().unwrap());
     let run = |args: &[&str], variables: &[(&str, &str)]| run(args, variables, &endpoint);

@@ -7,21 +7,19 @@ use bytes::Bytes;
 use http::{HeaderMap, Method, Request, Response, StatusCode, Version, header};
 use prost::Message as _;
 use tonic::Code;
-use trestle_proto::table::v1::{
-    Cors, CorsRule, GetEntityRequest, ListTablesRequest, ServiceProperties,
-    SetServicePropertiesRequest,
-};
+use trestle_proto::service::v1::{Cors, CorsRule, ServiceProperties};
+use trestle_proto::table::v1::{GetEntityRequest, ListTablesRequest, SetServicePropertiesRequest};
 use trestle_tests::{
     BINARY, Server, TEXT, WebAnswer, World, framed, path_of, scenario, web_request,
 };
 
 scenario!(
-    preflights_are_answered_by_the_first_rule_of_origin_and_method,
-    without_rules_no_page_is_let_in,
-    answers_are_shown_to_the_pages_of_a_rule_only,
-    what_a_page_may_read_is_listed_by_name,
-    a_preflight_that_asks_nothing_is_malformed,
-    a_change_of_the_rules_is_seen,
+    preflight_is_answered_by_the_first_matching_rule,
+    no_rules_reject_every_origin,
+    cors_headers_are_set_for_matching_origins_only,
+    exposed_headers_are_listed_by_name,
+    rejects_a_preflight_without_a_requested_method,
+    changed_rules_apply,
 );
 
 /// A key of accounts made for a test: base64 of 32 bytes.
@@ -80,7 +78,7 @@ fn text<'a>(headers: &'a HeaderMap, name: &str) -> &'a str {
     headers.get(name).map_or("", |value| value.to_str().unwrap())
 }
 
-async fn preflights_are_answered_by_the_first_rule_of_origin_and_method(world: &World) {
+async fn preflight_is_answered_by_the_first_matching_rule(world: &World) {
     let rules = vec![
         rule("http://a http://A.example", "POST GET", "content-type x-grpc-web x-user-*", "", 60),
         rule("http://a", "POST PUT", "*", "", 0),
@@ -142,7 +140,7 @@ async fn preflights_are_answered_by_the_first_rule_of_origin_and_method(world: &
     }
 }
 
-async fn without_rules_no_page_is_let_in(world: &World) {
+async fn no_rules_reject_every_origin(world: &World) {
     let answer = ask(world, "http://a", "POST", "").await;
     let called = call_of(world, "http://a").await;
 
@@ -150,7 +148,7 @@ async fn without_rules_no_page_is_let_in(world: &World) {
     assert_eq!(text(&called, "access-control-allow-origin"), "");
 }
 
-async fn answers_are_shown_to_the_pages_of_a_rule_only(world: &World) {
+async fn cors_headers_are_set_for_matching_origins_only(world: &World) {
     let named = rule("http://a http://b", "POST", "", "x-request-id", 60);
     let any = rule("*", "POST", "", "x-request-id", 60);
     set_rules(world, vec![rule("http://c", "PUT", "", "", 60), named]).await;
@@ -177,7 +175,7 @@ async fn answers_are_shown_to_the_pages_of_a_rule_only(world: &World) {
     assert_eq!(text(&shown, "vary"), "");
 }
 
-async fn what_a_page_may_read_is_listed_by_name(world: &World) {
+async fn exposed_headers_are_listed_by_name(world: &World) {
     let exposed = "Grpc-Status x-request-* x-absent* no:name";
     set_rules(world, vec![rule("http://a", "POST", "", exposed, 0)]).await;
 
@@ -187,7 +185,7 @@ async fn what_a_page_may_read_is_listed_by_name(world: &World) {
     assert_eq!(text(&shown, "access-control-expose-headers"), "grpc-status,x-request-id");
 }
 
-async fn a_preflight_that_asks_nothing_is_malformed(world: &World) {
+async fn rejects_a_preflight_without_a_requested_method(world: &World) {
     set_rules(world, vec![rule("*", "POST", "*", "", 0)]).await;
     let (origin, method) = (("origin", "http://a"), ("access-control-request-method", "POST"));
     for asked in [&[][..], &[origin], &[method]] {
@@ -202,7 +200,7 @@ async fn a_preflight_that_asks_nothing_is_malformed(world: &World) {
     assert_eq!(answer.status(), StatusCode::OK);
 }
 
-async fn a_change_of_the_rules_is_seen(world: &World) {
+async fn changed_rules_apply(world: &World) {
     let allowed = async || ask(world, "http://a", "POST", "x").await.status() == StatusCode::OK;
     assert!(!allowed().await);
 
@@ -257,7 +255,7 @@ async fn signed(
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_answer_is_shown_by_the_rules_of_the_account_that_called() {
+async fn rules_of_the_calling_account_apply() {
     let world = world_of_two_accounts().await;
     for (origin, status) in [
         ("http://a", StatusCode::OK),
@@ -292,7 +290,7 @@ async fn an_answer_is_shown_by_the_rules_of_the_account_that_called() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn rules_that_cannot_be_read_let_nobody_in() {
+async fn unreadable_rules_reject_every_origin() {
     let table = Server::start(&["--roles", "table", "--ephemeral"], &[]);
     let endpoint = table.endpoint();
     let settings = [("TRESTLE__GATEWAY__TABLE_ENDPOINT", endpoint.as_str())];
@@ -312,7 +310,7 @@ async fn rules_that_cannot_be_read_let_nobody_in() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_table_process_answers_no_pages() {
+async fn table_process_serves_no_cors() {
     let world = World::of(Server::start(&["--roles", "table", "--ephemeral"], &[])).await;
 
     let mut request = web_request(&path_of("ListTables"), TEXT, "AAAAAAA=");

@@ -57,7 +57,7 @@ fn lines(log: &Path) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn what_becomes_no_call_has_an_id_a_line_in_the_access_log_and_a_count() {
+async fn short_circuit_responses_are_logged_and_counted() {
     let dir = tempfile::tempdir().unwrap();
     let log = dir.path().join("access.log");
     let server = logging_to(&log);
@@ -105,19 +105,19 @@ async fn what_becomes_no_call_has_an_id_a_line_in_the_access_log_and_a_count() {
 }
 
 #[tokio::test]
-async fn an_allowed_preflight_has_a_line_and_no_refusal() {
+async fn allowed_preflight_is_logged_as_success() {
     let dir = tempfile::tempdir().unwrap();
     let log = dir.path().join("access.log");
     let server = logging_to(&log);
     let world = trestle_tests::World::of(server).await;
-    let rule = trestle_proto::table::v1::CorsRule {
+    let rule = trestle_proto::service::v1::CorsRule {
         allowed_origins: vec!["https://a.example".to_owned()],
         allowed_methods: vec!["POST".to_owned()],
         max_age: Some(prost_types::Duration { seconds: 5, nanos: 0 }),
         ..Default::default()
     };
-    let cors = Some(trestle_proto::table::v1::Cors { rules: vec![rule] });
-    let change = trestle_proto::table::v1::ServiceProperties { cors, ..Default::default() };
+    let cors = Some(trestle_proto::service::v1::Cors { rules: vec![rule] });
+    let change = trestle_proto::service::v1::ServiceProperties { cors, ..Default::default() };
     world.set_properties(change).await.unwrap();
     let preflight = "origin: https://a.example\r\naccess-control-request-method: POST";
     let head = format!("OPTIONS /{TABLE}/GetEntity HTTP/1.1\r\n{preflight}");

@@ -23,7 +23,7 @@ use tokio_rustls::{
 };
 use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint, Identity};
 use trestle_proto::table::v1::{
-    CreateTableRequest, ListTablesRequest, table_service_client::TableServiceClient,
+    self as proto, CreateTableRequest, ListTablesRequest, table_service_client::TableServiceClient,
 };
 use trestle_tests::{Authority, Issued, Server, Table, entity, server_binary};
 
@@ -93,14 +93,14 @@ fn is_done(output: &Output) -> bool {
 }
 
 #[tokio::test]
-async fn calls_are_encrypted_for_clients_that_know_the_authority_and_for_no_others() {
+async fn tls_requires_a_trusted_ca() {
     let (ours, another) = (Authority::new("ours"), Authority::new("another"));
     let server = server(&ours.issue(HERE), &[]);
 
     let channel = connected(&server, trusting(&ours)).await.unwrap();
     let table = Table::over(&channel, "Things");
-    let name = CreateTableRequest { table: "Things".to_owned() };
-    table.client().create_table(name).await.unwrap();
+    let things = proto::Table { name: "Things".to_owned(), ..Default::default() };
+    table.client().create_table(CreateTableRequest { table: Some(things) }).await.unwrap();
     table.insert(entity("p", "r", [])).await.unwrap();
 
     assert_eq!(table.get("p", "r").await.unwrap().partition_key, "p");
@@ -132,7 +132,7 @@ async fn status_over_tls(address: &str, target: &str, authority: &Authority) -> 
 }
 
 #[tokio::test]
-async fn every_listener_speaks_to_those_who_know_the_authority_and_to_nobody_in_plain_text() {
+async fn every_listener_rejects_plain_text_and_untrusting_clients() {
     use std::io::{Read as _, Write as _};
     let (ours, another) = (Authority::new("ours"), Authority::new("another"));
     let server = server(&ours.issue(HERE), &[("TRESTLE__TLS__ADMIN", "true")]);
@@ -159,7 +159,7 @@ async fn every_listener_speaks_to_those_who_know_the_authority_and_to_nobody_in_
 }
 
 #[test]
-fn a_listener_that_others_reach_is_encrypted_or_asked_to_be_plain() {
+fn non_loopback_listener_requires_tls_or_explicit_plain_text() {
     let ours = Authority::new("ours");
     let issued = ours.issue(HERE);
     let account = ("TRESTLE__ACCOUNTS__ACME__KEY1", KEY);
@@ -184,7 +184,7 @@ fn a_listener_that_others_reach_is_encrypted_or_asked_to_be_plain() {
 }
 
 #[test]
-fn each_endpoint_of_a_gateway_says_whether_it_is_encrypted() {
+fn upstream_scheme_selects_tls() {
     let (plain, encrypted) = ("http://127.0.0.1:1", "https://127.0.0.1:1");
     let print = |table: &str, queue: &str, ca_file: Option<&str>| {
         let mut command = Command::new(server_binary());
@@ -209,7 +209,7 @@ fn each_endpoint_of_a_gateway_says_whether_it_is_encrypted() {
 }
 
 #[tokio::test]
-async fn the_client_commands_speak_to_an_encrypted_server() {
+async fn client_commands_support_tls() {
     let (ours, another) = (Authority::new("ours"), Authority::new("another"));
     let client = ours.issue("client");
     let authorities = ours.file();
@@ -239,7 +239,7 @@ async fn the_client_commands_speak_to_an_encrypted_server() {
 }
 
 #[tokio::test]
-async fn client_certificates_are_ignored_taken_or_demanded() {
+async fn client_certificates_are_ignored_optional_or_required() {
     let (ours, another) = (Authority::new("ours"), Authority::new("another"));
     let (here, authorities) = (ours.issue(HERE), ours.file());
     let known = trusting(&ours).identity(identity(&ours.issue("client")));
@@ -260,7 +260,7 @@ async fn client_certificates_are_ignored_taken_or_demanded() {
 }
 
 #[tokio::test]
-async fn a_certificate_that_changes_holds_for_new_connections_and_a_broken_one_for_none() {
+async fn reloaded_certificate_applies_to_new_connections_and_an_invalid_one_is_ignored() {
     let ours = Authority::new("ours");
     let issued = ours.issue("first.test");
     let server = server(&issued, &[]);
@@ -291,7 +291,7 @@ const TLS_1_0: &[u8] =
       \x00\x00\x02\x00\x2f\x01\x00";
 
 #[tokio::test]
-async fn clients_that_speak_something_else_are_closed_and_the_server_goes_on() {
+async fn connections_of_other_protocols_are_closed() {
     use std::io::{Read as _, Write as _};
     let ours = Authority::new("ours");
     let server = server(&ours.issue(HERE), &[]);
@@ -322,7 +322,7 @@ async fn clients_that_speak_something_else_are_closed_and_the_server_goes_on() {
 }
 
 #[test]
-fn certificates_that_cannot_be_used_are_named_at_the_start() {
+fn unusable_certificates_are_reported_at_start() {
     let ours = Authority::new("ours");
     let (one, two) = (ours.issue("one.test"), ours.issue("two.test"));
     let text = |path: &std::path::Path| path.to_str().unwrap().to_owned();

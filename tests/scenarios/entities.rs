@@ -10,9 +10,9 @@ use trestle_tests::{
 scenario!(
     an_inserted_entity_can_be_read_back,
     every_type_keeps_its_extreme_values,
-    a_guid_comes_back_in_lower_case,
-    a_null_is_not_stored_and_leaves_a_merged_property_alone,
-    keys_may_hold_quotes_blanks_signs_nothing_and_supplementary_characters,
+    guid_is_returned_in_lower_case,
+    null_is_not_stored_and_merge_keeps_the_property,
+    accepts_keys_with_quotes_spaces_signs_empty_and_supplementary_characters,
     keys_and_names_are_case_sensitive,
     every_write_gives_a_new_etag_and_a_later_time,
     an_etag_is_not_repeated_by_an_entity_that_was_deleted_and_inserted_again,
@@ -21,8 +21,8 @@ scenario!(
     a_merge_of_nothing_is_a_write,
     a_write_may_change_the_type_of_a_property,
     properties_come_back_in_ordinal_order,
-    what_a_request_says_about_time_and_etag_is_ignored,
-    a_read_returns_the_properties_asked_for_and_its_cost,
+    timestamp_and_etag_of_a_request_are_ignored,
+    read_returns_selected_properties_and_its_cost,
 );
 
 async fn an_inserted_entity_can_be_read_back(world: &World) {
@@ -102,7 +102,7 @@ fn value_of_property(property: &Property) -> &Kind {
     property.value.as_ref().unwrap().kind.as_ref().unwrap()
 }
 
-async fn a_guid_comes_back_in_lower_case(world: &World) {
+async fn guid_is_returned_in_lower_case(world: &World) {
     let table = world.table("guids").await;
     let guid = |text: &str| Kind::GuidValue(text.to_owned());
     let mixed = "C9DA6455-213D-42C9-9A79-3E9149A57833";
@@ -114,7 +114,7 @@ async fn a_guid_comes_back_in_lower_case(world: &World) {
     assert_eq!(value_of(&read, "g"), Some(&guid(&mixed.to_lowercase())));
 }
 
-async fn a_null_is_not_stored_and_leaves_a_merged_property_alone(world: &World) {
+async fn null_is_not_stored_and_merge_keeps_the_property(world: &World) {
     let table = world.table("nulls").await;
     let insert = entity("p", "r", [int("kept", 1), null("never")]);
     table.insert(insert).await.unwrap();
@@ -134,7 +134,7 @@ async fn a_null_is_not_stored_and_leaves_a_merged_property_alone(world: &World) 
     assert_eq!(names().await, ["new"]);
 }
 
-async fn keys_may_hold_quotes_blanks_signs_nothing_and_supplementary_characters(world: &World) {
+async fn accepts_keys_with_quotes_spaces_signs_empty_and_supplementary_characters(world: &World) {
     let table = world.table("keys").await;
     let longest = "é".repeat(1024);
     let mut keys = vec![
@@ -303,7 +303,7 @@ async fn properties_come_back_in_ordinal_order(world: &World) {
     }
 }
 
-async fn what_a_request_says_about_time_and_etag_is_ignored(world: &World) {
+async fn timestamp_and_etag_of_a_request_are_ignored(world: &World) {
     let table = world.table("ignored").await;
     let mut claims = entity("p", "r", []);
     claims.timestamp = Some(Timestamp { seconds: i64::MAX, nanos: -1 });
@@ -317,7 +317,7 @@ async fn what_a_request_says_about_time_and_etag_is_ignored(world: &World) {
     assert!(read.properties.is_empty());
 }
 
-async fn a_read_returns_the_properties_asked_for_and_its_cost(world: &World) {
+async fn read_returns_selected_properties_and_its_cost(world: &World) {
     let table = world.table("selected").await;
     let stored = entity("p", "r", [int("a", 1), int("b", 2), int("c", 3)]);
     let version = table.insert(stored).await.unwrap();

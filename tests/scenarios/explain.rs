@@ -8,12 +8,12 @@ use trestle_proto::table::v1::{
 use trestle_tests::{Table, World, entity, int, scenario};
 
 scenario!(
-    a_plan_within_a_partition_names_the_rows_it_reads_between,
-    a_plan_across_partitions_names_those_it_reads_between,
-    a_plan_says_what_is_left_to_check_on_each_entity,
-    a_plan_advises_how_to_make_the_query_cheaper,
-    an_analyzed_plan_has_the_cost_of_its_first_page,
-    a_filter_that_contradicts_itself_reads_nothing,
+    partition_plan_names_its_row_range,
+    plan_across_partitions_names_its_partition_range,
+    plan_names_the_residual_filter,
+    plan_suggests_cheaper_queries,
+    analyzed_plan_has_the_cost_of_the_first_page,
+    contradictory_filter_reads_nothing,
 );
 
 fn bound(partition: &str, row: Option<&str>, inclusive: bool) -> Option<KeyBound> {
@@ -35,7 +35,7 @@ async fn check<const N: usize>(table: &Table, cases: [Case; N]) {
     }
 }
 
-async fn a_plan_within_a_partition_names_the_rows_it_reads_between(world: &World) {
+async fn partition_plan_names_its_row_range(world: &World) {
     let table = world.table("rows").await;
     let point = |row| bound("a", Some(row), true);
     let partition = || bound("a", None, true);
@@ -58,7 +58,7 @@ async fn a_plan_within_a_partition_names_the_rows_it_reads_between(world: &World
     .await;
 }
 
-async fn a_plan_across_partitions_names_those_it_reads_between(world: &World) {
+async fn plan_across_partitions_names_its_partition_range(world: &World) {
     let table = world.table("partitions").await;
     let whole = |partition| bound(partition, None, true);
     let beyond = |partition| bound(partition, None, false);
@@ -81,7 +81,7 @@ async fn a_plan_across_partitions_names_those_it_reads_between(world: &World) {
     .await;
 }
 
-async fn a_plan_says_what_is_left_to_check_on_each_entity(world: &World) {
+async fn plan_names_the_residual_filter(world: &World) {
     let table = world.table("residuals").await;
 
     for (filter, residual, properties) in [
@@ -102,7 +102,7 @@ async fn a_plan_says_what_is_left_to_check_on_each_entity(world: &World) {
     }
 }
 
-async fn a_plan_advises_how_to_make_the_query_cheaper(world: &World) {
+async fn plan_suggests_cheaper_queries(world: &World) {
     let table = world.table("advised").await;
     let advice = async |filter: &str, select: &[&str]| {
         table.explain(filter, select, false).await.unwrap().advice.join("\n")
@@ -119,7 +119,7 @@ async fn a_plan_advises_how_to_make_the_query_cheaper(world: &World) {
     assert!(advice("RowKey eq 'a'", &["x"]).await.contains("RowKey"));
 }
 
-async fn an_analyzed_plan_has_the_cost_of_its_first_page(world: &World) {
+async fn analyzed_plan_has_the_cost_of_the_first_page(world: &World) {
     let table = world.table("analyzed").await;
     for row in 0..20 {
         let stored = entity("p", &format!("{row:02}"), [int("n", row % 4)]);
@@ -133,7 +133,7 @@ async fn an_analyzed_plan_has_the_cost_of_its_first_page(world: &World) {
     assert!(cost.bytes > 0);
 }
 
-async fn a_filter_that_contradicts_itself_reads_nothing(world: &World) {
+async fn contradictory_filter_reads_nothing(world: &World) {
     let table = world.table("contradiction").await;
     table.insert(entity("p", "r", [])).await.unwrap();
 

@@ -207,7 +207,7 @@ async fn streamed(table: &Table, filter: &str) -> Vec<Key> {
 }
 
 async fn check(entities: Vec<Entity>, filters: Vec<Filter>, page_size: i32) {
-    let world = World::on_engine(Arc::new(MemoryEngine::new())).await;
+    let world = World::on_engine(Arc::new(MemoryEngine::new(trestle::storage::keyspaces()))).await;
     let table = world.table("random").await;
     let mut stored: Vec<Entity> = Vec::new();
     for entity in entities {

@@ -6,7 +6,7 @@ mod policies;
 mod ranges;
 
 use tonic::Code;
-use trestle_service::caller::{AccountGrant, Authority, KeyRange, Letters, PolicyRef, TableGrant};
+use trestle_identity::caller::{AccountGrant, Authority, KeyRange, Letters, PolicyRef, TableGrant};
 
 const FAILURE: (Code, &str) = (Code::PermissionDenied, "AUTHORIZATION_FAILURE");
 const NO_PERMISSION: (Code, &str) = (Code::PermissionDenied, "AUTHORIZATION_PERMISSION_MISMATCH");

@@ -17,7 +17,7 @@ scenario!(
     of_concurrent_writes_with_the_same_etag_one_wins,
     conditional_increments_count_every_winner,
     of_concurrent_inserts_of_one_key_one_wins,
-    a_page_never_shows_half_a_batch,
+    page_never_shows_a_partial_batch,
 );
 
 const WRITERS: usize = 64;
@@ -147,7 +147,7 @@ async fn of_concurrent_inserts_of_one_key_one_wins(world: &World) {
     assert_eq!(number(&stored, "n"), numbered(winners[0]));
 }
 
-async fn a_page_never_shows_half_a_batch(world: &World) {
+async fn page_never_shows_a_partial_batch(world: &World) {
     const ROWS: usize = 10;
     let table = world.table("whole").await;
     let batch = |round: i32| {

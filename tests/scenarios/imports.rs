@@ -2,9 +2,7 @@
 
 use tonic::Code;
 use trestle_proto::table::v1::{
-    Entity, WriteMode,
-    import_entities_request::{Chunk, Message},
-    value::Kind,
+    Entity, ImportChunk, WriteMode, import_entities_request::Message, value::Kind,
 };
 use trestle_tests::{
     Imported, Refusal, Table, World, entity, entity_of, int, prop, scenario, value_of,
@@ -12,13 +10,13 @@ use trestle_tests::{
 
 scenario!(
     an_import_inserts_and_reports_entities_that_exist,
-    an_import_replaces_or_merges_as_it_was_asked,
-    a_faulty_entity_fails_alone_and_is_named_by_its_position,
-    an_entity_that_occurs_again_sees_what_the_earlier_one_wrote,
-    an_import_starts_with_its_spec_and_goes_on_with_chunks,
-    a_chunk_without_entities_or_with_too_many_bytes_ends_the_import,
-    a_chunk_has_at_most_a_thousand_entities,
-    an_import_into_a_table_that_is_deleted_meanwhile_ends,
+    import_honours_its_mode,
+    invalid_entity_fails_alone_and_is_named_by_position,
+    repeated_entity_sees_the_earlier_write,
+    import_is_a_spec_followed_by_chunks,
+    empty_or_oversized_chunk_ends_the_import,
+    chunk_has_at_most_1000_entities,
+    import_ends_when_its_table_is_deleted,
     an_import_of_many_entities_is_complete,
 );
 
@@ -52,7 +50,7 @@ async fn numbers(table: &Table) -> Vec<(String, i32)> {
 }
 
 fn chunks(chunks: Vec<Vec<Entity>>) -> impl Iterator<Item = Option<Message>> {
-    let message = |entities| Some(Message::Chunk(Chunk { entities }));
+    let message = |entities| Some(Message::Chunk(ImportChunk { entities }));
     chunks.into_iter().map(message)
 }
 
@@ -82,7 +80,7 @@ async fn an_import_inserts_and_reports_entities_that_exist(world: &World) {
     assert_eq!(numbers(&table).await, wanted);
 }
 
-async fn an_import_replaces_or_merges_as_it_was_asked(world: &World) {
+async fn import_honours_its_mode(world: &World) {
     for (name, mode, kept) in [("merged", MERGE, true), ("replaced", REPLACE, false)] {
         let table = world.table(name).await;
         let stored = entity("p", "a", [int("n", 1), int("old", 1)]);
@@ -98,7 +96,7 @@ async fn an_import_replaces_or_merges_as_it_was_asked(world: &World) {
     }
 }
 
-async fn a_faulty_entity_fails_alone_and_is_named_by_its_position(world: &World) {
+async fn invalid_entity_fails_alone_and_is_named_by_position(world: &World) {
     let table = world.table("faulty").await;
     let parts = vec![
         vec![row("a", 1), row("x/y", 1), row("b", 1)],
@@ -126,7 +124,7 @@ async fn a_faulty_entity_fails_alone_and_is_named_by_its_position(world: &World)
     assert_eq!(table.rows("").await.unwrap(), ["a", "b", "c"]);
 }
 
-async fn an_entity_that_occurs_again_sees_what_the_earlier_one_wrote(world: &World) {
+async fn repeated_entity_sees_the_earlier_write(world: &World) {
     let table = world.table("again").await;
     let again = |n: i32| entity("p", "r", [int(&format!("n{n}"), n), int("n", n)]);
 
@@ -143,7 +141,7 @@ async fn an_entity_that_occurs_again_sees_what_the_earlier_one_wrote(world: &Wor
     assert_eq!(read.properties, [int("n", 1)]);
 }
 
-async fn an_import_starts_with_its_spec_and_goes_on_with_chunks(world: &World) {
+async fn import_is_a_spec_followed_by_chunks(world: &World) {
     let table = world.table("protocol").await;
     let spec = || Some(Message::Spec(table.spec(None)));
     let chunk = |name: &str| chunks(vec![vec![row(name, 1)]]).next().unwrap();
@@ -185,7 +183,7 @@ fn sized(row: &str, kib: usize) -> Entity {
     entity_of("p", row, (0..kib.div_ceil(64)).map(part).collect())
 }
 
-async fn a_chunk_without_entities_or_with_too_many_bytes_ends_the_import(world: &World) {
+async fn empty_or_oversized_chunk_ends_the_import(world: &World) {
     let table = world.table("chunks").await;
     let large = |count: usize| -> Vec<_> {
         (0..count).map(|n| sized(&format!("large{n}"), 1000)).collect()
@@ -207,7 +205,7 @@ async fn a_chunk_without_entities_or_with_too_many_bytes_ends_the_import(world: 
     assert_eq!(table.rows("").await.unwrap().len(), 5);
 }
 
-async fn a_chunk_has_at_most_a_thousand_entities(world: &World) {
+async fn chunk_has_at_most_1000_entities(world: &World) {
     let table = world.table("counted").await;
     let rows = |count: i32| (0..count).map(|n| row(&format!("{n:04}"), n)).collect::<Vec<_>>();
 
@@ -220,7 +218,7 @@ async fn a_chunk_has_at_most_a_thousand_entities(world: &World) {
     assert_eq!(table.rows("").await.unwrap().len(), 1000);
 }
 
-async fn an_import_into_a_table_that_is_deleted_meanwhile_ends(world: &World) {
+async fn import_ends_when_its_table_is_deleted(world: &World) {
     use futures::{SinkExt as _, StreamExt as _};
     use trestle_proto::table::v1::ImportEntitiesRequest;
 

@@ -8,12 +8,12 @@ use trestle_service::limits;
 use trestle_tests::{Table, World, entity, entity_of, int, prop, scenario, string};
 
 scenario!(
-    keys_are_bounded_in_utf16_code_units,
+    keys_are_limited_in_utf16_code_units,
     keys_with_forbidden_characters_are_refused,
-    property_names_are_bounded_in_utf16_code_units,
+    property_names_are_limited_in_utf16_code_units,
     property_names_are_identifiers_and_not_reserved,
-    values_are_bounded_in_their_size,
-    times_are_bounded_and_in_steps_of_a_hundred_nanoseconds,
+    values_are_limited_in_size,
+    times_are_limited_and_have_100_ns_resolution,
     guids_have_one_form,
     an_entity_has_at_most_252_properties_also_after_a_merge,
     an_entity_has_at_most_a_mebibyte_also_after_a_merge,
@@ -36,7 +36,7 @@ async fn refused(table: &Table, entity: Entity, reason: &str, field: &str) {
     assert_eq!(upsert.unwrap_err(), refusal, "upserts have the same limits");
 }
 
-async fn keys_are_bounded_in_utf16_code_units(world: &World) {
+async fn keys_are_limited_in_utf16_code_units(world: &World) {
     let table = world.table("keys").await;
     let max = limits::KEY_UTF16_UNITS_MAX;
     for longest in ["a".repeat(max), "é".repeat(max), "𝄞".repeat(max / 2)] {
@@ -68,7 +68,7 @@ async fn keys_with_forbidden_characters_are_refused(world: &World) {
     }
 }
 
-async fn property_names_are_bounded_in_utf16_code_units(world: &World) {
+async fn property_names_are_limited_in_utf16_code_units(world: &World) {
     let table = world.table("names").await;
     let max = limits::PROPERTY_NAME_UTF16_UNITS_MAX;
     let supplementary = "\u{1D49C}".repeat(max / 2);
@@ -111,7 +111,7 @@ async fn property_names_are_identifiers_and_not_reserved(world: &World) {
     refused(&table, entity("p", "r", twice), reason, "entity.properties[2].name").await;
 }
 
-async fn values_are_bounded_in_their_size(world: &World) {
+async fn values_are_limited_in_size(world: &World) {
     let table = world.table("values").await;
     let max = limits::STRING_UTF16_UNITS_MAX;
     let one = |property: Property| entity("p", "r", [property]);
@@ -126,7 +126,7 @@ async fn values_are_bounded_in_their_size(world: &World) {
     refused(&table, one(binary(limits::BINARY_BYTES_MAX + 1)), reason, field).await;
 }
 
-async fn times_are_bounded_and_in_steps_of_a_hundred_nanoseconds(world: &World) {
+async fn times_are_limited_and_have_100_ns_resolution(world: &World) {
     let table = world.table("times").await;
     let at = |seconds, nanos| {
         let time = prost_types::Timestamp { seconds, nanos };

@@ -282,7 +282,7 @@ async fn run(commands: Vec<Command>) {
     let data = tempfile::tempdir().unwrap();
     let options = FjallOptions::new(data.path(), trestle::storage::keyspaces());
     let mut on_disk = Real::new(Arc::new(FjallEngine::open(options).unwrap())).await;
-    let mut in_memory = Real::new(Arc::new(MemoryEngine::new())).await;
+    let mut in_memory = Real::new(Arc::new(MemoryEngine::new(trestle::storage::keyspaces()))).await;
     let mut plain = Plain::default();
     for (place, command) in commands.iter().enumerate() {
         let (wanted, versions) = plain.execute(command);

@@ -3,17 +3,17 @@
 
 use prost_types::Timestamp;
 use tonic::Code;
-use trestle_proto::{queue::v1 as queue, table::v1 as table};
-use trestle_service::{
+use trestle_identity::{
     caller::KeyRange,
     sas::{AddressRange, Protocol, Scope, Terms},
 };
+use trestle_proto::service::v1::AccessPolicy;
 use trestle_tests::{Queue, Table, World, entity, queue_scenario, terms_by_policy, text, token};
 
 queue_scenario!(
-    the_policy_of_a_table_is_asked_before_protocol_and_address_and_these_before_the_rest,
-    the_policy_of_a_queue_is_asked_before_protocol_and_address_and_these_before_the_rest,
-    a_signature_for_another_service_is_told_of_its_protocol_and_address_first,
+    table_policy_is_checked_before_protocol_and_address_and_then_permissions,
+    queue_policy_is_checked_before_protocol_and_address_and_then_permissions,
+    protocol_and_address_are_checked_before_the_service,
 );
 
 const NOT_AUTHENTIC: (Code, &str) = (Code::Unauthenticated, "AUTHENTICATION_FAILED");
@@ -97,19 +97,17 @@ fn assert_all(
     }
 }
 
-async fn the_policy_of_a_table_is_asked_before_protocol_and_address_and_these_before_the_rest(
-    world: &World,
-) {
+async fn table_policy_is_checked_before_protocol_and_address_and_then_permissions(world: &World) {
     let owner = world.table("orders").await;
     world.table("others").await;
     owner.insert(entity("p", "r", [])).await.unwrap();
-    let policy = table::AccessPolicy {
+    let policy = AccessPolicy {
         id: "p".to_owned(),
         expiry_time: expiry(),
         permissions: Some("r".to_owned()),
         ..Default::default()
     };
-    let expired = table::AccessPolicy {
+    let expired = AccessPolicy {
         expiry_time: Some(Timestamp { seconds: 1_000_000_000, nanos: 0 }),
         ..policy.clone()
     };
@@ -147,12 +145,10 @@ const QUEUES: [(&str, Option<Kind>); 5] = [
     ("never", Some(FAILURE)),
 ];
 
-async fn the_policy_of_a_queue_is_asked_before_protocol_and_address_and_these_before_the_rest(
-    world: &World,
-) {
+async fn queue_policy_is_checked_before_protocol_and_address_and_then_permissions(world: &World) {
     let owner = world.queue("jobs").await;
     world.queue("others").await;
-    let policy = queue::AccessPolicy {
+    let policy = AccessPolicy {
         id: "p".to_owned(),
         expiry_time: expiry(),
         permissions: Some("r".to_owned()),
@@ -171,7 +167,7 @@ async fn the_policy_of_a_queue_is_asked_before_protocol_and_address_and_these_be
     assert!(owner.peek(1).await.unwrap().is_empty(), "nothing was sent");
 }
 
-async fn a_signature_for_another_service_is_told_of_its_protocol_and_address_first(world: &World) {
+async fn protocol_and_address_are_checked_before_the_service(world: &World) {
     world.table("orders").await;
     world.queue("jobs").await;
     for (terms, refused) in uses(world) {

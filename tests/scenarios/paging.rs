@@ -5,14 +5,14 @@ use trestle_proto::table::v1::{Entity, QueryEntitiesRequest, value::Kind};
 use trestle_tests::{Table, World, entity, entity_of, insert_op, int, prop, scenario};
 
 scenario!(
-    pages_end_after_the_number_of_entities_asked_for,
+    page_ends_at_the_requested_size,
     a_page_holds_at_most_a_thousand_entities,
-    a_page_ends_before_it_gets_too_large,
-    a_page_of_nothing_has_no_token,
-    the_next_page_starts_at_its_place_even_when_the_entity_there_is_gone,
-    a_token_of_another_table_or_filter_is_refused,
-    a_damaged_token_is_refused,
-    a_filter_with_few_matches_ends,
+    page_ends_at_its_size_limit,
+    empty_page_has_no_token,
+    next_page_starts_after_a_deleted_entity,
+    rejects_a_page_token_of_another_table_or_filter,
+    rejects_a_corrupted_page_token,
+    filter_with_few_matches_terminates,
     page_tokens_work_with_keys_of_any_characters,
 );
 
@@ -41,7 +41,7 @@ async fn fill(table: &Table, count: usize) {
     }
 }
 
-async fn pages_end_after_the_number_of_entities_asked_for(world: &World) {
+async fn page_ends_at_the_requested_size(world: &World) {
     let table = world.table("sized").await;
     fill(&table, 10).await;
 
@@ -80,7 +80,7 @@ async fn a_page_holds_at_most_a_thousand_entities(world: &World) {
     assert_eq!(negative.fields, ["page_size"]);
 }
 
-async fn a_page_ends_before_it_gets_too_large(world: &World) {
+async fn page_ends_at_its_size_limit(world: &World) {
     let table = world.table("large").await;
     let part = |n: usize| {
         let bytes = vec![0; 65_536].into();
@@ -109,7 +109,7 @@ async fn a_page_ends_before_it_gets_too_large(world: &World) {
     }
 }
 
-async fn a_page_of_nothing_has_no_token(world: &World) {
+async fn empty_page_has_no_token(world: &World) {
     let table = world.table("zero").await;
     fill(&table, 3).await;
     let (_, token) = page(&table, "", 1, "").await;
@@ -118,7 +118,7 @@ async fn a_page_of_nothing_has_no_token(world: &World) {
     assert_eq!(page(&table, "", 0, &token).await, (Vec::new(), String::new()));
 }
 
-async fn the_next_page_starts_at_its_place_even_when_the_entity_there_is_gone(world: &World) {
+async fn next_page_starts_after_a_deleted_entity(world: &World) {
     let table = world.table("gone").await;
     fill(&table, 6).await;
     let (_, token) = page(&table, "", 2, "").await;
@@ -140,7 +140,7 @@ async fn refused(table: &Table, filter: &str, token: &str) {
     assert_eq!(refusal.fields, ["page_token"]);
 }
 
-async fn a_token_of_another_table_or_filter_is_refused(world: &World) {
+async fn rejects_a_page_token_of_another_table_or_filter(world: &World) {
     let table = world.table("tokens").await;
     let other = world.table("others").await;
     fill(&table, 3).await;
@@ -157,7 +157,7 @@ async fn a_token_of_another_table_or_filter_is_refused(world: &World) {
     refused(&successor, "n ge 0", &token).await;
 }
 
-async fn a_damaged_token_is_refused(world: &World) {
+async fn rejects_a_corrupted_page_token(world: &World) {
     let table = world.table("damaged").await;
     fill(&table, 3).await;
     let (_, token) = page(&table, "", 1, "").await;
@@ -175,7 +175,7 @@ async fn a_damaged_token_is_refused(world: &World) {
     refused(&table, "", &"A".repeat(16_385)).await;
 }
 
-async fn a_filter_with_few_matches_ends(world: &World) {
+async fn filter_with_few_matches_terminates(world: &World) {
     let table = world.table("sparse").await;
     fill(&table, 2500).await;
 

@@ -13,13 +13,13 @@ scenario!(
     numbers_of_different_types_compare_by_their_exact_value,
     values_of_other_types_are_never_equal_and_are_ordered_by_type,
     a_comparison_with_a_missing_property_is_false_and_its_negation_true,
-    not_and_or_bind_in_this_order_and_parentheses_regroup,
-    keys_and_the_time_can_be_filtered_like_properties,
+    operators_have_precedence_not_and_or,
+    keys_and_timestamp_can_be_filtered,
     a_query_reports_its_scope_and_what_it_scanned,
     a_query_returns_only_the_properties_asked_for,
     entities_are_ordered_by_utf16_code_unit,
-    a_mistake_in_a_filter_is_reported_with_its_position,
-    a_filter_outside_of_the_language_is_refused,
+    filter_error_has_its_position,
+    rejects_unsupported_filter_syntax,
 );
 
 const GUID: &str = "11111111-2222-3333-4444-555555555555";
@@ -186,7 +186,7 @@ async fn a_comparison_with_a_missing_property_is_false_and_its_negation_true(wor
     }
 }
 
-async fn not_and_or_bind_in_this_order_and_parentheses_regroup(world: &World) {
+async fn operators_have_precedence_not_and_or(world: &World) {
     let table = world.table("logic").await;
     for number in 0..8 {
         let bit = |name, bit: i32| int(name, number >> bit & 1);
@@ -212,7 +212,7 @@ async fn not_and_or_bind_in_this_order_and_parentheses_regroup(world: &World) {
     }
 }
 
-async fn keys_and_the_time_can_be_filtered_like_properties(world: &World) {
+async fn keys_and_timestamp_can_be_filtered(world: &World) {
     let table = world.table("system").await;
     let first = table.insert(entity("p", "r1", [])).await.unwrap();
     table.insert(entity("q", "r2", [])).await.unwrap();
@@ -312,7 +312,7 @@ async fn entities_are_ordered_by_utf16_code_unit(world: &World) {
     assert_eq!(table.rows(filter).await.unwrap().len(), 2);
 }
 
-async fn a_mistake_in_a_filter_is_reported_with_its_position(world: &World) {
+async fn filter_error_has_its_position(world: &World) {
     let table = world.table("mistakes").await;
 
     for (filter, position) in [
@@ -338,7 +338,7 @@ async fn a_mistake_in_a_filter_is_reported_with_its_position(world: &World) {
     }
 }
 
-async fn a_filter_outside_of_the_language_is_refused(world: &World) {
+async fn rejects_unsupported_filter_syntax(world: &World) {
     let table = world.table("outside").await;
 
     for filter in [

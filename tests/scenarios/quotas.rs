@@ -107,12 +107,12 @@ const ONE: Quotas<'static> =
     &[("PARTITION_ENTITIES_PER_SECOND", "1"), ("PARTITION_BURST_ENTITIES", "10")];
 
 #[tokio::test]
-async fn a_hot_partition_is_refused_while_others_are_served() {
+async fn hot_partition_is_throttled_alone() {
     only_the_hot_partition_is_refused(&world(ONE).await).await;
 }
 
 #[tokio::test]
-async fn a_hot_partition_is_refused_through_a_gateway_of_its_own() {
+async fn hot_partition_is_throttled_through_a_separate_gateway() {
     let table = server("table", ONE);
     let endpoint = table.endpoint();
     let settings = [("TRESTLE__GATEWAY__TABLE_ENDPOINT", endpoint.as_str())];
@@ -122,7 +122,7 @@ async fn a_hot_partition_is_refused_through_a_gateway_of_its_own() {
 }
 
 #[tokio::test]
-async fn a_refused_write_succeeds_after_the_wait_it_was_told() {
+async fn throttled_write_succeeds_after_its_retry_delay() {
     let world = world(ONE).await;
     let table = world.table("patient").await;
     let (_, refusal) = insert_until_refused(&table, |_| "p".to_owned()).await;
@@ -149,7 +149,7 @@ async fn the_limit_of_an_account_spans_its_partitions() {
 }
 
 #[tokio::test]
-async fn an_account_of_its_own_limits_is_held_to_them() {
+async fn account_limits_override_the_defaults() {
     let limits = [
         ("ACCOUNT_ENTITIES_PER_SECOND", "1"),
         ("ACCOUNTS__DEVSTOREACCOUNT1__ACCOUNT_ENTITIES_PER_SECOND", "1000000"),
@@ -163,7 +163,7 @@ async fn an_account_of_its_own_limits_is_held_to_them() {
 }
 
 #[tokio::test]
-async fn a_batch_over_the_limit_writes_nothing() {
+async fn throttled_batch_writes_nothing() {
     let limits = [("PARTITION_ENTITIES_PER_SECOND", "1"), ("PARTITION_BURST_ENTITIES", "60")];
     let world = world(&limits).await;
     let table = world.table("batches").await;
@@ -185,7 +185,7 @@ async fn a_batch_over_the_limit_writes_nothing() {
 }
 
 #[tokio::test]
-async fn large_entities_count_for_each_kibibyte() {
+async fn large_entities_cost_one_unit_per_kib() {
     let world = world(ONE).await;
     let table = world.table("large").await;
     let large = |row: &str| entity("p", row, [string("t", &"x".repeat(9000))]);
@@ -200,7 +200,7 @@ async fn large_entities_count_for_each_kibibyte() {
 }
 
 #[tokio::test]
-async fn a_write_counts_for_the_whole_entity_that_it_leaves_or_removes() {
+async fn write_cost_is_the_size_of_the_resulting_or_deleted_entity() {
     let limits = [("PARTITION_ENTITIES_PER_SECOND", "1"), ("PARTITION_BURST_ENTITIES", "35")];
     let world = world(&limits).await;
     let table = world.table("debts").await;
@@ -230,7 +230,7 @@ async fn a_write_counts_for_the_whole_entity_that_it_leaves_or_removes() {
 }
 
 #[tokio::test]
-async fn a_page_ends_early_at_the_limit_and_its_token_goes_on_to_the_end() {
+async fn throttled_page_ends_early_and_continues_by_token() {
     let world = world(HUNDRED).await;
     let table = world.table("pages").await;
     assert_eq!(table.import(None, vec![rows(300)]).await.unwrap(), []);
@@ -253,7 +253,7 @@ async fn a_page_ends_early_at_the_limit_and_its_token_goes_on_to_the_end() {
 }
 
 #[tokio::test]
-async fn entities_that_are_examined_and_not_returned_count() {
+async fn examined_entities_count_against_the_quota() {
     let world = world(HUNDRED).await;
     let table = world.table("examined").await;
     assert_eq!(table.import(None, vec![rows(300)]).await.unwrap(), []);
@@ -268,7 +268,7 @@ async fn entities_that_are_examined_and_not_returned_count() {
 }
 
 #[tokio::test]
-async fn a_stream_slows_down_at_the_limit_and_misses_nothing() {
+async fn throttled_stream_slows_down_and_is_complete() {
     let world = world(HUNDRED).await;
     let table = world.table("streams").await;
     assert_eq!(table.import(None, vec![rows(300)]).await.unwrap(), []);
@@ -285,7 +285,7 @@ async fn a_stream_slows_down_at_the_limit_and_misses_nothing() {
 }
 
 #[tokio::test]
-async fn an_import_slows_down_at_the_limit_and_writes_everything() {
+async fn throttled_import_slows_down_and_is_complete() {
     let world = world(HUNDRED).await;
     let table = world.table("imports").await;
     let started = Instant::now();
@@ -299,7 +299,7 @@ async fn an_import_slows_down_at_the_limit_and_writes_everything() {
 }
 
 #[tokio::test]
-async fn an_entity_that_an_import_would_wait_for_too_long_is_refused_alone() {
+async fn import_rejects_an_entity_that_exceeds_the_maximum_wait() {
     let limits = [("PARTITION_ENTITIES_PER_SECOND", "1"), ("PARTITION_BURST_ENTITIES", "100")];
     let world = world(&limits).await;
     let table = world.table("impatient").await;
@@ -320,7 +320,7 @@ async fn an_entity_that_an_import_would_wait_for_too_long_is_refused_alone() {
 }
 
 #[tokio::test]
-async fn operators_see_the_hottest_partitions_and_their_keys_only_where_allowed() {
+async fn hottest_partitions_are_reported_with_keys_only_if_allowed() {
     for (shown, setting) in [(false, "false"), (true, "true")] {
         let server = server("all", &[("SHOW_PARTITION_KEYS", setting)]);
         let admin = server.address("admin");
@@ -351,7 +351,7 @@ async fn operators_see_the_hottest_partitions_and_their_keys_only_where_allowed(
 }
 
 #[tokio::test]
-async fn limits_change_in_a_running_process_and_broken_ones_change_nothing() {
+async fn reload_changes_limits_and_ignores_invalid_ones() {
     let directory = tempfile::tempdir().unwrap();
     let (config, log) = (directory.path().join("trestle.toml"), directory.path().join("log"));
     let limits = |numbers: &str| {
@@ -391,7 +391,7 @@ fn fresh(partition: &str) -> Entity {
 }
 
 #[tokio::test]
-async fn nothing_is_limited_by_default_and_the_hottest_partition_is_known_all_the_same() {
+async fn quotas_are_off_by_default_and_hottest_partitions_are_tracked() {
     let world = world(&[]).await;
     let table = world.table("free").await;
     let chunks = vec![rows(1000); 4];

@@ -2,19 +2,19 @@
 
 use prost_types::{Duration, Timestamp};
 use tonic::Code;
-use trestle_proto::table::v1::{
+use trestle_proto::service::v1::{
     AccessPolicy, Cors, CorsRule, Durability, Logging, Metrics, ServiceProperties,
 };
 use trestle_service::limits;
 use trestle_tests::{World, entity, scenario};
 
 scenario!(
-    access_policies_come_back_as_they_were_set,
-    access_policies_are_bounded_and_checked,
-    the_settings_have_defaults_and_parts_left_out_are_kept,
-    settings_are_checked,
-    cross_origin_rules_are_bounded_and_checked,
-    the_state_names_the_durability_and_the_engine,
+    table_access_policies_round_trip,
+    access_policies_are_validated,
+    service_properties_have_defaults_and_keep_unset_parts,
+    service_properties_are_validated,
+    cors_rules_are_validated,
+    stats_report_durability_and_engine,
 );
 
 const MALFORMED: (Code, &str) = (Code::InvalidArgument, "INVALID_XML_DOCUMENT");
@@ -24,7 +24,7 @@ fn policy(id: &str) -> AccessPolicy {
     AccessPolicy { id: id.to_owned(), ..Default::default() }
 }
 
-async fn access_policies_come_back_as_they_were_set(world: &World) {
+async fn table_access_policies_round_trip(world: &World) {
     let table = world.table("shared").await;
     let other = world.table("other").await;
     assert_eq!(table.policies().await.unwrap(), []);
@@ -47,7 +47,7 @@ async fn access_policies_come_back_as_they_were_set(world: &World) {
     assert_eq!(table.policies().await.unwrap(), []);
 }
 
-async fn access_policies_are_bounded_and_checked(world: &World) {
+async fn access_policies_are_validated(world: &World) {
     let table = world.table("policies").await;
     let numbered = |count: usize| (0..count).map(|n| policy(&n.to_string())).collect();
     let longest = "é".repeat(limits::ACCESS_POLICY_ID_CHARS_MAX);
@@ -107,7 +107,7 @@ fn cors(rules: Vec<CorsRule>) -> ServiceProperties {
     ServiceProperties { cors: Some(Cors { rules }), ..Default::default() }
 }
 
-async fn the_settings_have_defaults_and_parts_left_out_are_kept(world: &World) {
+async fn service_properties_have_defaults_and_keep_unset_parts(world: &World) {
     let defaults = ServiceProperties {
         logging: Some(logging(false)),
         hour_metrics: Some(metrics(false)),
@@ -140,7 +140,7 @@ async fn the_settings_have_defaults_and_parts_left_out_are_kept(world: &World) {
     assert_eq!(read.logging, wanted.logging);
 }
 
-async fn settings_are_checked(world: &World) {
+async fn service_properties_are_validated(world: &World) {
     let lasting = |seconds, nanos| {
         let retention = Some(Duration { seconds, nanos });
         let metrics = Metrics { retention, ..metrics(true) };
@@ -176,7 +176,7 @@ async fn settings_are_checked(world: &World) {
     assert_eq!(world.properties().await.unwrap(), before);
 }
 
-async fn cross_origin_rules_are_bounded_and_checked(world: &World) {
+async fn cors_rules_are_validated(world: &World) {
     let texts = |text: &str, count: usize| vec![text.to_owned(); count];
     // Every bound of a rule at once, within the bound of all text.
     let widest = CorsRule {
@@ -241,7 +241,7 @@ async fn cross_origin_rules_are_bounded_and_checked(world: &World) {
     }
 }
 
-async fn the_state_names_the_durability_and_the_engine(world: &World) {
+async fn stats_report_durability_and_engine(world: &World) {
     let table = world.table("stated").await;
     table.insert(entity("p", "r", [])).await.unwrap();
 

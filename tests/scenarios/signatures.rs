@@ -3,20 +3,21 @@
 use http::HeaderName;
 use prost_types::Timestamp;
 use tonic::Code;
+use trestle_identity::{caller::KeyRange, sas::Scope};
+use trestle_proto::service::v1::AccessPolicy;
 use trestle_proto::table::v1::{
-    AccessPolicy, Entity, QueryEntitiesRequest, StreamEntitiesRequest, WriteMode, stored,
+    Entity, QueryEntitiesRequest, StreamEntitiesRequest, WriteMode, stored,
 };
-use trestle_service::{caller::KeyRange, sas::Scope};
 use trestle_tests::{
     Table, World, delete_op, entity, insert_op, int, key_of, over_account, scenario, terms,
     terms_by_policy, token, upsert_op,
 };
 
 scenario!(
-    a_key_range_holds_for_reads_scans_writes_batches_and_imports,
-    a_policy_is_made_used_changed_and_revoked,
-    an_account_signature_does_what_its_letters_say,
-    a_signature_is_not_widened_by_headers_of_the_caller,
+    key_range_applies_to_reads_scans_writes_batches_and_imports,
+    policy_is_created_used_changed_and_revoked,
+    account_sas_grants_only_its_permissions,
+    request_headers_do_not_widen_a_sas,
 );
 
 const FAILURE: (Code, &str) = (Code::PermissionDenied, "AUTHORIZATION_FAILURE");
@@ -66,7 +67,7 @@ async fn held(world: &World, permissions: &str) -> (Table, Table) {
     (owner, world.signed(&token).existing_table("ranges"))
 }
 
-async fn a_key_range_holds_for_reads_scans_writes_batches_and_imports(world: &World) {
+async fn key_range_applies_to_reads_scans_writes_batches_and_imports(world: &World) {
     let (owner, held) = held(world, "raud").await;
 
     for (place, (partition, row)) in KEYS.into_iter().enumerate() {
@@ -112,7 +113,7 @@ async fn a_key_range_holds_for_reads_scans_writes_batches_and_imports(world: &Wo
     assert_eq!(refused.kind(), FAILURE);
 }
 
-async fn a_policy_is_made_used_changed_and_revoked(world: &World) {
+async fn policy_is_created_used_changed_and_revoked(world: &World) {
     let owner = world.table("shared").await;
     owner.insert(entity("p", "r", [])).await.unwrap();
     let scope = over_table("shared", KeyRange::default());
@@ -147,7 +148,7 @@ async fn a_policy_is_made_used_changed_and_revoked(world: &World) {
     assert_eq!(both.query("").await.unwrap(), []);
 }
 
-async fn an_account_signature_does_what_its_letters_say(world: &World) {
+async fn account_sas_grants_only_its_permissions(world: &World) {
     let holder = |services: &str, resource_types: &str, permissions: &str| {
         let scope = over_account(services, resource_types);
         world.signed(&token(terms(scope, permissions)))
@@ -176,7 +177,7 @@ async fn an_account_signature_does_what_its_letters_say(world: &World) {
     holder("t", "c", "d").drop_table("made").await.unwrap();
 }
 
-async fn a_signature_is_not_widened_by_headers_of_the_caller(world: &World) {
+async fn request_headers_do_not_widen_a_sas(world: &World) {
     world.table("mine").await;
     let token = token(terms(over_table("mine", KeyRange::default()), "r"));
     let held = world.signed(&token);

@@ -9,12 +9,12 @@ use trestle_proto::table::v1::{
 use trestle_tests::{Table, World, entity, entity_of, prop, scenario};
 
 scenario!(
-    a_stream_brings_every_match_in_order,
+    stream_returns_every_match_in_order,
     a_stream_ends_at_its_limit,
-    a_stream_resumed_in_the_middle_goes_on_exactly_there,
-    a_stream_is_refused_before_its_first_message,
-    a_slow_reader_holds_up_nobody_and_misses_nothing,
-    a_stream_of_a_table_that_is_deleted_meanwhile_says_so,
+    stream_resumes_at_its_token,
+    invalid_stream_fails_before_its_first_message,
+    slow_reader_blocks_nobody_and_misses_nothing,
+    stream_of_a_deleted_table_ends_with_not_found,
 );
 
 /// Entities of 64 KiB, so that a few hundred do not fit into what is in flight.
@@ -41,7 +41,7 @@ fn numbered(range: std::ops::Range<usize>) -> Vec<String> {
     range.map(|n| format!("{n:04}")).collect()
 }
 
-async fn a_stream_brings_every_match_in_order(world: &World) {
+async fn stream_returns_every_match_in_order(world: &World) {
     let table = world.table("whole").await;
     fill(&table, 40).await;
 
@@ -86,7 +86,7 @@ async fn a_stream_ends_at_its_limit(world: &World) {
     assert_eq!(negative.fields, ["limit"]);
 }
 
-async fn a_stream_resumed_in_the_middle_goes_on_exactly_there(world: &World) {
+async fn stream_resumes_at_its_token(world: &World) {
     let table = world.table("resumed").await;
     fill(&table, 30).await;
     let messages = table.stream(Default::default()).await.unwrap();
@@ -101,7 +101,7 @@ async fn a_stream_resumed_in_the_middle_goes_on_exactly_there(world: &World) {
     }
 }
 
-async fn a_stream_is_refused_before_its_first_message(world: &World) {
+async fn invalid_stream_fails_before_its_first_message(world: &World) {
     let table = world.table("refused").await;
     fill(&table, 10).await;
     let messages = table.stream(Default::default()).await.unwrap();
@@ -125,7 +125,7 @@ async fn a_stream_is_refused_before_its_first_message(world: &World) {
     assert_eq!(refused.fields, ["filter"]);
 }
 
-async fn a_slow_reader_holds_up_nobody_and_misses_nothing(world: &World) {
+async fn slow_reader_blocks_nobody_and_misses_nothing(world: &World) {
     let table = world.table("slow").await;
     fill(&table, 200).await;
     let mut slow = table.open_stream(Default::default()).await.unwrap();
@@ -152,7 +152,7 @@ async fn a_slow_reader_holds_up_nobody_and_misses_nothing(world: &World) {
     assert_eq!(before.collect::<Vec<_>>(), numbered(0..200));
 }
 
-async fn a_stream_of_a_table_that_is_deleted_meanwhile_says_so(world: &World) {
+async fn stream_of_a_deleted_table_ends_with_not_found(world: &World) {
     let table = world.table("deleted").await;
     fill(&table, 400).await;
     let mut stream = table.open_stream(Default::default()).await.unwrap();
@@ -173,7 +173,7 @@ async fn a_stream_of_a_table_that_is_deleted_meanwhile_says_so(world: &World) {
 /// An engine that counts scans shows that a cancelled stream reads no more.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_cancelled_stream_stops_reading() {
-    let engine = counting::CountingEngine::default();
+    let engine = counting::CountingEngine::new();
     let world = World::on_engine(std::sync::Arc::new(engine.clone())).await;
     let table = world.table("cancelled").await;
     fill(&table, 200).await;
@@ -196,18 +196,23 @@ mod counting {
     };
 
     use trestle_kv::{
-        Change, CommitError, Engine, EngineError, EngineStatus, MemoryEngine, Scan, ScanLimit,
-        Snapshot, Span,
+        Change, CommitError, Engine, EngineError, EngineStatus, Limits, MemoryEngine, Scan,
+        ScanLimit, Snapshot, Span, Ticks, Version,
     };
 
     /// The memory engine, which counts the scans of its snapshots.
-    #[derive(Clone, Default)]
+    #[derive(Clone)]
     pub(super) struct CountingEngine {
         engine: MemoryEngine,
         scans: Arc<AtomicUsize>,
     }
 
     impl CountingEngine {
+        pub(super) fn new() -> Self {
+            let engine = MemoryEngine::new(trestle::storage::keyspaces());
+            Self { engine, scans: Arc::default() }
+        }
+
         pub(super) fn scans(&self) -> usize {
             self.scans.load(Ordering::SeqCst)
         }
@@ -222,8 +227,16 @@ mod counting {
             Ok(Box::new(CountingSnapshot(snapshot, Arc::clone(&self.scans))))
         }
 
-        async fn commit(&self, change: Change) -> Result<(), CommitError> {
+        async fn commit(&self, change: Change) -> Result<Version, CommitError> {
             self.engine.commit(change).await
+        }
+
+        fn limits(&self) -> Limits {
+            self.engine.limits()
+        }
+
+        fn now(&self) -> Ticks {
+            self.engine.now()
         }
 
         fn status(&self) -> EngineStatus {

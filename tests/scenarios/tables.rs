@@ -6,14 +6,14 @@ use trestle_tests::{World, entity, scenario, string};
 
 scenario!(
     a_created_table_is_described_and_listed,
-    a_table_is_found_in_any_case_and_keeps_the_case_it_was_created_in,
-    table_names_are_accepted_at_their_bounds_and_refused_past_them,
+    table_names_are_case_insensitive_and_case_preserving,
+    table_name_length_is_limited,
     a_table_of_the_same_name_in_another_case_cannot_be_created,
     tables_are_listed_by_lower_cased_name_and_filtered_by_prefix,
     a_listing_continues_from_page_to_page,
-    a_listing_token_of_another_filter_is_refused,
-    a_deleted_table_frees_its_name_and_its_successor_is_empty,
-    operations_in_an_absent_table_say_table_not_found,
+    rejects_a_list_token_of_another_filter,
+    recreated_table_is_empty,
+    operations_on_a_missing_table_are_not_found,
 );
 
 const ABSENT: (Code, &str) = (Code::NotFound, "RESOURCE_NOT_FOUND");
@@ -35,7 +35,7 @@ async fn a_created_table_is_described_and_listed(world: &World) {
     assert_eq!(world.drop_table("other").await.unwrap_err().kind(), ABSENT);
 }
 
-async fn a_table_is_found_in_any_case_and_keeps_the_case_it_was_created_in(world: &World) {
+async fn table_names_are_case_insensitive_and_case_preserving(world: &World) {
     world.create("MixedCase").await.unwrap();
     let upper = world.existing_table("MIXEDCASE");
     let lower = world.existing_table("mixedcase");
@@ -56,7 +56,7 @@ async fn a_table_is_found_in_any_case_and_keeps_the_case_it_was_created_in(world
     assert_eq!(world.describe("MixedCase").await.unwrap_err().kind(), ABSENT);
 }
 
-async fn table_names_are_accepted_at_their_bounds_and_refused_past_them(world: &World) {
+async fn table_name_length_is_limited(world: &World) {
     let longest = "a".repeat(63);
     for name in ["abc", "A1z", &longest] {
         assert_eq!(world.create(name).await.unwrap().name, name);
@@ -142,7 +142,7 @@ async fn a_listing_continues_from_page_to_page(world: &World) {
     assert_eq!(negative.fields, ["page_size"]);
 }
 
-async fn a_listing_token_of_another_filter_is_refused(world: &World) {
+async fn rejects_a_list_token_of_another_filter(world: &World) {
     for name in ["abc", "abd", "abe"] {
         world.create(name).await.unwrap();
     }
@@ -167,11 +167,11 @@ async fn a_listing_token_of_another_filter_is_refused(world: &World) {
     }
 }
 
-async fn a_deleted_table_frees_its_name_and_its_successor_is_empty(world: &World) {
+async fn recreated_table_is_empty(world: &World) {
     let table = world.table("again").await;
     table.insert(entity("p", "r", [])).await.unwrap();
     let policy =
-        trestle_proto::table::v1::AccessPolicy { id: "reader".to_owned(), ..Default::default() };
+        trestle_proto::service::v1::AccessPolicy { id: "reader".to_owned(), ..Default::default() };
     table.set_policies(vec![policy]).await.unwrap();
 
     world.drop_table("again").await.unwrap();
@@ -185,7 +185,7 @@ async fn a_deleted_table_frees_its_name_and_its_successor_is_empty(world: &World
     assert!(successor.insert(entity("p", "r", [])).await.is_ok());
 }
 
-async fn operations_in_an_absent_table_say_table_not_found(world: &World) {
+async fn operations_on_a_missing_table_are_not_found(world: &World) {
     use trestle_proto::table::v1::WriteMode::{Merge, Replace};
 
     let table = world.table("gone").await;

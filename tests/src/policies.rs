@@ -1,12 +1,13 @@
 //! The verbs on the access policies of a table.
 
+use trestle_proto::service::v1::AccessPolicy;
 use trestle_proto::table::v1 as proto;
 
 use crate::{Refusal, Table};
 
 impl Table {
     /// The access policies.
-    pub async fn policies(&self) -> Result<Vec<proto::AccessPolicy>, Refusal> {
+    pub async fn policies(&self) -> Result<Vec<AccessPolicy>, Refusal> {
         let table = self.name();
         let request = proto::GetTableAccessPoliciesRequest { table };
         let response = self.client().get_table_access_policies(request).await;
@@ -15,7 +16,7 @@ impl Table {
     }
 
     /// Replaces the access policies.
-    pub async fn set_policies(&self, policies: Vec<proto::AccessPolicy>) -> Result<(), Refusal> {
+    pub async fn set_policies(&self, policies: Vec<AccessPolicy>) -> Result<(), Refusal> {
         let table = self.name();
         let request = proto::SetTableAccessPoliciesRequest { table, policies };
         let response = self.client().set_table_access_policies(request).await;

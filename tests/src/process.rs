@@ -12,10 +12,14 @@ use tokio::{
     net::TcpStream,
 };
 
-/// The path of the server binary, built if it is not up to date.
+/// The path of the server binary: what `TRESTLE_BIN` names, or else built if it is not up to date.
+#[expect(clippy::disallowed_methods, reason = "one build for all tests, each in its own process")]
 pub fn server_binary() -> &'static Path {
     static BINARY: OnceLock<PathBuf> = OnceLock::new();
     BINARY.get_or_init(|| {
+        if let Some(binary) = std::env::var_os("TRESTLE_BIN") {
+            return PathBuf::from(binary);
+        }
         build_server(&[]);
         // This test runs from `target/<profile>/deps`.
         let own = std::env::current_exe().expect("the path of this test");

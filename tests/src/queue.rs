@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use trestle_proto::queue::v1::{
-    self as proto, Delivery, OutgoingMessage, ReceiptRef, SentMessage,
-    outgoing_message::{Body, Life, NeverExpires},
+    self as proto, Delivery, NoExpiry, OutgoingMessage, ReceiptRef, SentMessage,
+    outgoing_message::{Body, Expiration},
     queue_service_client::QueueServiceClient,
     send_result::Outcome,
 };
+use trestle_proto::service::v1::{AccessPolicy, ServiceProperties};
 
 use crate::{Refusal, Transport, World};
 
@@ -48,12 +49,12 @@ pub fn delayed(message: OutgoingMessage, delay: prost_types::Duration) -> Outgoi
 
 /// The message, with a life of its own.
 pub fn living(message: OutgoingMessage, life: prost_types::Duration) -> OutgoingMessage {
-    OutgoingMessage { life: Some(Life::TimeToLive(life)), ..message }
+    OutgoingMessage { expiration: Some(Expiration::TimeToLive(life)), ..message }
 }
 
 /// The message, without an end.
 pub fn everlasting(message: OutgoingMessage) -> OutgoingMessage {
-    OutgoingMessage { life: Some(Life::NeverExpires(NeverExpires {})), ..message }
+    OutgoingMessage { expiration: Some(Expiration::NeverExpires(NoExpiry {})), ..message }
 }
 
 /// The message, with a deduplication id.
@@ -114,17 +115,14 @@ impl World {
     }
 
     /// The settings of the queue service.
-    pub async fn queue_properties(&self) -> Result<proto::ServiceProperties, Refusal> {
+    pub async fn queue_properties(&self) -> Result<ServiceProperties, Refusal> {
         let request = proto::GetServicePropertiesRequest {};
         let response = self.queues().get_service_properties(request).await?.into_inner();
         Ok(response.properties.expect("settings are returned"))
     }
 
     /// Changes settings of the queue service.
-    pub async fn set_queue_properties(
-        &self,
-        change: proto::ServiceProperties,
-    ) -> Result<(), Refusal> {
+    pub async fn set_queue_properties(&self, change: ServiceProperties) -> Result<(), Refusal> {
         let request = proto::SetServicePropertiesRequest { properties: Some(change) };
         Ok(self.queues().set_service_properties(request).await.map(drop)?)
     }
@@ -276,7 +274,7 @@ impl Queue {
     }
 
     /// Replaces its access policies.
-    pub async fn set_policies(&self, policies: Vec<proto::AccessPolicy>) -> Result<(), Refusal> {
+    pub async fn set_policies(&self, policies: Vec<AccessPolicy>) -> Result<(), Refusal> {
         let request = proto::SetQueueAccessPoliciesRequest { queue: self.name(), policies };
         Ok(self.client().set_queue_access_policies(request).await.map(drop)?)
     }

@@ -7,8 +7,8 @@ use tempfile::TempDir;
 use tonic::body::Body;
 use tower::{BoxError, ServiceExt, util::BoxCloneSyncService};
 use trestle::settings::Settings;
+use trestle_identity::caller::{Authority, Caller};
 use trestle_service::{
-    caller::{Authority, Caller},
     name::AccountName,
     upstream::{Endpoint, Remote, RemoteOptions, Upstream},
 };

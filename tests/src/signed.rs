@@ -3,12 +3,12 @@
 use http::{HeaderName, HeaderValue, Request, header::AUTHORIZATION};
 use tonic::body::Body;
 use tower::{ServiceExt, util::BoxCloneSyncService};
-use trestle_service::{
+use trestle_identity::{
     account::AccountKey,
     caller::QUEUE_HEADER,
-    name::AccountName,
     sas::{Scope, Terms, Time, Version, mint},
 };
+use trestle_service::name::AccountName;
 
 use crate::World;
 

@@ -2,10 +2,8 @@
 
 use futures::TryStreamExt as _;
 use trestle_proto::table::v1::{
-    self as proto, BatchOperation, Entity, WriteMode,
-    batch_operation::Operation,
-    import_entities_request::{Chunk, Message, Spec},
-    stored,
+    self as proto, BatchOperation, Entity, ImportChunk, ImportSpec, WriteMode,
+    batch_operation::Operation, import_entities_request::Message, stored,
     table_service_client::TableServiceClient,
 };
 
@@ -217,7 +215,7 @@ impl Table {
         mode: Option<WriteMode>,
         chunks: Vec<Vec<Entity>>,
     ) -> Outcome<Vec<(u64, tonic_types::Status)>> {
-        let chunks = chunks.into_iter().map(|entities| Message::Chunk(Chunk { entities }));
+        let chunks = chunks.into_iter().map(|entities| Message::Chunk(ImportChunk { entities }));
         let messages = std::iter::once(Message::Spec(self.spec(mode))).chain(chunks);
         let imported = self.import_messages(messages.map(Some).collect()).await;
         match imported.failure {
@@ -227,8 +225,8 @@ impl Table {
     }
 
     /// The first message of an import.
-    pub fn spec(&self, mode: Option<WriteMode>) -> Spec {
-        Spec { table: self.name(), mode: mode.map(i32::from) }
+    pub fn spec(&self, mode: Option<WriteMode>) -> ImportSpec {
+        ImportSpec { table: self.name(), mode: mode.map(i32::from) }
     }
 
     /// Imports with messages of any kind, in any order.

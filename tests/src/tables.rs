@@ -1,5 +1,6 @@
 //! The verbs on the tables of a world, and on its service.
 
+use trestle_proto::service::v1::ServiceProperties;
 use trestle_proto::table::v1 as proto;
 
 use crate::{Refusal, World};
@@ -7,7 +8,7 @@ use crate::{Refusal, World};
 impl World {
     /// Creates a table.
     pub async fn create(&self, name: &str) -> Result<proto::Table, Refusal> {
-        let table = name.to_owned();
+        let table = Some(proto::Table { name: name.to_owned(), ..Default::default() });
         let request = proto::CreateTableRequest { table };
         let response = self.client().create_table(request).await;
         let response = response.map_err(Refusal::from)?.into_inner();
@@ -50,7 +51,7 @@ impl World {
     }
 
     /// The settings of the service.
-    pub async fn properties(&self) -> Result<proto::ServiceProperties, Refusal> {
+    pub async fn properties(&self) -> Result<ServiceProperties, Refusal> {
         let request = proto::GetServicePropertiesRequest {};
         let response = self.client().get_service_properties(request).await;
         let response = response.map_err(Refusal::from)?.into_inner();
@@ -58,7 +59,7 @@ impl World {
     }
 
     /// Changes settings of the service.
-    pub async fn set_properties(&self, change: proto::ServiceProperties) -> Result<(), Refusal> {
+    pub async fn set_properties(&self, change: ServiceProperties) -> Result<(), Refusal> {
         let request = proto::SetServicePropertiesRequest { properties: Some(change) };
         let response = self.client().set_service_properties(request).await;
         response.map(drop).map_err(Refusal::from)

@@ -8,11 +8,12 @@ use tonic::{body::Body, transport::Endpoint};
 use tower::{BoxError, ServiceExt, util::BoxCloneSyncService};
 use trestle::{
     compose::{Deps, Node, compose},
+    roles::ROLES,
     settings::Settings,
     storage::keyspaces,
 };
 use trestle_kv::{Engine, FjallEngine, FjallOptions};
-use trestle_proto::table::v1::{CreateTableRequest, table_service_client::TableServiceClient};
+use trestle_proto::table::v1::{self as proto, table_service_client::TableServiceClient};
 use trestle_runtime::config::Sources;
 use trestle_service::{
     access::AccessLog, clock::SystemClock, layer::CallService, propagation::Traces,
@@ -42,7 +43,7 @@ impl World {
     pub async fn in_process_with(settings: &[(&str, &str)]) -> Self {
         let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
         let environment = settings.iter().map(owned).collect();
-        let settings = Settings::load(Sources { environment, ..Sources::default() });
+        let settings = Settings::load(ROLES, Sources { environment, ..Sources::default() });
         let (engine, data) = store();
         let routes = node(&settings.expect("settings that make sense"), engine).await.routes;
         Self { _data: Some(data), ..Self::before(routes) }
@@ -145,7 +146,8 @@ impl World {
 
     /// A new table.
     pub async fn table(&self, name: &str) -> Table {
-        let request = CreateTableRequest { table: name.to_owned() };
+        let table = Some(proto::Table { name: name.to_owned(), ..Default::default() });
+        let request = proto::CreateTableRequest { table };
         self.client().create_table(request).await.expect("the table is created");
         self.existing_table(name)
     }
@@ -172,8 +174,9 @@ pub(crate) async fn node(settings: &Settings, engine: Arc<dyn Engine>) -> Node {
         traces: Traces::default(),
         access: AccessLog::off(),
         random: rand::random,
+        source: None,
     };
-    compose(settings, deps).await.expect("the settings make a node")
+    compose(settings, ROLES, deps).await.expect("the settings make a node")
 }
 
 fn client(transport: Transport) -> TableServiceClient<Transport> {

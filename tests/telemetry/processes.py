@@ -102,14 +102,13 @@ class World:
     def call(
         self,
         method,
-        *texts,
+        *fields,
         trace=None,
         service=SERVICE,
         request_id="my-request",
         authorization=None,
     ):
-        """Calls a method whose first fields are texts; the gRPC code of the answer."""
-        message = b"".join(_text(number, text) for number, text in enumerate(texts, start=1))
+        """Calls a method whose first fields are texts or messages; the gRPC code of the answer."""
         call = self.channel.unary_unary(f"/{service}/{method}")
         metadata = [("x-request-id", request_id)]
         if authorization:
@@ -117,7 +116,7 @@ class World:
         if trace:
             metadata.append(("traceparent", trace.header))
         try:
-            call(message, metadata=metadata, timeout=SECONDS, wait_for_ready=True)
+            call(message(*fields), metadata=metadata, timeout=SECONDS, wait_for_ready=True)
         except grpc.RpcError as error:
             return error.code()
         return grpc.StatusCode.OK
@@ -125,7 +124,7 @@ class World:
     def new_table(self):
         """The name of a new table."""
         name = f"Table{next(_names)}"
-        assert self.call("CreateTable", name) == grpc.StatusCode.OK
+        assert self.call("CreateTable", message(name)) == grpc.StatusCode.OK
         return name
 
 
@@ -137,7 +136,12 @@ class Trace:
         self.header = f"00-{self.id}-{self.span}-{'01' if sampled else '00'}"
 
 
-def _text(number, text):
-    data = text.encode()
+def message(*fields):
+    """An encoded message whose first fields are texts or encoded messages."""
+    return b"".join(_field(number, field) for number, field in enumerate(fields, start=1))
+
+
+def _field(number, content):
+    data = content.encode() if isinstance(content, str) else content
     assert len(data) < 128
     return bytes([number << 3 | 2, len(data)]) + data

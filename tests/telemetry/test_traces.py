@@ -3,7 +3,7 @@ for."""
 
 import grpc
 
-from processes import SERVICE, Trace, World
+from processes import SERVICE, Trace, World, message
 from receiver import KIND_CLIENT, KIND_SERVER, STATUS_ERROR, STATUS_UNSET, eventually
 
 
@@ -108,7 +108,7 @@ def test_a_trace_that_the_caller_does_not_keep_has_no_spans_and_all_processes_ag
 
 
 def test_a_call_without_a_parent_begins_a_trace(receiver, world):
-    world.call("CreateTable", "Fresh", request_id="fresh")
+    world.call("CreateTable", message("Fresh"), request_id="fresh")
 
     spans = eventually(lambda: len(found := receiver.spans_of("fresh")) == 2 and found)
     (trace_id,) = {span.item.trace_id for span in spans}

@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn an_operation_without_a_row_in_its_section_is_found() {
+    fn reports_an_operation_without_a_row() {
         let found = |text: &str| missing_operations(&Source::new(DOCUMENT, text));
         assert_eq!(found(&document()), []);
         for (from, to) in [("**Put Message**", "Put Message"), ("## Queues", "## Others")] {
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn a_promise_without_a_test_is_found() {
+    fn reports_a_claim_without_a_test() {
         let found = |text: &str| unproven(&Source::new(DOCUMENT, text)).len();
         assert_eq!(found(&document()), 0);
         assert_eq!(found("| a | the same as there | |"), 1);

@@ -1,5 +1,7 @@
 //! Rules on manifests: which crate may depend on which, and where versions stand.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use toml::{Table, Value};
 
 use crate::source::{Finding, Source};
@@ -9,18 +11,20 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("trestle-proto", &[]),
     ("trestle-kv", &[]),
     ("trestle-service", &["trestle-kv", "trestle-proto"]),
+    ("trestle-identity", &["trestle-service"]),
     ("trestle-runtime", &["trestle-kv", "trestle-proto", "trestle-service"]),
-    ("trestle-table", &["trestle-kv", "trestle-proto", "trestle-service"]),
-    ("trestle-queue", &["trestle-kv", "trestle-proto", "trestle-service"]),
-    ("trestle-gateway", &["trestle-kv", "trestle-proto", "trestle-service"]),
-    ("trestle-azure", &["trestle-proto", "trestle-service"]),
-    ("trestle-cli", &["trestle-kv", "trestle-proto", "trestle-service"]),
+    ("trestle-table", &["trestle-identity", "trestle-kv", "trestle-proto", "trestle-service"]),
+    ("trestle-queue", &["trestle-identity", "trestle-kv", "trestle-proto", "trestle-service"]),
+    ("trestle-gateway", &["trestle-identity", "trestle-kv", "trestle-proto", "trestle-service"]),
+    ("trestle-azure", &["trestle-identity", "trestle-proto", "trestle-service"]),
+    ("trestle-cli", &["trestle-identity", "trestle-kv", "trestle-proto", "trestle-service"]),
     (
         "trestle",
         &[
             "trestle-azure",
             "trestle-cli",
             "trestle-gateway",
+            "trestle-identity",
             "trestle-kv",
             "trestle-proto",
             "trestle-queue",
@@ -36,6 +40,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "trestle-azure",
             "trestle-cli",
             "trestle-gateway",
+            "trestle-identity",
             "trestle-kv",
             "trestle-proto",
             "trestle-queue",
@@ -52,6 +57,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "trestle-azure",
             "trestle-cli",
             "trestle-gateway",
+            "trestle-identity",
             "trestle-kv",
             "trestle-proto",
             "trestle-queue",
@@ -61,6 +67,9 @@ const LAYERS: &[(&str, &[&str])] = &[
     ),
     ("trestle-peers", &["trestle-proto"]),
 ];
+
+/// Where each dependency has its reason.
+const PAGE: &str = "docs/dependencies.md";
 
 /// The parts of a manifest that name dependencies.
 const SECTIONS: [&str; 3] = ["dependencies", "dev-dependencies", "build-dependencies"];
@@ -80,7 +89,6 @@ fn misplaced_in(manifest: &Source) -> Vec<Finding> {
         let what = format!("the crate has no place among the layers: `{name}`");
         return vec![manifest.finding(0, what)];
     };
-    let is_ours = |other: &str| other == "trestle" || other.starts_with("trestle-");
     // A crate may turn on features of its own for its tests.
     let is_wrong = |other: &str| is_ours(other) && other != name && !below.contains(&other);
     let mut findings = Vec::new();
@@ -103,6 +111,40 @@ pub(crate) fn own_versions(source: &Source) -> Vec<Finding> {
     let has_version = |value: &Value| value.is_str() || value.get("version").is_some();
     let own = dependencies(&parsed).filter(|(_, value)| has_version(value));
     own.map(|(name, _)| source.finding(0, format!("a version of its own: `{name}`"))).collect()
+}
+
+/// Dependencies that the page on them does not list, and those it lists that no manifest has.
+pub(crate) fn unlisted(sources: &[Source]) -> Vec<Finding> {
+    let Some(page) = sources.iter().find(|source| source.path == PAGE) else {
+        return Vec::new();
+    };
+    let listed: BTreeMap<&str, usize> = page.text.lines().enumerate().filter_map(listed).collect();
+    let manifests = sources.iter().filter(|source| source.file_name() == "Cargo.toml");
+    let used: BTreeSet<String> = manifests.flat_map(used_by).collect();
+    let missing = used.iter().filter(|name| !listed.contains_key(name.as_str()));
+    let missing = missing.map(|name| page.finding(0, format!("no reason for `{name}`")));
+    let unused = listed.iter().filter(|(name, _)| !used.contains(**name));
+    let unused = unused.map(|(name, line)| page.finding(*line, format!("not used: `{name}`")));
+    missing.chain(unused).collect()
+}
+
+/// The dependency of a row of the page, if it has a reason.
+fn listed((index, line): (usize, &str)) -> Option<(&str, usize)> {
+    let (name, reason) = line.strip_prefix("| `")?.split_once("` | ")?;
+    (!reason.trim_end_matches(" |").is_empty()).then_some((name, index))
+}
+
+/// The names of the dependencies of a manifest that are not our own crates.
+fn used_by(manifest: &Source) -> Vec<String> {
+    let parsed = parse(manifest);
+    let shared = parsed.get("workspace").and_then(Value::as_table);
+    let tables = std::iter::once(&parsed).chain(shared);
+    let names = tables.flat_map(|table| dependencies(table).map(|(name, _)| name.to_owned()));
+    names.filter(|name| !is_ours(name)).collect()
+}
+
+fn is_ours(name: &str) -> bool {
+    name == "trestle" || name.starts_with("trestle-")
 }
 
 fn parse(manifest: &Source) -> Table {
@@ -129,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dependency_on_a_layer_that_is_not_below_is_found() {
+    fn reports_a_dependency_on_a_higher_layer() {
         for (name, other) in [
             ("trestle-kv", "trestle-service"),
             ("trestle-service", "trestle-table"),
@@ -152,12 +194,12 @@ mod tests {
     }
 
     #[test]
-    fn a_crate_without_a_place_is_found() {
+    fn reports_a_crate_outside_the_layers() {
         assert_eq!(misplaced(&[manifest("trestle-misc", "")]).len(), 1);
     }
 
     #[test]
-    fn a_version_outside_of_the_workspace_is_found() {
+    fn reports_a_version_outside_the_workspace() {
         for own in ["serde = \"1\"", "serde = { version = \"1\", features = [] }"] {
             assert_eq!(own_versions(&manifest("trestle-kv", own)).len(), 1, "{own}");
         }
@@ -165,5 +207,18 @@ mod tests {
         assert_eq!(own_versions(&manifest("trestle-kv", shared)), []);
         let root = "[workspace.dependencies]\nserde = \"1\"\n";
         assert_eq!(own_versions(&Source::new("Cargo.toml", root)), []);
+    }
+
+    #[test]
+    fn reports_a_dependency_without_a_reason() {
+        let root = "[workspace]\n[workspace.dependencies]\nserde = \"1\"\ntrestle-kv = {}\n";
+        let found = |page: &str| {
+            let own = manifest("trestle-fuzz", "[dev-dependencies]\nbytes = \"1\"\n");
+            unlisted(&[Source::new("Cargo.toml", root), own, Source::new(PAGE, page)]).len()
+        };
+        assert_eq!(found("# A\n| `serde` | JSON |\n| `bytes` | buffers |\n"), 0);
+        assert_eq!(found("| `serde` | JSON |\n"), 1);
+        assert_eq!(found("| `serde` |  |\n| `bytes` | buffers |\n"), 1);
+        assert_eq!(found("| `serde` | JSON |\n| `bytes` | buffers |\n| `h2` | HTTP |\n"), 1);
     }
 }

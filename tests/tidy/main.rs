@@ -8,13 +8,15 @@
 
 mod compatibility;
 mod layers;
-mod mask;
 mod named_tests;
 mod proto;
 mod rust;
+mod sizes;
 mod source;
 mod telemetry;
 mod text;
+mod tokens;
+mod types;
 
 use source::{Finding, Source, all};
 
@@ -58,12 +60,12 @@ fn every_operation_of_azure_storage_is_in_the_document_on_compatibility() {
 }
 
 #[test]
-fn nothing_is_called_the_same_without_a_test() {
+fn every_claim_of_compatibility_has_a_test() {
     check(compatibility::unproven);
 }
 
 #[test]
-fn every_open_end_names_an_issue() {
+fn every_unfinished_mark_names_an_issue() {
     check(text::open_ends);
 }
 
@@ -73,12 +75,12 @@ fn no_file_names_the_host_of_a_package_registry() {
 }
 
 #[test]
-fn no_module_is_named_after_nothing() {
+fn no_module_has_an_empty_name() {
     check(text::empty_names);
 }
 
 #[test]
-fn no_name_of_telemetry_is_outside_of_its_module() {
+fn telemetry_names_are_in_their_module() {
     check(telemetry::stray_names);
 }
 
@@ -93,17 +95,17 @@ fn no_test_is_ignored() {
 }
 
 #[test]
-fn no_match_is_computed_and_thrown_away() {
+fn no_result_of_matches_is_unused() {
     check(rust::bare_matches);
 }
 
 #[test]
-fn nothing_is_printed_for_debugging() {
+fn no_debug_print_is_left() {
     check(rust::debug_prints);
 }
 
 #[test]
-fn every_file_says_what_it_is_for() {
+fn every_file_has_a_purpose_comment() {
     check(rust::missing_docs);
 }
 
@@ -125,4 +127,39 @@ fn crates_depend_only_on_the_layers_below() {
 #[test]
 fn every_dependency_has_its_version_in_the_workspace() {
     check(layers::own_versions);
+}
+
+#[test]
+fn every_dependency_has_a_reason() {
+    report(&layers::unlisted(&all()));
+}
+
+/// Names that several files define. It may only fall.
+const SHARED_TYPE_NAMES_MAX: usize = 110;
+
+#[test]
+fn a_type_name_is_defined_once() {
+    let sources = all();
+    let found = types::defined_twice(&sources);
+    let lines = found.iter().map(|(name, files)| format!("{name}: {}", files.join(" ")));
+    let lines: Vec<String> = lines.collect();
+    println!("{}", lines.join("\n"));
+    assert!(lines.len() <= SHARED_TYPE_NAMES_MAX, "{} of them:\n{}", lines.len(), lines.join("\n"));
+}
+
+/// `just sizes` shows what this prints.
+#[test]
+fn there_are_as_many_lines_of_tests_as_of_code() {
+    let sources = all();
+    let sizes = sizes::by_crate(&sources);
+    println!("crate                  median   code  tests");
+    for (name, size) in &sizes {
+        let (median, code, tests) = (size.median(), size.code_lines, size.test_lines);
+        println!("{name:<22} {median:>6} {code:>6} {tests:>6}");
+    }
+    let sum = |lines: fn(&sizes::Size) -> usize| sizes.values().map(lines).sum::<usize>();
+    let percent = sum(|size| size.test_lines) * 100 / sum(|size| size.code_lines);
+    println!("lines of tests for each 100 of code: {percent}");
+
+    assert!(percent >= sizes::TEST_PERCENT_MIN, "too few tests: {percent} lines for each 100");
 }

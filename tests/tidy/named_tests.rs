@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_test_that_no_file_has_is_found() {
+    fn reports_a_missing_test() {
         let sources = |document: &str| {
             [
                 Source::new(DOCUMENT, document),

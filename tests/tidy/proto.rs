@@ -34,7 +34,7 @@ fn is_continued(line: &str) -> bool {
 }
 
 #[test]
-fn an_element_without_a_comment_is_found() {
+fn reports_an_element_without_a_comment() {
     let uncommented_in = |text: &str| uncommented(&Source::new("a.proto", text)).len();
 
     let fine = "syntax = \"proto3\";\n\n// A.\nmessage A {\n  // B.\n  string b = 1 [\n\

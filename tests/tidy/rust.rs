@@ -2,97 +2,84 @@
 
 use std::collections::BTreeSet;
 
-use crate::source::{Finding, Source};
+use proc_macro2::{Delimiter, TokenTree};
+
+use crate::{
+    source::{Finding, Source},
+    tokens::{group, is_punct, is_word, line, name, sequences},
+};
 
 const FUNCTION_LINES_MAX: usize = 70;
 
-/// Functions of more than 70 lines, blank lines and comments not counted.
-///
-/// Relies on the format that `rustfmt` gives: a function ends with a brace in the column where its
-/// first line starts. The compiler's own lint does not see functions inside of macros.
+/// Functions of more than 70 lines, blank lines and comments not counted, also inside of macros,
+/// where the compiler's own lint does not look.
 pub(crate) fn long_functions(source: &Source) -> Vec<Finding> {
-    if !source.is_rust() {
-        return Vec::new();
-    }
-    let code = source.code();
-    let lines: Vec<&str> = code.lines().collect();
-    let mut findings = Vec::new();
-    for (index, _) in lines.iter().enumerate().filter(|(_, line)| starts_function(line)) {
-        let length = function_len(&lines[index..]);
-        if length > FUNCTION_LINES_MAX {
-            let max = FUNCTION_LINES_MAX;
-            let what = format!("function is too long: lines=`{length}`, max=`{max}`");
-            findings.push(source.finding(index, what));
-        }
-    }
-    findings
+    in_sequences(source, "fn ", |tokens| {
+        let length = function_len(tokens).filter(|length| *length > FUNCTION_LINES_MAX)?;
+        let max = FUNCTION_LINES_MAX;
+        Some(format!("function is too long: lines=`{length}`, max=`{max}`"))
+    })
 }
 
-/// Lines of code in the body of the function that starts with the first line; 0 without a body.
-fn function_len(lines: &[&str]) -> usize {
-    let indent = |line: &str| line.len() - line.trim_start().len();
-    let own = lines.first().map_or(0, |line| indent(line));
-    let is_end = |line: &&&str| line.trim_end().ends_with(['{', '}', ';']);
-    let signature = lines.iter().take_while(|line| !is_end(line)).count();
-    if lines.get(signature).is_none_or(|line| !line.trim_end().ends_with('{')) {
-        return 0;
+/// Lines of code in the body of the function that begins here.
+fn function_len(tokens: &[TokenTree]) -> Option<usize> {
+    let [keyword, TokenTree::Ident(_), rest @ ..] = tokens else { return None };
+    if !is_word(keyword, "fn") {
+        return None;
     }
-    let rest = lines.iter().skip(signature + 1).map(|line| line.trim_end());
-    let body = rest.take_while(|line| indent(line) != own || !line.trim_start().starts_with('}'));
-    body.filter(|line| !line.is_empty()).count()
-}
-
-fn starts_function(line: &str) -> bool {
-    let mut words = line.split_whitespace();
-    let is_before = |word: &&str| {
-        word.starts_with("pub") || matches!(*word, "async" | "const" | "unsafe" | "extern")
-    };
-    words.find(|word| !is_before(word)) == Some("fn")
+    let signature = rest.iter().take_while(|token| !is_punct(token, ';'));
+    let mut groups = signature.filter_map(group);
+    let body = groups.find(|group| group.delimiter() == Delimiter::Brace)?;
+    let mut lines = BTreeSet::new();
+    for token in sequences(&body.stream()).iter().flatten() {
+        lines.extend([token.span().start().line, token.span().end().line]);
+    }
+    Some(lines.len())
 }
 
 /// Tests that do not run.
 pub(crate) fn ignored_tests(source: &Source) -> Vec<Finding> {
-    code_lines(source, |line| line.contains("#[ignore"), "a test that does not run")
+    in_sequences(source, "ignore", |tokens| {
+        let [mark, attribute, ..] = tokens else { return None };
+        let first = group(attribute)?.stream().into_iter().next()?;
+        let is_ignored = is_punct(mark, '#') && is_word(&first, "ignore");
+        is_ignored.then(|| "a test that does not run".to_owned())
+    })
 }
 
 /// Prints that someone forgot.
 pub(crate) fn debug_prints(source: &Source) -> Vec<Finding> {
-    code_lines(source, |line| line.contains("dbg!("), "a print for debugging")
+    in_sequences(source, "dbg", |tokens| {
+        let [macro_name, mark, ..] = tokens else { return None };
+        let is_debug = is_word(macro_name, "dbg") && is_punct(mark, '!');
+        is_debug.then(|| "a print for debugging".to_owned())
+    })
 }
 
 /// A comparison as a statement, which asserts nothing and compiles.
 pub(crate) fn bare_matches(source: &Source) -> Vec<Finding> {
-    if !source.is_rust() {
+    if !source.is_rust() || !source.text.contains("matches!") {
         return Vec::new();
     }
-    let code = source.code();
     let mut findings = Vec::new();
-    for (at, call) in code.match_indices("matches!(") {
-        let before = code[..at].trim_end();
-        let is_statement = before.is_empty() || before.ends_with([';', '{', '}']);
-        let after = after_parentheses(&code[at + call.len()..]);
-        if is_statement && after.trim_start().starts_with(';') {
-            let index = code[..at].matches('\n').count();
-            findings.push(source.finding(index, "the outcome of `matches!` is thrown away"));
+    for tokens in sequences(&source.tokens()) {
+        for (index, token) in tokens.iter().enumerate() {
+            let before = index.checked_sub(1).and_then(|index| tokens.get(index));
+            let begins = before.is_none_or(ends_statement);
+            let [mark, _, end] = tokens.get(index + 1..index + 4).unwrap_or_default() else {
+                continue;
+            };
+            let is_thrown_away = is_punct(mark, '!') && is_punct(end, ';');
+            if begins && is_word(token, "matches") && is_thrown_away {
+                findings.push(source.finding(line(token), "the outcome of `matches!` is unused"));
+            }
         }
     }
     findings
 }
 
-/// What follows the parenthesis that closes the one opened before `text`.
-fn after_parentheses(text: &str) -> &str {
-    let mut depth = 1;
-    for (at, c) in text.char_indices() {
-        match c {
-            '(' => depth += 1,
-            ')' => depth -= 1,
-            _ => {}
-        }
-        if depth == 0 {
-            return &text[at + 1..];
-        }
-    }
-    ""
+fn ends_statement(token: &TokenTree) -> bool {
+    is_punct(token, ';') || group(token).is_some_and(|it| it.delimiter() == Delimiter::Brace)
 }
 
 /// Files without a comment on what they are for. A file `tests.rs` belongs to the file it tests.
@@ -145,24 +132,37 @@ fn target_paths(manifest: &Source) -> Vec<String> {
 
 /// The names of the modules that a file takes from other files.
 fn modules(source: &Source) -> Vec<String> {
-    let module = |line: &str| {
-        let name = line.trim().strip_suffix(';')?.split_once("mod ")?.1.to_owned();
-        name.chars().all(|c| c.is_alphanumeric() || c == '_').then_some(name)
+    let module = |tokens: &[TokenTree]| match tokens {
+        [keyword, module, end] if is_word(keyword, "mod") && is_punct(end, ';') => name(module),
+        _ => None,
     };
-    source.code().lines().filter_map(module).collect()
+    let sequences = sequences(&source.tokens());
+    sequences.iter().flat_map(|tokens| tokens.windows(3).filter_map(module)).collect()
 }
 
 fn folder(path: &str) -> &str {
     path.rfind('/').map_or("", |at| &path[..=at])
 }
 
-fn code_lines(source: &Source, bad: impl Fn(&str) -> bool, what: &str) -> Vec<Finding> {
-    if !source.is_rust() {
+/// Runs a rule at every token of a Rust file, with those that follow in the same group. Files that do
+/// not contain a text, which each finding does, are left out: it is faster than the lexer.
+pub(crate) fn in_sequences(
+    source: &Source,
+    text: &str,
+    rule: impl Fn(&[TokenTree]) -> Option<String>,
+) -> Vec<Finding> {
+    if !source.is_rust() || !source.text.contains(text) {
         return Vec::new();
     }
-    let code = source.code();
-    let lines = code.lines().enumerate().filter(|(_, line)| bad(line));
-    lines.map(|(index, _)| source.finding(index, what)).collect()
+    let mut findings = Vec::new();
+    for tokens in sequences(&source.tokens()) {
+        for (index, token) in tokens.iter().enumerate() {
+            if let Some(what) = tokens.get(index..).and_then(&rule) {
+                findings.push(source.finding(line(token), what));
+            }
+        }
+    }
+    findings
 }
 
 #[cfg(test)]
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn a_function_past_the_bound_is_found_wherever_it_stands() {
+    fn reports_a_long_function() {
         let function = |indent: &str, first_line: &str, lines: usize| {
             let body = format!("{indent}    a();\n").repeat(lines);
             let other = format!("{indent}fn g() {{\n{indent}}}\n");
@@ -193,19 +193,19 @@ mod tests {
     }
 
     #[test]
-    fn a_test_that_is_ignored_is_found() {
+    fn reports_an_ignored_test() {
         assert_eq!(ignored_tests(&rust("#[test]\n    #[ignore = \"slow\"]")).len(), 1);
         assert_eq!(ignored_tests(&rust("// #[ignore]\nlet a = \"#[ignore]\";")), []);
     }
 
     #[test]
-    fn a_print_for_debugging_is_found() {
+    fn reports_a_debug_print() {
         assert_eq!(debug_prints(&rust("let a = dbg!(b);")).len(), 1);
         assert_eq!(debug_prints(&rust("// dbg!(b)")), []);
     }
 
     #[test]
-    fn a_comparison_that_is_thrown_away_is_found() {
+    fn reports_an_unused_matches() {
         for bare in [
             "fn f() {\n    matches!(a, Some(_));\n}",
             "let a = 1;\n    matches!(\n        a,\n        Some(b) if (b > 1)\n    );",
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_without_its_purpose_is_found() {
+    fn reports_a_file_without_a_purpose_comment() {
         assert_eq!(missing_docs(&rust("use std::fmt;")).len(), 1);
         assert_eq!(missing_docs(&rust("// Not a doc comment.")).len(), 1);
         assert_eq!(missing_docs(&rust("//! What it is for.")), []);
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_no_module_is_found() {
+    fn reports_an_orphan_file() {
         let crate_of = |modules: &str| {
             vec![
                 Source::new("a/Cargo.toml", "[[test]]\npath = \"it/main.rs\"\n"),

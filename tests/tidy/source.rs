@@ -6,7 +6,7 @@ use std::{
     process::Command,
 };
 
-use crate::mask;
+use proc_macro2::TokenStream;
 
 /// A text file.
 #[derive(Debug, Clone)]
@@ -49,10 +49,27 @@ impl Source {
         self.extension() == "rs"
     }
 
-    /// The text of a Rust file with blanks in place of comments and of what is quoted, so that the
-    /// rules see code only. Lines and columns stay.
-    pub(crate) fn code(&self) -> String {
-        mask::code(&self.text)
+    /// Whether it is part of what is tested: scripts of suites and benches are not.
+    pub(crate) fn is_product(&self) -> bool {
+        let is_crate = ["proto/", "shared/", "services/"];
+        self.is_rust() && is_crate.iter().any(|it| self.path.starts_with(it)) && !self.is_test()
+    }
+
+    /// Whether all of it is tests or benches.
+    pub(crate) fn is_test(&self) -> bool {
+        let mut folders = self.path.split('/').rev().skip(1);
+        folders.any(|folder| matches!(folder, "tests" | "benches"))
+            || self.file_name() == "tests.rs"
+    }
+
+    /// Whether it is code in another language than Rust.
+    pub(crate) fn is_script(&self) -> bool {
+        matches!(self.extension(), "py" | "js" | "sh")
+    }
+
+    /// The tokens of a Rust file, which have no comments but those of documentation.
+    pub(crate) fn tokens(&self) -> TokenStream {
+        self.text.parse().unwrap_or_else(|error| panic!("{}: {error}", self.path))
     }
 
     /// A rule broken in a line, counted from 0.

@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_outside_of_its_module_is_found() {
+    fn reports_a_telemetry_name_outside_its_module() {
         let found = |path: &str, text: &str| stray_names(&Source::new(path, text)).len();
         let path = "shared/service/src/layer/trace.rs";
 

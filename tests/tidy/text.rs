@@ -1,6 +1,10 @@
 //! Rules on every text file.
 
-use crate::source::{Finding, Source};
+use crate::{
+    rust::in_sequences,
+    source::{Finding, Source},
+    tokens::{is_word, name},
+};
 
 const LINES_MAX: usize = 500;
 const COLUMNS_MAX: usize = 120;
@@ -76,15 +80,13 @@ pub(crate) fn empty_names(source: &Source) -> Vec<Finding> {
             findings.push(source.finding(0, format!("a name that says nothing: `{stem}`")));
         }
     }
-    if source.is_rust() {
-        for (index, line) in source.code().lines().enumerate() {
-            let name = line.trim_start().trim_start_matches("pub ").strip_prefix("mod ");
-            let name = name.map(|name| name.trim_end_matches([';', '{', ' ']));
-            if let Some(name) = name.filter(|name| NAMES.contains(name)) {
-                findings.push(source.finding(index, format!("a name that says nothing: `{name}`")));
-            }
+    findings.extend(in_sequences(source, "mod ", |tokens| match tokens {
+        [keyword, module, ..] if is_word(keyword, "mod") => {
+            let module = name(module).filter(|module| NAMES.contains(&module.as_str()))?;
+            Some(format!("a name that says nothing: `{module}`"))
         }
-    }
+        _ => None,
+    }));
     findings
 }
 
@@ -102,13 +104,13 @@ mod tests {
     }
 
     #[test]
-    fn a_file_past_the_bound_is_found() {
+    fn reports_a_long_file() {
         assert_eq!(long_files(&rust(&"\n".repeat(500))).len(), 0);
         assert_eq!(long_files(&rust(&"\n".repeat(501))).len(), 1);
     }
 
     #[test]
-    fn a_line_past_the_bound_is_found_and_only_in_code() {
+    fn reports_a_long_line_of_code() {
         let (fits, long) = ("é".repeat(120), "é".repeat(121));
 
         assert_eq!(long_lines(&rust(&fits)), []);
@@ -120,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn undone_work_without_an_issue_is_found() {
+    fn reports_unfinished_work_without_an_issue() {
         let (one, other) = (concat!("TO", "DO"), concat!("FIX", "ME"));
         for open in ["", ": later", "(me)", "(#)", "(#x)"] {
             assert_eq!(open_ends(&rust(&format!("// {one}{open}"))).len(), 1, "{open}");
@@ -130,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_of_a_registry_is_found_everywhere_but_in_the_lock_file() {
+    fn reports_a_registry_host_outside_lock_files() {
         let text = concat!("https://static.crates", ".io/x");
 
         assert_eq!(registry_hosts(&Source::new("a.toml", text)).len(), 1);
@@ -139,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_says_nothing_is_found() {
+    fn reports_an_empty_name() {
         assert_eq!(empty_names(&Source::new("a/util.rs", "")).len(), 1);
         assert_eq!(empty_names(&Source::new("shared/common/lib.rs", "")).len(), 1);
         assert_eq!(empty_names(&rust("fn a() {}\n    pub mod helpers {\n}")).len(), 1);

@@ -6,15 +6,14 @@
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use http::header;
-use trestle_service::{
+use trestle_identity::{
     account::{AccountSet, Signature},
     caller::Caller,
-    clock::Ticks,
-    fault::Reason,
-    layer::credentials::Identity,
+    credentials::Identity,
     sas::{self, Check, Denial, Named, Resource},
     shared_key::{Scheme, queue, table},
 };
+use trestle_service::{clock::Ticks, fault::Reason};
 
 use crate::{head::Head, protocol::Signing};
 
@@ -159,8 +158,8 @@ mod tests {
 
     use http::{Method, Uri};
     use tonic::body::Body;
+    use trestle_identity::account::{Account, AccountKey, Accounts};
     use trestle_service::{
-        account::{Account, AccountKey, Accounts},
         clock::{Clock, ManualClock},
         layer::Request,
     };

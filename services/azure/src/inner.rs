@@ -13,10 +13,10 @@ use http_body_util::BodyExt as _;
 use tonic::{Status, body::Body};
 use tonic_types::StatusExt as _;
 use tower::Service;
+use trestle_identity::{caller::Denied, credentials::Identity};
 use trestle_service::{
-    caller::Denied,
     fault::{Fault, Reason},
-    layer::{Answer, Request, Response, credentials::Identity, early::Early},
+    layer::{Answer, Request, Response, early::Early},
     upstream::Upstream,
 };
 

@@ -33,12 +33,8 @@ pub mod xml;
 
 use std::sync::Arc;
 
-use trestle_service::{
-    clock::Clock,
-    cors::Lookup,
-    layer::{CallService, credentials::Identity},
-    upstream::Upstream,
-};
+use trestle_identity::credentials::Identity;
+use trestle_service::{clock::Clock, cors::Lookup, layer::CallService, upstream::Upstream};
 
 use self::{front::Front, inner::Inner, protocol::Protocol};
 
@@ -62,7 +58,7 @@ pub struct Deps {
 /// the service that it is given.
 #[must_use]
 pub fn tables(deps: Deps, layers: impl FnOnce(CallService) -> CallService) -> CallService {
-    let rules = Lookup::of_table(deps.upstream.clone());
+    let rules = Lookup::new("trestle.table.v1.TableService", deps.upstream.clone());
     let table = table::Table::new(Arc::clone(&deps.identity.clock));
     front(table, deps, layers, rules)
 }
@@ -70,7 +66,7 @@ pub fn tables(deps: Deps, layers: impl FnOnce(CallService) -> CallService) -> Ca
 /// The front of queues; see [`tables`].
 #[must_use]
 pub fn queues(deps: Deps, layers: impl FnOnce(CallService) -> CallService) -> CallService {
-    let rules = Lookup::of_queue(deps.upstream.clone());
+    let rules = Lookup::new("trestle.queue.v1.QueueService", deps.upstream.clone());
     let queue = queue::Queue::new(Arc::clone(&deps.identity.clock));
     front(queue, deps, layers, rules)
 }

@@ -10,7 +10,7 @@ use hdrhistogram::Histogram;
 use serde_json::json;
 use tokio::{task::JoinSet, time::Instant};
 use tonic::Code;
-use trestle_proto::table::v1::{CreateTableRequest, DeleteTableRequest};
+use trestle_proto::table::v1::{CreateTableRequest, DeleteTableRequest, Table};
 
 use crate::{
     args::{ClientArgs, duration},
@@ -135,7 +135,9 @@ pub(crate) async fn run(command: BenchCommand, client: &ClientArgs) -> Result<()
     let BenchCommand::Table(args) = command;
     let session = Session::connect(client).await?;
     let table = format!("bench{:016x}", Random::from_system().next());
-    let request = session.request(CreateTableRequest { table: table.clone() });
+    let request = session.request(CreateTableRequest {
+        table: Some(Table { name: table.clone(), ..Table::default() }),
+    });
     session.table().create_table(request).await?;
     let measured = tokio::select! {
         measured = measure(&args, client, &session, &table) => measured,

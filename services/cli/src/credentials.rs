@@ -10,11 +10,11 @@ use tonic::{
     metadata::{Ascii, MetadataValue},
     service::Interceptor,
 };
-use trestle_service::{
+use trestle_identity::{
     account::{AccountKey, DEVELOPMENT_KEY},
     caller::{ACCOUNT_HEADER, QUEUE_HEADER},
-    name::AccountName,
 };
+use trestle_service::name::AccountName;
 
 use crate::errors::CliError;
 

@@ -4,12 +4,14 @@ use std::{path::PathBuf, time::Duration};
 
 use clap::{Args, Subcommand};
 use serde_json::json;
-use trestle_service::{
+use trestle_identity::{
     account::AccountKey,
     caller::KeyRange,
+    sas::{AddressRange, BlobScope, Malformed, Protocol, Scope, Terms, Time, Version, mint},
+};
+use trestle_service::{
     clock::{Clock as _, SystemClock, Ticks},
     name::AccountName,
-    sas::{AddressRange, BlobScope, Malformed, Protocol, Scope, Terms, Time, Version, mint},
 };
 
 use crate::{

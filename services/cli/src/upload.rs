@@ -15,9 +15,8 @@ use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Code, Status};
 use tonic_types::{RpcStatusExt as _, Status as RpcStatus};
 use trestle_proto::table::v1::{
-    Entity, GetEntityRequest, ImportEntitiesRequest, ImportEntitiesResponse, ImportResult,
-    WriteMode,
-    import_entities_request::{Chunk as ChunkMessage, Message, Spec},
+    Entity, GetEntityRequest, ImportChunk, ImportEntitiesRequest, ImportEntitiesResponse,
+    ImportResult, ImportSpec, WriteMode, import_entities_request::Message,
 };
 
 use crate::{
@@ -49,7 +48,7 @@ impl<M> Chunk<M> {
     /// A chunk of these entities, which keep to the limits of a chunk.
     pub(crate) fn new(entities: Vec<Entity>, mark: M) -> Self {
         let count = entities.len();
-        let message = Some(Message::Chunk(ChunkMessage { entities }));
+        let message = Some(Message::Chunk(ImportChunk { entities }));
         let message = ImportEntitiesRequest { message }.encode_to_vec().into();
         Self { message, count, replayed: false, mark }
     }
@@ -104,7 +103,7 @@ impl<M, S> Upload<M, S> {
         mode: Option<WriteMode>,
         chunks: mpsc::Receiver<Result<Chunk<M>, S>>,
     ) -> Self {
-        let spec = Spec { table: table.clone(), mode: mode.map(WriteMode::into) };
+        let spec = ImportSpec { table: table.clone(), mode: mode.map(WriteMode::into) };
         let message = Some(Message::Spec(spec));
         let spec = ImportEntitiesRequest { message }.encode_to_vec().into();
         Self {

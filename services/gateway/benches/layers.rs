@@ -10,12 +10,15 @@ use opentelemetry::metrics::MeterProvider as _;
 use opentelemetry_sdk::metrics::SdkMeterProvider;
 use tonic::{Status, body::Body};
 use tower::{Service as _, service_fn};
-use trestle_gateway::{Door, Limits, Observe, Routes, gateway};
+use trestle_gateway::{IngressStack, Limits, Observe, Routes, gateway};
+use trestle_identity::{
+    account::{Account, Accounts},
+    credentials::Identity,
+};
 use trestle_service::{
     access::AccessLog,
-    account::{Account, Accounts},
     clock::SystemClock,
-    layer::{CallService, Request, Response, credentials::Identity, methods::Methods},
+    layer::{CallService, Request, Response, methods::Methods},
     propagation::Traces,
     upstream::Upstream,
 };
@@ -57,7 +60,7 @@ fn measure(criterion: &mut Criterion) {
     let routes = Routes::default().with(SERVICE, Upstream::local(inner));
     for (name, service) in [
         ("service alone", CallService::new(inner)),
-        ("behind the layers", gateway(&Door::new(limits, observe), routes, identity)),
+        ("behind the layers", gateway(&IngressStack::new(limits, observe), routes, identity)),
     ] {
         criterion.bench_function(name, |bencher| {
             bencher.iter(|| {

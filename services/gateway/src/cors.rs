@@ -1,10 +1,10 @@
-//! Which pages of other origins may call, by the rules that accounts keep in their service
+//! Cross-origin resource sharing (CORS), by the rules that accounts have in their service
 //! properties.
 //!
-//! A browser asks first, without credentials, so nobody knows the account yet: it hears yes where
-//! the rules of any account here allow it. That grants nothing; the answer of the call itself is
-//! shown to a page only by the rules of the account that the call turned out to be of. The rules
-//! bind browsers, not callers: a call is never refused for its origin.
+//! A preflight request has no credentials, so its account is unknown: it is allowed where the rules
+//! of any account here allow it. That grants nothing; a page may read the response of the call
+//! itself only by the rules of the account that the call was authenticated for. The rules bind
+//! browsers, not callers: a call is never refused for its origin.
 
 use std::{
     convert::Infallible,
@@ -15,8 +15,8 @@ use std::{
 use futures::{StreamExt as _, future, stream};
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use tower::Service;
+use trestle_identity::caller::Caller;
 use trestle_service::{
-    caller::Caller,
     cors::{Lookup, Preflight, Rules},
     fault::{Fault, meaning},
     layer::{
@@ -28,8 +28,8 @@ use trestle_service::{
 };
 
 use crate::{
-    Door,
-    early::Answers,
+    IngressStack,
+    early::ShortCircuit,
     route::service_of,
     web::{Web, plain},
 };
@@ -39,21 +39,28 @@ const ERROR_CODE: &str = "x-ms-error-code";
 /// Most accounts whose rules are read at a time.
 const READS_MAX: usize = 16;
 
-/// The accounts of this server, asked for anew each time, because they may change.
-pub type Accounts = Arc<dyn Fn() -> Vec<AccountName> + Send + Sync>;
+/// The accounts of this server at the time of the call, because they may change.
+pub type AccountNames = Arc<dyn Fn() -> Vec<AccountName> + Send + Sync>;
 
-/// Takes the calls of browsers beside those of others: gRPC-Web, and what browsers ask about
-/// origins. The rules of each service, which go by its full name, are read from where `keepers` say.
+/// Where the rules for calls of a service are stored.
+pub struct CorsStore {
+    /// The full name of the service.
+    pub service: &'static str,
+    /// Reads its rules.
+    pub lookup: Lookup,
+}
+
+/// Serves browsers in front of `calls`: gRPC-Web, preflight requests, and the headers of CORS.
 #[must_use]
-pub fn browsers(
-    door: &Door,
+pub fn cors(
+    stack: &IngressStack,
     calls: CallService,
-    keepers: Vec<(&'static str, Lookup)>,
-    accounts: &Accounts,
+    stores: Vec<CorsStore>,
+    accounts: &AccountNames,
 ) -> CallService {
-    let pages = |(service, lookup)| Pages { service, lookup, accounts: Arc::clone(accounts) };
-    let pages = keepers.into_iter().map(pages).collect();
-    let early = Answers::new(door);
+    let pages = |store| Pages { store, accounts: Arc::clone(accounts) };
+    let pages = stores.into_iter().map(pages).collect();
+    let early = ShortCircuit::new(stack);
     CallService::new(Cors { inner: Web::new(calls, early.clone()), services: pages, early })
 }
 
@@ -62,14 +69,14 @@ pub fn browsers(
 struct Cors {
     inner: Web,
     services: Arc<[Pages]>,
-    early: Answers,
+    early: ShortCircuit,
 }
 
 impl Cors {
-    /// What pages may do with the service that a path is of.
+    /// What pages may do with the service of a path.
     fn pages(&self, path: &str) -> Option<usize> {
         let service = service_of(path);
-        self.services.iter().position(|pages| Some(pages.service) == service)
+        self.services.iter().position(|pages| Some(pages.store.service) == service)
     }
 }
 
@@ -115,7 +122,7 @@ impl Service<Request> for Cors {
     }
 }
 
-/// The answer to a browser that asks before it sends a request.
+/// The response to a preflight request.
 async fn preflight(pages: Option<&Pages>, headers: &HeaderMap) -> Result<Response, Fault> {
     let asked = Preflight::read(headers)?;
     let pages = pages.ok_or_else(|| asked.refused())?;
@@ -128,16 +135,14 @@ async fn preflight(pages: Option<&Pages>, headers: &HeaderMap) -> Result<Respons
 
 /// What pages may do with a service.
 struct Pages {
-    /// Its full name.
-    service: &'static str,
-    lookup: Lookup,
-    accounts: Accounts,
+    store: CorsStore,
+    accounts: AccountNames,
 }
 
 impl Pages {
-    /// An answer with what lets a page see it, where the rules of the account do. A call that was
-    /// refused before its account was known holds nothing of any account: there the rules of all
-    /// count, so that pages see why.
+    /// A response with the headers of CORS, where the rules of the account allow the page. A call
+    /// that was refused before it was authenticated holds data of no account: there the rules of
+    /// every account count, so that pages can read the error.
     async fn shown(
         &self,
         answer: Response,
@@ -148,7 +153,7 @@ impl Pages {
         let (mut answer, body) = answer.into_parts();
         let allowed = |rules: &Rules| rules.answer(&origin, &method, &answer.headers);
         let allowed = match account {
-            Some(account) => allowed(&self.lookup.rules(account).await),
+            Some(account) => allowed(&self.store.lookup.rules(account).await),
             None => self.first_of_any(allowed).await,
         };
         if let Some(allowed) = allowed {
@@ -163,14 +168,14 @@ impl Pages {
     /// What the rules of some account here allow.
     async fn first_of_any<T>(&self, allowed: impl Fn(&Rules) -> Option<T>) -> Option<T> {
         let reads = stream::iter((self.accounts)())
-            .map(|account| async move { self.lookup.rules(&account).await })
+            .map(|account| async move { self.store.lookup.rules(&account).await })
             .buffer_unordered(READS_MAX)
             .filter_map(|rules| future::ready(allowed(&rules)));
         std::pin::pin!(reads).next().await
     }
 }
 
-/// The refusal of a preflight. Browsers look at its status only; the rest is for people.
+/// The refusal of a preflight request. Browsers read its status only; the rest is for people.
 fn refusal(fault: &Fault) -> Response {
     let meaning = meaning(fault.reason);
     let status = StatusCode::from_u16(meaning.http_status);
@@ -181,7 +186,7 @@ fn refusal(fault: &Fault) -> Response {
     answer
 }
 
-/// Notes the account of a request from a page. Stands where the caller is known.
+/// Stores the account of a request from a page. Placed behind authentication.
 pub(crate) type PageAccountLayer = StepLayer<NotePageAccount>;
 
 /// See [`PageAccountLayer`].
@@ -195,7 +200,7 @@ impl Step for NotePageAccount {
     {
         let extensions = request.extensions();
         if let Some(page) = extensions.get::<PageAccount>()
-            && let Some(caller) = extensions.get::<Arc<Caller>>()
+            && let Some(caller) = Caller::in_process(extensions)
         {
             page.0.get_or_init(|| caller.account.clone());
         }

@@ -1,4 +1,5 @@
-//! Answers of HTTP to what is no call, which go through the door as calls do.
+//! Short-circuit responses: HTTP answers to requests that are no call. They pass the ingress stack
+//! as calls do.
 
 use http::StatusCode;
 use tower::Service as _;
@@ -7,34 +8,34 @@ use trestle_service::layer::{
     early::{Early, EarlyAnswers, WasEarly},
 };
 
-use crate::Door;
+use crate::IngressStack;
 
 /// What the layers see of a request that is no call.
 const PATH: &str = "/";
 
-/// Sends answers through the door.
+/// Sends responses through the ingress stack.
 #[derive(Clone)]
-pub(crate) struct Answers {
-    door: CallService,
+pub(crate) struct ShortCircuit {
+    stack: CallService,
 }
 
-impl Answers {
-    /// Through this door.
-    pub(crate) fn new(door: &Door) -> Self {
-        Self { door: door.before(EarlyAnswers) }
+impl ShortCircuit {
+    /// Through this stack.
+    pub(crate) fn new(stack: &IngressStack) -> Self {
+        Self { stack: stack.before(EarlyAnswers) }
     }
 
-    /// Answers a request so, unless a layer turns it away.
+    /// Responds to a request, unless a layer refuses it.
     pub(crate) fn answer(
         &mut self,
         request: &Request,
         answer: impl Future<Output = Response> + Send + 'static,
     ) -> Answer {
-        let answer = self.door.call(Early::request(request, request.headers(), PATH, answer));
+        let answer = self.stack.call(Early::request(request, request.headers(), PATH, answer));
         Box::pin(async move {
             let mut answer = answer.await?;
             if answer.extensions().get::<WasEarly>().is_none() {
-                // What a layer says, it says in gRPC; without it, this would look like a yes.
+                // A layer refuses in gRPC; with HTTP status 200 a browser would take it for success.
                 *answer.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
             }
             for name in STATUS_HEADERS {

@@ -1,9 +1,9 @@
 //! The gateway: what every call from outside passes before it reaches the service that owns the
 //! data.
 //!
-//! It holds calls to their deadlines, sheds load, says who calls, and picks the service by the
-//! path. It owns no data and decodes no message: bodies and trailers pass as they are. Browsers
-//! come in by [`browsers`], in front of it all.
+//! It enforces deadlines, sheds load, authenticates the caller, and picks the service by the path.
+//! It owns no data and decodes no message: bodies and trailers pass as they are. [`cors`] stands in
+//! front of it all and serves browsers.
 
 mod cors;
 mod early;
@@ -13,19 +13,15 @@ mod web;
 use std::{convert::Infallible, time::Duration};
 
 use tower::{Service, ServiceBuilder};
+use trestle_identity::credentials::{self, Identity};
 use trestle_service::layer::{
-    Answer, CallService, Request, Response,
-    admission::AdmissionLayer,
-    body_bytes::BodyBytesLayer,
-    credentials::{CredentialsLayer, Identity},
-    deadline::DeadlineLayer,
-    panic::PanicLayer,
-    trace::TraceLayer,
+    Answer, CallService, Request, Response, admission::AdmissionLayer, body_bytes::BodyBytesLayer,
+    deadline::DeadlineLayer, panic::PanicLayer, trace::TraceLayer,
 };
 
 use crate::cors::PageAccountLayer;
 
-pub use cors::{Accounts, browsers};
+pub use cors::{AccountNames, CorsStore, cors};
 pub use route::Routes;
 pub use trestle_service::layer::trace::Observe;
 
@@ -42,18 +38,18 @@ pub struct Limits {
     pub answer_within_max: Duration,
 }
 
-/// What every call from outside passes, whatever protocol brought it. Clones, and the services they
-/// stand before, share one count of calls, one budget of bytes, and one set of metrics.
+/// The layers that every call from outside passes, whatever protocol brought it. Clones, and the
+/// services behind them, share one count of calls, one budget of bytes, and one set of metrics.
 #[derive(Debug, Clone)]
-pub struct Door {
+pub struct IngressStack {
     trace: TraceLayer,
     deadline: DeadlineLayer,
     admission: AdmissionLayer,
     bytes: BodyBytesLayer,
 }
 
-impl Door {
-    /// A door with these bounds, whose calls are recorded.
+impl IngressStack {
+    /// A stack with these bounds, whose calls are recorded.
     #[must_use]
     pub fn new(limits: Limits, observe: Observe) -> Self {
         let methods = observe.methods.clone();
@@ -66,7 +62,7 @@ impl Door {
         }
     }
 
-    /// The door before `service`, which still has to find out who calls.
+    /// The stack before `service`, which still has to authenticate the caller.
     pub fn before<S>(&self, service: S) -> CallService
     where
         S: Service<Request, Response = Response, Error = Infallible, Future = Answer>,
@@ -81,7 +77,7 @@ impl Door {
             .layer(self.deadline)
             // Before credentials: shedding has to be the cheapest thing a server does under load.
             .layer(self.admission.clone())
-            // After the count of calls, which is cheaper still; before anybody reads a body.
+            // After the count of calls, which is cheaper still; before a body is read.
             .layer(self.bytes.clone())
             .service(service);
         CallService::new(stack)
@@ -90,13 +86,13 @@ impl Door {
 
 /// The gateway before `routes`: gRPC calls from outside come in here.
 #[must_use]
-pub fn gateway(door: &Door, routes: Routes, identity: Identity) -> CallService {
-    let stack = ServiceBuilder::new()
-        // Says who calls; nothing below sees credentials.
-        .layer(CredentialsLayer::new(identity))
+pub fn gateway(stack: &IngressStack, routes: Routes, identity: Identity) -> CallService {
+    let service = ServiceBuilder::new()
+        // Authenticates the caller; nothing below sees credentials.
+        .layer(credentials::layer(identity))
         // Right after credentials: a page may see what the rules of this account allow.
         .layer(PageAccountLayer::default())
-        // Last: the service answers from here.
+        // Last: the upstream answers from here.
         .service(routes);
-    door.before(stack)
+    stack.before(service)
 }

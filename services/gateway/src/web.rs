@@ -24,7 +24,7 @@ use trestle_service::{
     layer::{Answer, CallService, Request, Response, early::with_outcome},
 };
 
-use crate::early::Answers;
+use crate::early::ShortCircuit;
 
 /// How the types of gRPC begin.
 const GRPC: &[u8] = b"application/grpc";
@@ -46,12 +46,12 @@ const ENCODINGS: [&str; 2] = ["grpc-encoding", "grpc-accept-encoding"];
 #[derive(Clone)]
 pub(crate) struct Web {
     calls: CallService,
-    early: Answers,
+    early: ShortCircuit,
 }
 
 impl Web {
     /// Before a service of gRPC.
-    pub(crate) fn new(calls: CallService, early: Answers) -> Self {
+    pub(crate) fn new(calls: CallService, early: ShortCircuit) -> Self {
         Self { calls, early }
     }
 

@@ -7,10 +7,12 @@ mod tests;
 
 use std::sync::Arc;
 
-use trestle_proto::queue::v1::AccessPolicy;
-use trestle_service::{
+use trestle_identity::{
     access_policy::{self, Reference},
     caller::{AccountGrant, Authority, Caller, Letters, QueueGrant},
+};
+use trestle_proto::service::v1::AccessPolicy;
+use trestle_service::{
     clock::Ticks,
     fault::{Fault, Reason},
     name::{AccountName, QueueName},

@@ -1,12 +1,15 @@
 //! What a queue operation can fail with, and what each failure means to a client.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use trestle_kv::{CommitError, EngineError};
 use trestle_service::{
     fault::{Fault, Reason, quoted},
     name::QueueName,
 };
+
+/// When to call again after a change of the owner or of the settings.
+const RETRY_AFTER: Duration = Duration::from_millis(100);
 
 /// A queue operation that failed.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -26,6 +29,15 @@ pub(crate) enum QueueError {
         quoted(.0)
     )]
     MessageNotFound(String),
+    /// Another process owns the queue. Nothing was written.
+    #[error("the queue is owned by another process: queue=`{0}`")]
+    NotOwner(QueueName),
+    /// The queue was cleared or changed during every attempt. Nothing was written.
+    #[error("the queue keeps changing: queue=`{0}`")]
+    KeepsChanging(QueueName),
+    /// The queue was taken over as often as there are tokens.
+    #[error("the queue cannot be taken over any more: clear it, or delete and create it")]
+    TokensExhausted,
     /// A stored record cannot be read.
     #[error("stored record unreadable: {0}")]
     Corrupt(Arc<str>),
@@ -57,6 +69,10 @@ impl From<QueueError> for Fault {
                 let name = quoted(id).into_owned();
                 Self::about(Reason::MessageNotFound, message.clone(), "message", name)
             }
+            QueueError::NotOwner(name) | QueueError::KeepsChanging(name) => {
+                queue(Reason::ServerUnavailable, name).retry_after(RETRY_AFTER)
+            }
+            QueueError::TokensExhausted => Self::new(Reason::InternalError, message),
             QueueError::Corrupt(_) => Self::new(Reason::CorruptRecord, message),
             QueueError::Read(failure) => failure.clone().into(),
             QueueError::Commit(failure) => failure.clone().into(),

@@ -2,8 +2,8 @@
 //! damaged, or text that anybody may send.
 
 use crate::{
-    keys::{self, Cursor, DeadRange},
-    memory::Memory,
+    deduplication::DeduplicationRecord,
+    keys::{self, Cursor, DeletedRange},
     receipt::Receipt,
     record::QueueRecord,
     stored::{Body, MessageState},
@@ -17,13 +17,13 @@ pub enum Form {
     /// What a message carries.
     Body,
     /// What is remembered of a send.
-    Memory,
+    Deduplication,
     /// The record of a queue.
     Record,
     /// How far a queue has come.
     Cursor,
     /// What is left of a dead queue.
-    DeadRange,
+    DeletedRange,
     /// A number.
     Number,
 }
@@ -35,10 +35,10 @@ pub fn rewritten(form: Form, bytes: &[u8]) -> Option<Vec<u8>> {
     let written = match form {
         Form::State => MessageState::decode(&value).ok()?.encode(),
         Form::Body => Body::decode(&value).ok()?.encode(),
-        Form::Memory => Memory::decode(&value).ok()?.encode(),
+        Form::Deduplication => DeduplicationRecord::decode(&value).ok()?.encode(),
         Form::Record => QueueRecord::decode(&value).ok()?.encode(),
         Form::Cursor => Cursor::decode(&value).ok()?.encode(),
-        Form::DeadRange => DeadRange::decode(&value).ok()?.encode(),
+        Form::DeletedRange => DeletedRange::decode(&value).ok()?.encode(),
         Form::Number => keys::encode_number(keys::decode_number(&value, "number").ok()?),
     };
     Some(written.to_vec())
@@ -47,9 +47,10 @@ pub fn rewritten(form: Form, bytes: &[u8]) -> Option<Vec<u8>> {
 /// Reads bytes as the key of everything that is found by scanning; true if any of them could be.
 #[must_use]
 pub fn is_key(bytes: &[u8]) -> bool {
-    let (place, sequence) = (keys::place_of(bytes).is_ok(), keys::sequence_of(bytes).is_ok());
-    let (dead, memory) = (keys::dead_range_of(bytes).is_ok(), keys::memory_of(bytes).is_ok());
-    place || sequence || dead || memory || keys::queue_name(bytes).is_ok()
+    let (slot, sequence) = (keys::slot_of(bytes).is_ok(), keys::sequence_of(bytes).is_ok());
+    let (dead, memory) =
+        (keys::deleted_range_of(bytes).is_ok(), keys::deduplication_of(bytes).is_ok());
+    slot || sequence || dead || memory || keys::queue_name(bytes).is_ok()
 }
 
 /// The text that a receipt is read from and written as again; nothing if it is none.

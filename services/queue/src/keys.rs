@@ -1,65 +1,90 @@
-//! Every key of the queue service, and the values of its counters and marks.
+//! Every key of the queue service, and the domains that they belong to.
 //!
 //! The first byte of a key is its kind. Kinds are part of the disk format: never renumber, never reuse.
 //!
 //! | kind | key after the kind | value |
 //! |---|---|---|
 //! | 0x30 queue | account, name | see `record` |
-//! | 0x31 dead range | queue id u64, part u8 | version 1, died ticks u64, key where sweeping goes on |
+//! | 0x31 deleted range | queue id u64, part u8 | see `deleted_range` |
 //! | 0x32 next queue id | nothing | version 1, id u64 |
-//! | 0x33 epoch | nothing | version 1, number of the latest start u64 |
-//! | 0x34 count | queue id u64 | version 1, messages u64 |
-//! | 0x35 cursor | queue id u64 | version 1, ticks u64, sequence u64, lowest sequence u64 |
-//! | 0x36 memory | queue id u64, what u8, id text | see `memory` |
-//! | 0x37 forget | ticks u64, queue id u64, what u8, id text | version 1 |
+//! | 0x34 head | queue id u64 | see `head` |
+//! | 0x35 cursor | queue id u64 | see `slot` |
+//! | 0x36 deduplication record | queue id u64, id kind u8, id text | see `deduplication` |
+//! | 0x37 deduplication expiry | ticks u64, queue id u64, id kind u8, id text | version 1 |
 //! | 0x38 service properties | account | see `service_properties` of the shared crate |
-//! | 0x39 time | nothing | version 1, ticks u64: the service was there at that time |
+//! | 0x39 time | nothing | version 1, ticks u64: the latest checkpointed time of the service |
 //! | 0x40 body | queue id u64, sequence u64 | see `stored` |
 //! | 0x48 state | queue id u64, visible ticks u64, sequence u64 | see `stored` |
-//! | 0x49 follower | queue id u64, sequence u64 of the message before it | see `groups` |
+//! | 0x49 next in group | queue id u64, sequence u64 of the message before it | see `groups` |
 //! | 0x4A group | queue id u64, group u64 | version 1, sequence u64 of its last message |
 //!
-//! A queue id is never used twice: a deleted or cleared queue and its successor share nothing. A sequence is never used
-//! twice in the whole store. The state of a message is deleted and written anew whenever it becomes visible at another
-//! time, so the states of a queue lie in the order in which they are due.
+//! A queue id is never used twice: a deleted or cleared queue and its successor have no key in common. A sequence is
+//! never used twice in a queue. The state of a message is deleted and written again whenever its visibility changes, so
+//! the states of a queue are sorted by the time at which they become visible.
+//!
+//! All keys that contain a queue id form one domain; each other key is a domain of its own. No change of a message
+//! touches a domain that queues share.
 
 use bytes::Bytes;
-use trestle_kv::{Keyspace, Span, after_prefix, order};
+use trestle_kv::{Domain, DomainRef, Keyspace, Span, after_prefix, key_domain, order};
 use trestle_service::{
     clock::Ticks,
     name::{AccountName, QueueName},
 };
 
 use crate::{
+    deleted_range::QueuePart,
     error::QueueError,
-    wire::{self, Fields},
+    slot::Slot,
+    wire::{self, RecordReader},
 };
 
 const QUEUE: u8 = 0x30;
-const DEAD: u8 = 0x31;
+const DELETED: u8 = 0x31;
 const NEXT_QUEUE_ID: u8 = 0x32;
-const EPOCH: u8 = 0x33;
-const COUNT: u8 = 0x34;
+const HEAD: u8 = 0x34;
 const CURSOR: u8 = 0x35;
-const MEMORY: u8 = 0x36;
-const FORGET: u8 = 0x37;
+const DEDUPLICATION: u8 = 0x36;
+const DEDUPLICATION_EXPIRY: u8 = 0x37;
 const SERVICE_PROPERTIES: u8 = 0x38;
 const TIME: u8 = 0x39;
 const BODY: u8 = 0x40;
 const STATE: u8 = 0x48;
-const FOLLOWER: u8 = 0x49;
+const NEXT_IN_GROUP: u8 = 0x49;
 const GROUP: u8 = 0x4A;
 
-/// Version byte of every value in this file.
+/// Version byte of the numbers in this file.
 const VERSION: u8 = 1;
 
-/// Where the kinds of this service live: small records, what messages carry, and how they stand, each with a pattern of
-/// access of its own.
+/// Where the kinds of this service are stored: small records, bodies, and states, each with an access pattern of its
+/// own.
 pub const KEYSPACES: &[Keyspace] = &[
-    Keyspace { name: "q_meta", kinds: 0x30..=0x3F },
-    Keyspace { name: "q_msg", kinds: 0x40..=0x47 },
-    Keyspace { name: "q_vis", kinds: 0x48..=0x4F },
+    Keyspace { name: "q_meta", kinds: 0x30..=0x3F, domain: domain_of },
+    Keyspace { name: "q_msg", kinds: 0x40..=0x47, domain: domain_of },
+    Keyspace { name: "q_vis", kinds: 0x48..=0x4F, domain: domain_of },
 ];
+
+/// The domain of a key: its queue, if it contains a queue id.
+fn domain_of(key: &[u8]) -> DomainRef<'_> {
+    let id = match key.first() {
+        Some(&(DELETED | HEAD | CURSOR | DEDUPLICATION | BODY | STATE | NEXT_IN_GROUP | GROUP)) => {
+            key.get(1..9)
+        }
+        Some(&DEDUPLICATION_EXPIRY) => key.get(9..17),
+        _ => None,
+    };
+    id.map_or_else(|| key_domain(key), |part| DomainRef { group: HEAD, part })
+}
+
+/// The domain of everything that is stored of a queue under its id.
+pub(crate) fn queue_domain(id: QueueId) -> Domain {
+    Domain::new(HEAD, Bytes::copy_from_slice(&id.0.to_be_bytes()))
+}
+
+/// The domain of a key that contains no queue id.
+pub(crate) fn own_domain(key: &Bytes) -> Domain {
+    Domain::of_key(key, domain_of)
+}
 
 /// The number that stands for a queue in every key of its messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -69,74 +94,14 @@ pub(crate) struct QueueId(pub(crate) u64);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct GroupId(pub(crate) u64);
 
-/// Where a message stands in its queue: the order of delivery.
+/// What a deduplication record is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct Place {
-    /// When it can be received.
-    pub(crate) visible_at: Ticks,
-    /// Its number; later messages have greater ones.
-    pub(crate) sequence: u64,
-}
-
-/// What a queue remembers an id of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) enum Remembered {
-    /// A send.
+pub(crate) enum IdKind {
+    /// A send, by its request id.
     Request = 1,
-    /// A message.
+    /// A message, by its deduplication id.
     Deduplication = 2,
 }
-
-/// A part of what a dead queue leaves behind.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Remains {
-    /// The states of its messages.
-    States = 0,
-    /// Their bodies.
-    Bodies = 1,
-    /// The messages that wait behind others of their groups.
-    Followers = 2,
-    /// The groups.
-    Groups = 3,
-}
-
-impl Remains {
-    /// Every part.
-    pub(crate) const ALL: [Self; 4] = [Self::States, Self::Bodies, Self::Followers, Self::Groups];
-}
-
-/// How far a queue has come. Nothing lies before it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Cursor {
-    /// The lowest place that a message may have.
-    pub(crate) place: Place,
-    /// The lowest sequence that a message may have.
-    pub(crate) sequence: u64,
-}
-
-/// A range of a dead queue that is being removed.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct DeadRange {
-    /// When the queue was deleted or cleared.
-    pub(crate) died_at: Ticks,
-    /// First key not swept yet.
-    pub(crate) resume: Bytes,
-}
-
-impl Place {
-    /// Before every message.
-    pub(crate) const FIRST: Self = Self { visible_at: FIRST_TICK, sequence: 0 };
-
-    /// The next place.
-    pub(crate) fn next(self) -> Self {
-        Self { sequence: self.sequence.saturating_add(1), ..self }
-    }
-}
-
-const FIRST_TICK: Ticks = match Ticks::new(0) {
-    Some(ticks) => ticks,
-    None => Ticks::MAX,
-};
 
 /// Key of the record of a queue.
 pub(crate) fn queue(account: &AccountName, name: &QueueName) -> Bytes {
@@ -158,14 +123,13 @@ pub(crate) fn all_queues() -> Span {
     Span::prefix(&[QUEUE])
 }
 
-/// The name in a key of [`queue`].
-pub(crate) fn queue_name(key: &[u8]) -> Result<String, QueueError> {
-    let name = || {
-        let mut rest = Fields::of_key(key, QUEUE)?.rest();
-        order::take_text(&mut rest)?;
-        order::take_text(&mut rest)
+/// The account and the name in a key of [`queue`].
+pub(crate) fn queue_of(key: &[u8]) -> Result<(String, String), QueueError> {
+    let names = || {
+        let mut rest = RecordReader::of_key(key, QUEUE)?.rest();
+        Some((order::take_text(&mut rest)?, order::take_text(&mut rest)?))
     };
-    name().ok_or_else(|| QueueError::corrupt("key of a queue"))
+    names().ok_or_else(|| QueueError::corrupt("key of a queue"))
 }
 
 /// Key of the settings of the service for an account.
@@ -188,47 +152,42 @@ fn numbered(kind: u8, numbers: &[u64]) -> Vec<u8> {
     key
 }
 
-/// Key of what is left of a dead queue.
-pub(crate) fn dead(id: QueueId, part: Remains) -> Bytes {
-    let mut key = numbered(DEAD, &[id.0]);
+/// Key of a part of a deleted queue.
+pub(crate) fn deleted(id: QueueId, part: QueuePart) -> Bytes {
+    let mut key = numbered(DELETED, &[id.0]);
     key.push(part as u8);
     key.into()
 }
 
-/// Everything that is left of dead queues.
-pub(crate) fn all_dead() -> Span {
-    Span::prefix(&[DEAD])
+/// Every part of every deleted queue.
+pub(crate) fn all_deleted() -> Span {
+    Span::prefix(&[DELETED])
 }
 
-/// The dead queue and the part that a key of [`all_dead`] names.
-pub(crate) fn dead_range_of(key: &[u8]) -> Result<(QueueId, Remains), QueueError> {
+/// The deleted queue and the part in a key of [`deleted`].
+pub(crate) fn deleted_range_of(key: &[u8]) -> Result<(QueueId, QueuePart), QueueError> {
     let fields = || {
-        let mut fields = Fields::of_key(key, DEAD)?;
+        let mut fields = RecordReader::of_key(key, DELETED)?;
         let (id, part) = (fields.u64()?, fields.u8()?);
-        let part = Remains::ALL.into_iter().find(|p| *p as u8 == part)?;
+        let part = QueuePart::ALL.into_iter().find(|p| *p as u8 == part)?;
         fields.end((QueueId(id), part))
     };
-    fields().ok_or_else(|| QueueError::corrupt("key of a dead queue"))
+    fields().ok_or_else(|| QueueError::corrupt("key of a deleted queue"))
 }
 
-/// Key of the number that the next queue gets.
+/// Key of the number of the next queue.
 pub(crate) fn next_queue_id() -> Bytes {
     Bytes::from_static(&[NEXT_QUEUE_ID])
 }
 
-/// Key of the number of the latest start.
-pub(crate) fn epoch() -> Bytes {
-    Bytes::from_static(&[EPOCH])
-}
-
-/// Key of the time that was noted last.
+/// Key of the checkpointed time.
 pub(crate) fn time() -> Bytes {
     Bytes::from_static(&[TIME])
 }
 
-/// Key of the number of messages in a queue. It is there exactly as long as the queue is.
-pub(crate) fn count(id: QueueId) -> Bytes {
-    numbered(COUNT, &[id.0]).into()
+/// Key of the head of a queue. It exists exactly as long as the queue does.
+pub(crate) fn head(id: QueueId) -> Bytes {
+    numbered(HEAD, &[id.0]).into()
 }
 
 /// Key of the cursor of a queue.
@@ -236,43 +195,46 @@ pub(crate) fn cursor(id: QueueId) -> Bytes {
     numbered(CURSOR, &[id.0]).into()
 }
 
-/// Key of what a queue remembers of an id.
-pub(crate) fn memory(id: QueueId, what: Remembered, text: &str) -> Bytes {
-    let mut key = numbered(MEMORY, &[id.0]);
-    key.push(what as u8);
+/// Key of the deduplication record of an id.
+pub(crate) fn deduplication(id: QueueId, kind: IdKind, text: &str) -> Bytes {
+    let mut key = numbered(DEDUPLICATION, &[id.0]);
+    key.push(kind as u8);
     key.extend_from_slice(text.as_bytes());
     key.into()
 }
 
-/// Key of the mark that says when to forget a key of [`memory`].
-pub(crate) fn forget(at: Ticks, memory: &[u8]) -> Bytes {
-    let mut key = numbered(FORGET, &[at.get()]);
-    key.extend_from_slice(memory.get(1..).unwrap_or_default());
+/// Key of the row that schedules the removal of a key of [`deduplication`].
+pub(crate) fn deduplication_expiry(at: Ticks, record_key: &[u8]) -> Bytes {
+    let mut key = numbered(DEDUPLICATION_EXPIRY, &[at.get()]);
+    key.extend_from_slice(record_key.get(1..).unwrap_or_default());
     key.into()
 }
 
-/// What is to be forgotten at `now`, from `start` on if that is not empty.
-pub(crate) fn due_to_forget(start: &Bytes, now: Ticks) -> Span {
-    let first = Bytes::from_static(&[FORGET]);
-    Span::new(first.max(start.clone()), numbered(FORGET, &[now.get().saturating_add(1)]))
+/// The keys of [`deduplication_expiry`] up to `now`, from `start` on if that is not empty.
+pub(crate) fn expired_deduplications(start: &Bytes, now: Ticks) -> Span {
+    let first = Bytes::from_static(&[DEDUPLICATION_EXPIRY]);
+    let end = numbered(DEDUPLICATION_EXPIRY, &[now.get().saturating_add(1)]);
+    Span::new(first.max(start.clone()), end)
 }
 
-/// The key of [`memory`] that a key of [`forget`] is about.
-pub(crate) fn memory_of(forget: &[u8]) -> Result<Bytes, QueueError> {
-    let rest = || {
-        let mut fields = Fields::of_key(forget, FORGET)?;
+/// The queue and the key of [`deduplication`] that a key of [`deduplication_expiry`] is about.
+pub(crate) fn deduplication_of(expiry_key: &[u8]) -> Result<(QueueId, Bytes), QueueError> {
+    let record_key = || {
+        let mut fields = RecordReader::of_key(expiry_key, DEDUPLICATION_EXPIRY)?;
         fields.u64()?;
-        Some([&[MEMORY], fields.rest()].concat().into())
+        let rest = fields.rest();
+        let id = u64::from_be_bytes(*rest.first_chunk()?);
+        Some((QueueId(id), [&[DEDUPLICATION], rest].concat().into()))
     };
-    rest().ok_or_else(|| QueueError::corrupt("key of what is to be forgotten"))
+    record_key().ok_or_else(|| QueueError::corrupt("key of a deduplication expiry"))
 }
 
-/// Key of what a message carries.
+/// Key of the body of a message.
 pub(crate) fn body(id: QueueId, sequence: u64) -> Bytes {
     numbered(BODY, &[id.0, sequence]).into()
 }
 
-/// What the messages of a queue carry, from a sequence on.
+/// The bodies of the messages of a queue, from a sequence on.
 pub(crate) fn bodies_from(id: QueueId, sequence: u64) -> Span {
     Span::new(body(id, sequence), after_prefix(&numbered(BODY, &[id.0])))
 }
@@ -280,7 +242,7 @@ pub(crate) fn bodies_from(id: QueueId, sequence: u64) -> Span {
 /// The sequence in a key of [`body`].
 pub(crate) fn sequence_of(key: &[u8]) -> Result<u64, QueueError> {
     let fields = || {
-        let mut fields = Fields::of_key(key, BODY)?;
+        let mut fields = RecordReader::of_key(key, BODY)?;
         fields.u64()?;
         let sequence = fields.u64()?;
         fields.end(sequence)
@@ -289,43 +251,43 @@ pub(crate) fn sequence_of(key: &[u8]) -> Result<u64, QueueError> {
 }
 
 /// Key of the state of a message.
-pub(crate) fn state(id: QueueId, place: Place) -> Bytes {
-    numbered(STATE, &[id.0, place.visible_at.get(), place.sequence]).into()
+pub(crate) fn state(id: QueueId, slot: Slot) -> Bytes {
+    numbered(STATE, &[id.0, slot.visible_at.get(), slot.sequence]).into()
 }
 
-/// The states of the messages of a queue, from a place on.
-pub(crate) fn states_from(id: QueueId, place: Place) -> Span {
-    Span::new(state(id, place), after_prefix(&numbered(STATE, &[id.0])))
+/// The states of the messages of a queue, from a slot on.
+pub(crate) fn states_from(id: QueueId, slot: Slot) -> Span {
+    Span::new(state(id, slot), after_prefix(&numbered(STATE, &[id.0])))
 }
 
-/// The place in a key of [`state`].
-pub(crate) fn place_of(key: &[u8]) -> Result<Place, QueueError> {
+/// The slot in a key of [`state`].
+pub(crate) fn slot_of(key: &[u8]) -> Result<Slot, QueueError> {
     let fields = || {
-        let mut fields = Fields::of_key(key, STATE)?;
+        let mut fields = RecordReader::of_key(key, STATE)?;
         fields.u64()?;
-        let place = Place { visible_at: fields.ticks()?, sequence: fields.u64()? };
-        fields.end(place)
+        let slot = Slot { visible_at: fields.ticks()?, sequence: fields.u64()? };
+        fields.end(slot)
     };
     fields().ok_or_else(|| QueueError::corrupt("key of a state"))
 }
 
-/// Key of the message that waits behind the one with this sequence, in the same group.
-pub(crate) fn follower(id: QueueId, sequence: u64) -> Bytes {
-    numbered(FOLLOWER, &[id.0, sequence]).into()
+/// Key of the message behind the one with this sequence, in the same group.
+pub(crate) fn next_in_group(id: QueueId, sequence: u64) -> Bytes {
+    numbered(NEXT_IN_GROUP, &[id.0, sequence]).into()
 }
 
-/// Key of the last message of a group. It is there exactly as long as the group has a message.
+/// Key of the last message of a group. It exists exactly as long as the group has a message.
 pub(crate) fn group(id: QueueId, group: GroupId) -> Bytes {
     numbered(GROUP, &[id.0, group.0]).into()
 }
 
 /// Every key of a part of a queue.
-pub(crate) fn remains(id: QueueId, part: Remains) -> Span {
+pub(crate) fn part_span(id: QueueId, part: QueuePart) -> Span {
     match part {
-        Remains::States => states_from(id, Place::FIRST),
-        Remains::Bodies => bodies_from(id, 0),
-        Remains::Followers => Span::prefix(&numbered(FOLLOWER, &[id.0])),
-        Remains::Groups => Span::prefix(&numbered(GROUP, &[id.0])),
+        QueuePart::States => states_from(id, Slot::FIRST),
+        QueuePart::Bodies => bodies_from(id, 0),
+        QueuePart::NextInGroups => Span::prefix(&numbered(NEXT_IN_GROUP, &[id.0])),
+        QueuePart::Groups => Span::prefix(&numbered(GROUP, &[id.0])),
     }
 }
 
@@ -337,69 +299,18 @@ pub(crate) fn encode_number(number: u64) -> Bytes {
 /// A number from its stored form.
 ///
 /// # Errors
-/// [`QueueError::Corrupt`]; `what` says which number.
+/// [`QueueError::Corrupt`]; `what` names the number.
 pub(crate) fn decode_number(value: &[u8], what: &str) -> Result<u64, QueueError> {
-    let number = Fields::of(value, VERSION).and_then(|mut fields| {
+    let number = RecordReader::of(value, VERSION).and_then(|mut fields| {
         let number = fields.u64()?;
         fields.end(number)
     });
     number.ok_or_else(|| QueueError::corrupt(what))
 }
 
-/// The value of a mark that says nothing but that it is there.
-pub(crate) fn mark() -> Bytes {
+/// The value of a key that matters only by being there.
+pub(crate) fn empty_value() -> Bytes {
     Bytes::from_static(&[VERSION])
-}
-
-impl Cursor {
-    /// Before every message.
-    pub(crate) const START: Self = Self { place: Place::FIRST, sequence: 0 };
-
-    /// The stored form.
-    pub(crate) fn encode(&self) -> Bytes {
-        let mut value = vec![VERSION];
-        for number in [self.place.visible_at.get(), self.place.sequence, self.sequence] {
-            value.extend_from_slice(&number.to_be_bytes());
-        }
-        value.into()
-    }
-
-    /// From the stored form.
-    ///
-    /// # Errors
-    /// [`QueueError::Corrupt`].
-    pub(crate) fn decode(value: &[u8]) -> Result<Self, QueueError> {
-        let fields = || {
-            let mut fields = Fields::of(value, VERSION)?;
-            let place = Place { visible_at: fields.ticks()?, sequence: fields.u64()? };
-            let sequence = fields.u64()?;
-            fields.end(Self { place, sequence })
-        };
-        fields().ok_or_else(|| QueueError::corrupt("cursor of a queue"))
-    }
-}
-
-impl DeadRange {
-    /// The stored form.
-    pub(crate) fn encode(&self) -> Bytes {
-        let mut value = vec![VERSION];
-        value.extend_from_slice(&self.died_at.get().to_be_bytes());
-        value.extend_from_slice(&self.resume);
-        value.into()
-    }
-
-    /// From the stored form.
-    ///
-    /// # Errors
-    /// [`QueueError::Corrupt`].
-    pub(crate) fn decode(value: &[u8]) -> Result<Self, QueueError> {
-        let fields = || {
-            let mut fields = Fields::of(value, VERSION)?;
-            let died_at = fields.ticks()?;
-            Some(Self { died_at, resume: Bytes::copy_from_slice(fields.rest()) })
-        };
-        fields().ok_or_else(|| QueueError::corrupt("record of a dead queue"))
-    }
 }
 
 #[cfg(test)]

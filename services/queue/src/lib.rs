@@ -1,45 +1,47 @@
 //! The queue service: messages that are delivered at least once, with the semantics of Azure Queue storage.
 //!
 //! Three layers. `api` speaks protobuf and decides nothing. `queues`, `send`, `receive`, `change`, `transfer` and
-//! `sweep` speak our own types; what they decide is pure, around one snapshot or one commit, and `shelf` and `index`
+//! `sweep` speak our own types; what they decide is pure, around one snapshot or one commit, and `scheduler` and `index`
 //! are what the process knows in memory of who comes next. `keys`, `stored`, `record` and `memory` speak bytes:
 //! together they are the disk format.
 
 mod api;
 mod authorize;
-#[cfg(test)]
-mod bench;
-mod change;
-#[cfg(test)]
-mod depth;
+mod deduplication;
+mod delete;
+mod deleted_range;
+mod delivery;
+mod detached;
 mod error;
-mod expiries;
-mod finish;
+mod expire;
+#[cfg(test)]
+mod fixture;
 #[cfg(feature = "testing")]
 pub mod forms;
 mod groups;
-mod index;
+mod head;
 mod keys;
-mod known;
-mod memory;
+mod message_rows;
 mod messages;
 #[cfg(test)]
 mod model;
+mod peek;
 mod policies;
-mod progress;
+mod queue_ids;
 mod queues;
+#[cfg(test)]
+mod read_cost;
 mod receipt;
 mod receive;
 mod record;
+mod redrive;
 mod send;
-mod sequences;
-mod shelf;
-mod shelves;
+mod slot;
 mod stats;
-mod steady;
 mod stored;
 mod sweep;
 mod transfer;
+mod update;
 mod wire;
 
 use std::sync::Arc;
@@ -48,13 +50,13 @@ use trestle_kv::Engine;
 use trestle_proto::queue::v1::queue_service_server::QueueServiceServer;
 use trestle_service::{clock::Clock, fault::Fault, limits::MESSAGE_BYTES_MAX};
 
-pub use crate::{api::Api, keys::KEYSPACES};
+pub use crate::{api::QueueApi, keys::KEYSPACES};
 
 /// Full name of the service.
 pub const QUEUE_SERVICE: &str = "trestle.queue.v1.QueueService";
 
 /// What the service works with.
-pub struct Deps {
+pub struct QueueDeps {
     /// Where everything is stored.
     pub engine: Arc<dyn Engine>,
     /// The time.
@@ -66,19 +68,19 @@ pub struct Deps {
 /// The queue role of a process.
 #[derive(Clone)]
 pub struct QueueRole {
-    api: Api,
+    api: QueueApi,
 }
 
 impl QueueRole {
     /// Builds the service. Starts nothing.
     #[must_use]
-    pub fn new(deps: Deps) -> Self {
-        Self { api: Api::new(deps) }
+    pub fn new(deps: QueueDeps) -> Self {
+        Self { api: QueueApi::new(deps) }
     }
 
     /// The gRPC service.
     #[must_use]
-    pub fn server(&self) -> QueueServiceServer<Api> {
+    pub fn server(&self) -> QueueServiceServer<QueueApi> {
         QueueServiceServer::new(self.api.clone())
             .max_decoding_message_size(MESSAGE_BYTES_MAX)
             .max_encoding_message_size(MESSAGE_BYTES_MAX)
@@ -86,8 +88,8 @@ impl QueueRole {
 
     /// Answers everybody who waits for a message, with none, and lets nobody wait any more: the process is about to
     /// end. Streams of deliveries end, so that their clients open them elsewhere.
-    pub fn leave(&self) {
-        self.api.leave();
+    pub fn shut_down(&self) {
+        self.api.shut_down();
     }
 
     /// One step of the background work, to be called every few seconds. True when the next step should follow at

@@ -1,10 +1,10 @@
-//! What is done with messages: the parts that every operation shares.
+//! Operations on messages: what all of them share.
 
 use std::{future::Future, sync::Arc};
 
 use bytes::Bytes;
 use tokio_util::sync::CancellationToken;
-use trestle_kv::{CommitError, Engine, EngineError, Snapshot};
+use trestle_kv::{Engine, Snapshot};
 use trestle_service::{
     clock::{Clock, Ticks},
     name::QueueName,
@@ -13,84 +13,69 @@ use uuid::Uuid;
 
 use crate::{
     authorize::Access,
+    delivery::{
+        AttemptError, FenceCause, Fenced, IndexEntry, MonotonicClock, OwnershipPolicy, Schedulers,
+        TakeOverAlways,
+    },
     error::QueueError,
-    expiries::Standing,
-    keys::Place,
+    head::OwnerId,
+    keys::{self, QueueId},
     queues::{Queue, Queues},
     receipt::Receipt,
-    sequences::Sequences,
-    shelves::Shelves,
-    steady::SteadyClock,
+    slot::Slot,
     stored::{Body, MessageState},
 };
 
-/// How often an operation looks up its queue again, because it was cleared meanwhile.
-const LOOKUPS_MAX: usize = 8;
+/// Most attempts of one operation, when its queue is cleared or changed again and again meanwhile.
+const ATTEMPTS_MAX: usize = 8;
 
 /// What operations on messages work with. Clones share everything.
 #[derive(Clone)]
 pub(crate) struct Messages {
     pub(crate) engine: Arc<dyn Engine>,
-    pub(crate) clock: Arc<SteadyClock>,
-    pub(crate) shelves: Arc<Shelves>,
-    pub(crate) sequences: Arc<Sequences>,
+    pub(crate) clock: Arc<MonotonicClock>,
+    pub(crate) schedulers: Arc<Schedulers>,
     pub(crate) queues: Queues,
-    /// The process is about to end: nobody is kept waiting any more.
-    pub(crate) leaving: CancellationToken,
+    /// The process is shutting down: no consumer waits any more.
+    pub(crate) shutdown: CancellationToken,
     random: fn() -> u128,
 }
 
-/// A message that a consumer was given.
+/// A message that a consumer received.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Delivered {
-    /// Where it stands now.
-    pub(crate) place: Place,
-    /// How it stands now.
+    /// Its slot now.
+    pub(crate) slot: Slot,
+    /// Its state now.
     pub(crate) state: MessageState,
-    /// What it carries.
+    /// Its body.
     pub(crate) body: Body,
 }
 
-/// Why an operation on a numbered queue failed.
-#[derive(Debug)]
-pub(crate) enum Miss {
-    /// The queue has another number by now, or is no more.
-    Gone,
-    /// Anything else.
-    Failed(QueueError),
-}
-
-impl From<QueueError> for Miss {
-    fn from(error: QueueError) -> Self {
-        Self::Failed(error)
-    }
-}
-
-impl From<CommitError> for Miss {
-    fn from(error: CommitError) -> Self {
-        Self::Failed(error.into())
-    }
-}
-
-impl From<EngineError> for Miss {
-    fn from(error: EngineError) -> Self {
-        Self::Failed(error.into())
-    }
-}
-
 impl Messages {
-    /// Works on `engine`; `random` makes ids.
+    /// Works on `engine`, which no other process uses; `random` makes ids.
     pub(crate) fn new(
         engine: Arc<dyn Engine>,
         clock: Arc<dyn Clock>,
         random: fn() -> u128,
     ) -> Self {
-        let clock = Arc::new(SteadyClock::new(clock));
-        let shelves = Arc::new(Shelves::new(Arc::clone(&engine), Arc::clone(&clock)));
-        let sequences = Arc::new(Sequences::new(Arc::clone(&engine)));
-        let queues = Queues::new(Arc::clone(&engine), Arc::clone(&clock), Arc::clone(&shelves));
-        let leaving = CancellationToken::new();
-        Self { engine, clock, shelves, sequences, queues, leaving, random }
+        Self::with_policy(engine, clock, random, Arc::new(TakeOverAlways))
+    }
+
+    /// Works on `engine`, and owns the queues that `policy` says.
+    pub(crate) fn with_policy(
+        engine: Arc<dyn Engine>,
+        clock: Arc<dyn Clock>,
+        random: fn() -> u128,
+        policy: Arc<dyn OwnershipPolicy>,
+    ) -> Self {
+        let clock = Arc::new(MonotonicClock::new(clock));
+        let (owner, store) = (OwnerId(random()), Arc::clone(&engine));
+        let schedulers = Schedulers::new(store, Arc::clone(&clock), owner, policy);
+        let schedulers = Arc::new(schedulers);
+        let queues = Queues::new(Arc::clone(&engine), Arc::clone(&clock), Arc::clone(&schedulers));
+        let shutdown = CancellationToken::new();
+        Self { engine, clock, schedulers, queues, shutdown, random }
     }
 
     /// A new id.
@@ -98,10 +83,10 @@ impl Messages {
         uuid::Builder::from_random_bytes((self.random)().to_be_bytes()).into_uuid()
     }
 
-    /// Does something with a queue, again if it was cleared meanwhile.
+    /// Does something with a queue; again, if the queue was cleared or its settings changed meanwhile.
     ///
     /// # Errors
-    /// [`QueueError::QueueNotFound`], or what `attempt` fails with.
+    /// [`QueueError::QueueNotFound`], [`QueueError::NotOwner`], or what `attempt` fails with.
     pub(crate) async fn with_queue<T, F>(
         &self,
         access: &Access,
@@ -109,61 +94,91 @@ impl Messages {
         attempt: impl Fn(Queue) -> F,
     ) -> Result<T, QueueError>
     where
-        F: Future<Output = Result<T, Miss>>,
+        F: Future<Output = Result<T, AttemptError>>,
     {
-        for _ in 0..LOOKUPS_MAX {
+        for _ in 0..ATTEMPTS_MAX {
             let queue = self.queues.open(access, name).await?;
             match attempt(queue).await {
                 Ok(done) => return Ok(done),
-                Err(Miss::Failed(error)) => return Err(error),
-                Err(Miss::Gone) => {}
+                Err(error) => self.may_retry(error, name)?,
             }
         }
-        Err(QueueError::QueueNotFound(name.clone()))
+        Err(QueueError::KeepsChanging(name.clone()))
+    }
+
+    /// Drops what a refused change shows to be outdated. Fails unless the operation may look up its queue again.
+    pub(crate) fn may_retry(
+        &self,
+        error: AttemptError,
+        name: &QueueName,
+    ) -> Result<(), QueueError> {
+        match error {
+            AttemptError::Failed(error) => Err(error),
+            AttemptError::Fenced(fenced) => {
+                self.drop_outdated(&fenced);
+                match fenced.cause {
+                    FenceCause::NotOwner => Err(QueueError::NotOwner(name.clone())),
+                    FenceCause::QueueReplaced
+                    | FenceCause::StaleRecord
+                    | FenceCause::SequencesExhausted => Ok(()),
+                }
+            }
+        }
+    }
+
+    /// Drops what a refused change shows to be outdated: the scheduler, or the cached record.
+    pub(crate) fn drop_outdated(&self, fenced: &Fenced) {
+        self.schedulers.close_fenced(fenced);
+        if matches!(fenced.cause, FenceCause::QueueReplaced | FenceCause::StaleRecord) {
+            self.queues.drop_cached(fenced.id);
+        }
     }
 }
 
 impl Delivered {
-    /// What deletes or extends this delivery.
+    /// The receipt of this delivery.
     pub(crate) fn receipt(&self) -> Receipt {
-        Receipt::of(self.place, &self.state)
+        Receipt::of(self.slot, &self.state)
     }
 
-    /// Where it stands, and until when.
-    pub(crate) fn standing(&self) -> Standing {
-        Standing { place: self.place, expires_at: self.state.expires_at }
+    /// Its entry of the index.
+    pub(crate) fn entry(&self) -> IndexEntry {
+        IndexEntry { slot: self.slot, expires_at: self.state.expires_at }
     }
 }
 
-/// The state of a message, if it is there and not expired.
+/// The state of a message, if it exists and has not expired.
 ///
 /// # Errors
 /// [`QueueError::Corrupt`].
-pub(crate) fn live(value: Option<&Bytes>, now: Ticks) -> Result<Option<MessageState>, QueueError> {
+pub(crate) fn unexpired(
+    value: Option<&Bytes>,
+    now: Ticks,
+) -> Result<Option<MessageState>, QueueError> {
     let state = value.map(|value| MessageState::decode(value)).transpose()?;
     Ok(state.filter(|state| !state.is_expired(now)))
 }
 
-/// A message in a snapshot, if it is there and not expired. One that cannot be read is told to the log and to nobody
-/// else: it must not keep the others, and nobody can be given it.
+/// A message in a snapshot, if it exists and has not expired. One that cannot be read is only logged: it must not keep
+/// the others from being read, and no consumer can receive it.
 ///
 /// # Errors
 /// A failed read.
 pub(crate) async fn find(
     snapshot: &dyn Snapshot,
-    id: crate::keys::QueueId,
-    place: Place,
+    id: QueueId,
+    slot: Slot,
     now: Ticks,
 ) -> Result<Option<(MessageState, Body)>, QueueError> {
-    let state = snapshot.get(&crate::keys::state(id, place)).await?;
-    let body = snapshot.get(&crate::keys::body(id, place.sequence)).await?;
+    let state = snapshot.get(&keys::state(id, slot)).await?;
+    let body = snapshot.get(&keys::body(id, slot.sequence)).await?;
     let read = || {
-        let Some(state) = live(state.as_ref(), now)? else { return Ok(None) };
+        let Some(state) = unexpired(state.as_ref(), now)? else { return Ok(None) };
         let body = body.ok_or_else(|| QueueError::corrupt("a message without a body"))?;
         Ok::<_, QueueError>(Some((state, Body::decode(&body)?)))
     };
     Ok(read().unwrap_or_else(|error| {
-        tracing::error!(%error, sequence = place.sequence, "a message cannot be read");
+        tracing::error!(%error, sequence = slot.sequence, "a message cannot be read");
         None
     }))
 }

@@ -3,11 +3,10 @@
 
 use bytes::Bytes;
 use prost::Message as _;
+use trestle_identity::access_policy::{self, Stated};
 use trestle_proto::queue::v1 as proto;
-use trestle_service::{
-    access_policy::{self, Stated},
-    fault::Fault,
-};
+use trestle_proto::service::v1::AccessPolicy;
+use trestle_service::fault::Fault;
 
 use crate::error::QueueError;
 
@@ -15,7 +14,7 @@ use crate::error::QueueError;
 const PERMISSIONS: &str = "raup";
 
 /// The stored form.
-pub(crate) fn encode(policies: Vec<proto::AccessPolicy>) -> Bytes {
+pub(crate) fn encode(policies: Vec<AccessPolicy>) -> Bytes {
     let message = proto::SetQueueAccessPoliciesRequest { queue: String::new(), policies };
     message.encode_to_vec().into()
 }
@@ -24,7 +23,7 @@ pub(crate) fn encode(policies: Vec<proto::AccessPolicy>) -> Bytes {
 ///
 /// # Errors
 /// [`QueueError::Corrupt`].
-pub(crate) fn decode(stored: &Bytes) -> Result<Vec<proto::AccessPolicy>, QueueError> {
+pub(crate) fn decode(stored: &Bytes) -> Result<Vec<AccessPolicy>, QueueError> {
     let message = proto::SetQueueAccessPoliciesRequest::decode(stored.clone());
     let message = message.map_err(|_| QueueError::corrupt("access policies"))?;
     Ok(message.policies)
@@ -34,13 +33,13 @@ pub(crate) fn decode(stored: &Bytes) -> Result<Vec<proto::AccessPolicy>, QueueEr
 ///
 /// # Errors
 /// Every broken rule.
-pub(crate) fn check(policies: &[proto::AccessPolicy]) -> Result<(), Fault> {
+pub(crate) fn check(policies: &[AccessPolicy]) -> Result<(), Fault> {
     let stated: Vec<_> = policies.iter().map(stated).collect();
     access_policy::check(&stated, PERMISSIONS)
 }
 
 /// A policy as the rules that every service shares take it.
-pub(crate) fn stated(policy: &proto::AccessPolicy) -> Stated<'_> {
+pub(crate) fn stated(policy: &AccessPolicy) -> Stated<'_> {
     Stated {
         id: &policy.id,
         start_time: policy.start_time,

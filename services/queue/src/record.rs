@@ -1,7 +1,7 @@
 //! The record of a queue: its number, its settings, its access policies.
 //!
 //! ```text
-//! version (1) = 1 | id u64 | created ticks u64 | flags u8 | deduplication window ticks u64
+//! version (1) = 1 | id u64 | record version u64 | created ticks u64 | flags u8 | deduplication window ticks u64
 //! | dead letter: most deliveries u32, queue | number of metadata u32 | each: name, value | access policies
 //! ```
 //!
@@ -17,10 +17,12 @@ use trestle_service::{clock::Ticks, fault::Violations, name::QueueName};
 use crate::{
     error::QueueError,
     keys::QueueId,
-    wire::{self, Fields},
+    wire::{self, RecordReader},
 };
 
 const VERSION: u8 = 1;
+/// The version of the record of a new queue.
+pub(crate) const FIRST_VERSION: u64 = 1;
 const HAS_WINDOW: u8 = 1;
 const HAS_DEAD_LETTER: u8 = 2;
 
@@ -49,6 +51,8 @@ pub(crate) struct DeadLetter {
 pub(crate) struct QueueRecord {
     /// The number in the keys of its messages; another one after it was cleared.
     pub(crate) id: QueueId,
+    /// How often the record was written, which the head of the queue repeats.
+    pub(crate) version: u64,
     /// When it was created.
     pub(crate) created_at: Ticks,
     /// What its client chose.
@@ -81,6 +85,7 @@ impl QueueRecord {
     pub(crate) fn encode(&self) -> Bytes {
         let mut value = vec![VERSION];
         value.extend_from_slice(&self.id.0.to_be_bytes());
+        value.extend_from_slice(&self.version.to_be_bytes());
         value.extend_from_slice(&self.created_at.get().to_be_bytes());
         let QueueSettings { metadata, dead_letter, deduplication_window } = &self.settings;
         let window = deduplication_window.map_or(0, |_| HAS_WINDOW);
@@ -112,8 +117,9 @@ impl QueueRecord {
     }
 
     fn fields(value: &Bytes) -> Option<Self> {
-        let mut fields = Fields::of(value, VERSION)?;
-        let (id, created_at) = (QueueId(fields.u64()?), fields.ticks()?);
+        let mut fields = RecordReader::of(value, VERSION)?;
+        let (id, version) = (QueueId(fields.u64()?), fields.u64()?);
+        let created_at = fields.ticks()?;
         let flags = fields.u8()?;
         let mut settings = QueueSettings::default();
         if flags & HAS_WINDOW != 0 {
@@ -129,80 +135,9 @@ impl QueueRecord {
             settings.metadata.push((fields.text()?, fields.text()?));
         }
         let policies = value.slice_ref(fields.rest());
-        Some(Self { id, created_at, settings, policies })
+        Some(Self { id, version, created_at, settings, policies })
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-
-    fn settings() -> impl Strategy<Value = QueueSettings> {
-        let metadata = proptest::collection::vec(("[a-z]{1,5}", "[ -~]{0,5}"), 0..4);
-        let dead_letter = proptest::option::of(("[a-z]{3,9}", 1..1000_u32));
-        let window = proptest::option::of(1..604_800_u64);
-        (metadata, dead_letter, window).prop_map(|(metadata, dead_letter, window)| {
-            let dead_letter = dead_letter.map(|(queue, dequeue_count_max)| {
-                let queue = QueueName::parse(queue, "", &mut Violations::default());
-                DeadLetter { queue: queue.expect("a name"), dequeue_count_max }
-            });
-            let deduplication_window = window.map(Duration::from_secs);
-            QueueSettings { metadata, dead_letter, deduplication_window }
-        })
-    }
-
-    proptest! {
-        #[test]
-        fn records_survive_and_noise_does_not_panic(
-            id: u64, settings in settings(), policies in proptest::collection::vec(any::<u8>(), 0..9),
-            noise in proptest::collection::vec(any::<u8>(), 0..60),
-        ) {
-            let created_at = Ticks::new(id % Ticks::MAX.get()).expect("in range");
-            let record =
-                QueueRecord { id: QueueId(id), created_at, settings, policies: policies.into() };
-
-            prop_assert_eq!(QueueRecord::decode(&record.encode()).ok(), Some(record));
-            let _ = QueueRecord::decode(&[&[VERSION], &noise[..]].concat().into());
-        }
-    }
-
-    #[test]
-    fn settings_are_the_same_whatever_the_case_and_order_of_names() {
-        let of = |pairs: &[(&str, &str)]| QueueSettings {
-            metadata: pairs.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())).collect(),
-            ..Default::default()
-        };
-
-        assert!(of(&[("A", "1"), ("b", "2")]).fits(&of(&[("B", "2"), ("a", "1")])));
-        assert!(!of(&[("a", "1")]).fits(&of(&[("a", "2")])));
-        assert!(!of(&[("a", "x")]).fits(&of(&[("a", "X")])));
-        assert!(!of(&[("a", "1")]).fits(&of(&[])));
-        assert!(!of(&[]).fits(&of(&[("a", "1")])));
-    }
-
-    #[test]
-    fn a_window_and_a_dead_letter_policy_are_compared_where_they_are_asked_for() {
-        let of = |window: Option<u64>, dequeue_count_max: Option<u32>| {
-            let queue = QueueName::parse("dead".to_owned(), "", &mut Violations::default());
-            let queue = queue.expect("a name");
-            let letters = |dequeue_count_max| DeadLetter { queue, dequeue_count_max };
-            QueueSettings {
-                dead_letter: dequeue_count_max.map(letters),
-                deduplication_window: window.map(Duration::from_secs),
-                ..Default::default()
-            }
-        };
-        let full = of(Some(1), Some(5));
-
-        for same in [of(None, None), of(Some(1), None), of(None, Some(5)), full.clone()] {
-            assert!(full.fits(&same), "{same:?}");
-        }
-        for other in [of(Some(2), None), of(None, Some(6)), of(Some(1), Some(6))] {
-            assert!(!full.fits(&other), "{other:?}");
-        }
-        assert!(!of(None, None).fits(&of(Some(1), None)));
-        assert!(!of(None, None).fits(&of(None, Some(5))));
-    }
-}
+mod tests;

@@ -1,4 +1,4 @@
-//! How a queue is: how much it holds, and since when.
+//! Statistics of a queue: how many messages it holds, and the age of the oldest.
 
 use std::sync::Arc;
 
@@ -6,17 +6,18 @@ use trestle_kv::ScanLimit;
 use trestle_service::clock::Ticks;
 
 use crate::{
+    delivery::{AttemptError, Scheduler},
     error::QueueError,
-    keys::{self, QueueId},
+    keys,
     messages::Messages,
-    shelf::Shelf,
+    queues::Queue,
     stored::Body,
 };
 
-/// How a queue is.
+/// Statistics of a queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Stats {
-    /// How many messages it holds, hidden and not yet removed ones included.
+pub(crate) struct QueueStats {
+    /// How many messages it holds, invisible and expired but not yet removed ones included.
     pub(crate) messages: u64,
     /// When the oldest of them was sent.
     pub(crate) oldest_inserted_at: Option<Ticks>,
@@ -25,18 +26,15 @@ pub(crate) struct Stats {
 }
 
 impl Messages {
-    /// How a queue is.
+    /// Statistics of a queue.
     ///
     /// # Errors
-    /// A failed read.
-    pub(crate) async fn stats(&self, id: QueueId) -> Result<Stats, QueueError> {
-        let shelf = self.shelves.open(id).await?;
-        let oldest_inserted_at = self.find_oldest(&shelf).await?;
-        let snapshot = self.engine.snapshot().await?;
-        let count = snapshot.get(&keys::count(id)).await?;
-        let count = count.map(|value| keys::decode_number(&value, "count of a queue"));
-        let messages = count.transpose()?.unwrap_or(0);
-        Ok(Stats { messages, oldest_inserted_at, now: self.clock.now() })
+    /// [`AttemptError::Fenced`], or a failed read.
+    pub(crate) async fn stats(&self, queue: &Queue) -> Result<QueueStats, AttemptError> {
+        let scheduler = self.schedulers.open(queue).await?;
+        let oldest_inserted_at = self.find_oldest(&scheduler).await?;
+        let head = self.schedulers.check(scheduler.fence(queue.record.version)).await?;
+        Ok(QueueStats { messages: head.count, oldest_inserted_at, now: self.clock.now() })
     }
 
     /// When the oldest message of a queue was sent. The search goes on where the last one ended, so that it does not
@@ -46,20 +44,19 @@ impl Messages {
     /// A failed read.
     pub(crate) async fn find_oldest(
         &self,
-        shelf: &Arc<Shelf>,
+        scheduler: &Arc<Scheduler>,
     ) -> Result<Option<Ticks>, QueueError> {
-        let counter = self.sequences.counter().await?;
-        let (lowest, safe) = shelf.oldest_range(|| counter.peek());
-        let snapshot = self.engine.snapshot().await?;
+        let (lowest, safe) = scheduler.oldest_range();
         let limit = ScanLimit { rows: 1, bytes: 1 };
-        let scan = snapshot.scan(&keys::bodies_from(shelf.id(), lowest), limit).await?;
+        let bodies = keys::bodies_from(scheduler.id(), lowest);
+        let scan = self.engine.scan(&bodies, limit).await?;
         let oldest = match scan.entries.first() {
             None => None,
             Some(entry) => {
                 Some((keys::sequence_of(&entry.key)?, Body::decode(&entry.value)?.inserted_at))
             }
         };
-        shelf.raise_lowest_sequence(oldest.map_or(safe, |(sequence, _)| sequence.min(safe)));
+        scheduler.raise_lowest_sequence(oldest.map_or(safe, |(sequence, _)| sequence.min(safe)));
         Ok(oldest.map(|(_, inserted_at)| inserted_at))
     }
 }

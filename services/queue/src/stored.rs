@@ -19,7 +19,7 @@ use uuid::Uuid;
 use crate::{
     error::QueueError,
     keys::GroupId,
-    wire::{self, Fields},
+    wire::{self, RecordReader},
 };
 
 const VERSION: u8 = 1;
@@ -115,7 +115,7 @@ impl MessageState {
         let fields = || {
             let is_in_group = value.first() == Some(&VERSION_IN_GROUP);
             let version = if is_in_group { VERSION_IN_GROUP } else { VERSION };
-            let mut fields = Fields::of(value, version)?;
+            let mut fields = RecordReader::of(value, version)?;
             let (generation, dequeue_count) = (fields.u32()?, fields.u32()?);
             let id = Uuid::from_u128(fields.u128()?);
             let inserted_at = fields.ticks()?;
@@ -157,7 +157,7 @@ impl Body {
     /// [`QueueError::Corrupt`].
     pub(crate) fn decode(value: &Bytes) -> Result<Self, QueueError> {
         let fields = || {
-            let mut fields = Fields::of(value, VERSION)?;
+            let mut fields = RecordReader::of(value, VERSION)?;
             let flags = fields.u8()?;
             let inserted_at = fields.ticks()?;
             let origin = if flags & HAS_ORIGIN == 0 {
@@ -178,55 +178,4 @@ impl Body {
 }
 
 #[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-
-    fn ticks() -> impl Strategy<Value = Ticks> {
-        (0..=Ticks::MAX.get()).prop_map(|ticks| Ticks::new(ticks).expect("in range"))
-    }
-
-    proptest! {
-        #[test]
-        fn states_and_bodies_survive_and_noise_does_not_panic(
-            id: u128, inserted_at in ticks(), expires_at in proptest::option::of(ticks()),
-            generation: u32, dequeue_count: u32, is_text: bool,
-            origin in proptest::option::of(("[a-z]{3,63}", any::<u32>())),
-            group in proptest::option::of(".{1,9}"),
-            payload in ".{0,40}", noise in proptest::collection::vec(any::<u8>(), 0..60),
-        ) {
-            let id = Uuid::from_u128(id);
-            let in_group = group.as_deref().map(GroupId::of);
-            let state = MessageState {
-                id, inserted_at, expires_at, generation, dequeue_count, group: in_group,
-            };
-            let payload = Bytes::from(payload.into_bytes());
-            let payload = if is_text { Payload::Text(payload) } else { Payload::Data(payload) };
-            let origin = origin.map(|(queue, dequeue_count)| Origin { queue, dequeue_count });
-            let body = Body { inserted_at, origin, group, payload };
-
-            prop_assert_eq!(MessageState::decode(&state.encode()).ok(), Some(state));
-            prop_assert_eq!(Body::decode(&body.encode()).ok(), Some(body));
-            let _ = MessageState::decode(&noise);
-            let _ = Body::decode(&noise.into());
-        }
-    }
-
-    #[test]
-    fn a_message_is_gone_from_the_instant_it_expires() {
-        let at = |ticks| Ticks::new(ticks).expect("in range");
-        let state = |expires_at| MessageState {
-            id: Uuid::nil(),
-            inserted_at: at(1),
-            expires_at,
-            generation: 0,
-            dequeue_count: 0,
-            group: None,
-        };
-
-        assert!(!state(Some(at(10))).is_expired(at(9)));
-        assert!(state(Some(at(10))).is_expired(at(10)));
-        assert!(!state(None).is_expired(Ticks::MAX));
-    }
-}
+mod tests;

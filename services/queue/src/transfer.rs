@@ -1,238 +1,154 @@
-//! Moving messages from one queue to another, each in one step: into a dead-letter queue, and back.
+//! Moving messages from one queue to another in one commit: to the dead-letter queue, and back.
 
-use std::collections::HashMap;
-
-use bytes::Bytes;
-use trestle_kv::{Write, transact};
-use trestle_service::{clock::Ticks, fault::Violations, name::QueueName};
+use trestle_kv::{ChangeSpec, ReadId, Reads, Version, Writes, transact};
+use trestle_service::clock::Ticks;
 
 use crate::{
-    authorize::Access,
-    error::QueueError,
-    expiries::Standing,
-    finish::finish,
+    delivery::{AttemptError, FencedHead, IndexEntry},
+    detached::detached,
     groups,
-    keys::{self, Place, QueueId},
-    messages::{Messages, Miss, find, live},
+    keys::{self, QueueId},
+    message_rows::{MessageChange, Position, write_message},
+    messages::{Messages, unexpired},
     queues::Queue,
+    slot::Slot,
     stored::{Body, MessageState, Origin},
 };
-
-/// Most messages of one commit of a redrive.
-const STEP_MAX: usize = 64;
 
 /// What to move.
 pub(crate) struct Transfer {
     /// Where the messages are.
     pub(crate) from: Queue,
-    /// Where they go.
+    /// Where they are moved to.
     pub(crate) to: Queue,
-    /// Which of them, if they are still there.
-    pub(crate) places: Vec<Place>,
-    /// Whether they go into a dead-letter queue, and are to be told where they come from.
-    pub(crate) is_burial: bool,
+    /// Which of them, if they still exist.
+    pub(crate) slots: Vec<Slot>,
+    /// Whether they become dead letters, which carry the queue that they come from.
+    pub(crate) is_dead_letter: bool,
 }
 
 /// A transfer ready to be decided.
-struct Plan {
-    from: QueueId,
-    to: QueueId,
+struct TransferPlan {
+    from: (QueueId, FencedHead),
+    to: (QueueId, FencedHead),
     now: Ticks,
     /// The name that dead letters are given as their origin.
     origin: Option<String>,
     /// The sequence of the first in its new queue.
     first: u64,
-    places: Vec<Place>,
+    messages: Vec<MovedMessage>,
 }
 
-/// What a transfer did.
+/// A message to move, and its rows.
+struct MovedMessage {
+    slot: Slot,
+    state: ReadId,
+    body: ReadId,
+    next: ReadId,
+}
+
+/// The result of a transfer.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Moved {
-    emptied: Vec<Place>,
-    filled: Vec<Standing>,
-    /// What came to be first of its group where they were.
-    promoted: Vec<Standing>,
+    emptied: Vec<Slot>,
+    filled: Vec<IndexEntry>,
+    /// What became the first of its group in the queue of before.
+    promoted: Vec<IndexEntry>,
 }
 
 impl Messages {
-    /// Moves messages; which places are empty now.
+    /// Moves messages; which slots are empty now.
     ///
     /// # Errors
-    /// [`Miss::Gone`] when either queue is no more, or a failed commit. Nothing is moved then.
-    pub(crate) async fn transfer(&self, transfer: Transfer) -> Result<Vec<Place>, Miss> {
-        finish(self.clone().carry_out(transfer)).await
+    /// [`AttemptError::Fenced`] for either queue, or a failed commit. Nothing is moved then.
+    pub(crate) async fn transfer(&self, transfer: Transfer) -> Result<Vec<Slot>, AttemptError> {
+        detached(self.clone().carry_out(transfer)).await
     }
 
-    async fn carry_out(self, transfer: Transfer) -> Result<Vec<Place>, Miss> {
-        let Transfer { from, to, places, is_burial } = transfer;
-        let source = self.shelves.open(from.record.id).await?;
-        let target = self.shelves.open(to.record.id).await?;
-        let counter = self.sequences.counter().await?;
-        // What lies behind them in their groups becomes visible.
-        let _writing_there = source.write(|| (0, ()));
-        let (_writing, now, first) = target.write(|| {
-            let first = counter.take(places.len());
-            (first, first)
-        });
-        let (from_id, to_id) = (from.record.id, to.record.id);
-        let origin = is_burial.then(|| from.name.as_str().to_owned());
-        let mut reads = vec![keys::count(from_id), keys::count(to_id)];
-        for place in &places {
-            reads.push(keys::state(from_id, *place));
-            reads.push(keys::body(from_id, place.sequence));
-            reads.push(keys::follower(from_id, place.sequence));
-        }
-        let plan = Plan { from: from_id, to: to_id, now, origin, first, places };
-        let moved = transact(&*self.engine, reads, move |current| plan.decide(current)).await??;
+    async fn carry_out(self, transfer: Transfer) -> Result<Vec<Slot>, AttemptError> {
+        let Transfer { from, to, slots, is_dead_letter } = transfer;
+        let source = self.schedulers.open(&from).await?;
+        let target = self.schedulers.open(&to).await?;
+        // The next messages of their groups become visible.
+        let _moving = source.begin_move(0);
+        let (_writing, now, first) = target.begin_insert(slots.len())?;
+        let (from_id, to_id) = (source.id(), target.id());
+        let origin = is_dead_letter.then(|| from.name.as_str().to_owned());
+        let (mut spec, from_head) = source.fence(None).begin();
+        let to_head = target.fence(None).join(&mut spec);
+        let messages = slots.into_iter().map(|slot| MovedMessage::read(from_id, slot, &mut spec));
+        let messages = messages.collect();
+        let (from, to) = ((from_id, from_head), (to_id, to_head));
+        let plan = TransferPlan { from, to, now, origin, first, messages };
+        let decide = move |reads: &Reads<'_>, _: Version| plan.decide(reads);
+        let moved = transact(&*self.engine, spec, decide).await??;
         source.change(&moved.emptied, &moved.promoted);
         target.change(&[], &moved.filled);
         Ok(moved.emptied)
     }
+}
 
-    /// Moves up to `max` visible messages of a queue to `destination`, or each back to where it came from; how many.
-    ///
-    /// # Errors
-    /// [`QueueError::QueueNotFound`], or a failed commit.
-    pub(crate) async fn redrive(
-        &self,
-        access: &Access,
-        name: &QueueName,
-        destination: Option<QueueName>,
-        max: usize,
-    ) -> Result<usize, QueueError> {
-        let from = self.queues.open(access, name).await?;
-        let to = match &destination {
-            Some(destination) => Some(self.queues.open(access, destination).await?),
-            None => None,
-        };
-        let shelf = self.shelves.open(from.record.id).await?;
-        let (mut moved, mut after) = (0, None);
-        while moved < max {
-            let places = shelf.look(after, STEP_MAX.min(max - moved)).await?;
-            let Some(last) = places.last() else { break };
-            after = Some(*last);
-            for (to, places) in self.destinations(&from, to.as_ref(), places).await? {
-                let (from, is_burial) = (from.clone(), false);
-                match self.transfer(Transfer { from, to, places, is_burial }).await {
-                    Ok(emptied) => moved += emptied.len(),
-                    // One of the queues went away meanwhile.
-                    Err(Miss::Gone) => {}
-                    Err(Miss::Failed(error)) => return Err(error),
-                }
-            }
-        }
-        Ok(moved)
-    }
-
-    /// The places by the queue that their messages go to; those that have nowhere to go are left out.
-    async fn destinations(
-        &self,
-        from: &Queue,
-        to: Option<&Queue>,
-        places: Vec<Place>,
-    ) -> Result<Vec<(Queue, Vec<Place>)>, QueueError> {
-        if let Some(to) = to {
-            return Ok(vec![(to.clone(), places)]);
-        }
-        let now = self.clock.now();
-        let snapshot = self.engine.snapshot().await?;
-        let mut by_origin: HashMap<String, Vec<Place>> = HashMap::new();
-        for place in places {
-            let found = find(&*snapshot, from.record.id, place, now).await?;
-            if let Some(origin) = found.and_then(|(_, body)| body.origin) {
-                by_origin.entry(origin.queue).or_default().push(place);
-            }
-        }
-        let mut destinations = Vec::new();
-        for (name, places) in by_origin {
-            let name = QueueName::parse(name, "origin", &mut Violations::default());
-            let Some(name) = name.filter(|name| *name != from.name) else { continue };
-            let to = self.queues.find(&from.account, &name).await?;
-            destinations.extend(to.map(|to| (to, places)));
-        }
-        Ok(destinations)
+impl MovedMessage {
+    fn read(id: QueueId, slot: Slot, spec: &mut ChangeSpec) -> Self {
+        let state = spec.read(keys::state(id, slot));
+        let body = spec.read(keys::body(id, slot.sequence));
+        let next = spec.read(keys::next_in_group(id, slot.sequence));
+        Self { slot, state, body, next }
     }
 }
 
-impl Plan {
-    /// What to write and what moved. `current` is both counts, then of each place the state, the body and what
-    /// waits behind it. What is moved leaves its group: it may come back at any time, or never.
-    fn decide(&self, current: &[Option<Bytes>]) -> Result<(Vec<Write>, Moved), Miss> {
-        let [Some(left), Some(held), messages @ ..] = current else {
-            return Err(Miss::Gone);
-        };
-        let left = keys::decode_number(left, "count of a queue")?;
-        let held = keys::decode_number(held, "count of a queue")?;
-        let mut writes = Vec::with_capacity(messages.len() * 2 + 2);
+impl TransferPlan {
+    /// The writes, and what moved.
+    fn decide(&self, reads: &Reads<'_>) -> Result<(Writes, Moved), AttemptError> {
+        let ((from, from_head), (to, to_head)) = (&self.from, &self.to);
+        let (from_head, to_head) = (from_head.check(reads)?, to_head.check(reads)?);
+        let mut writes = Writes::with_capacity(self.messages.len() * 4 + 2);
         let mut moved = Moved::default();
-        let rows = self.places.iter().zip(messages.chunks(3)).zip(self.first..);
-        for ((place, values), sequence) in rows {
-            let [state, Some(body), follower] = values else { continue };
-            // What cannot be read stays, and must not keep the others.
-            let Ok(Some(state)) = live(state.as_ref(), self.now) else { continue };
-            let Ok(body) = Body::decode(body) else { continue };
-            let origin = self
-                .origin
-                .as_ref()
-                .map(|queue| Origin { queue: queue.clone(), dequeue_count: state.dequeue_count });
-            let new_place = Place { visible_at: self.now, sequence };
-            let new_state = MessageState { generation: 0, dequeue_count: 0, group: None, ..state };
-            let new_body = Body { origin, ..body };
-            let put = |key, value| Write::Put { key, value };
-            writes.push(Write::Delete { key: keys::state(self.from, *place) });
-            writes.push(Write::Delete { key: keys::body(self.from, place.sequence) });
-            if let Some(group) = state.group {
-                let (gone, follower) = ((place.sequence, group), follower.as_ref());
-                let next = groups::succeed(self.from, gone, follower, self.now, &mut writes)?;
-                moved.promoted.extend(next);
-            }
-            writes.push(put(keys::state(self.to, new_place), new_state.encode()));
-            writes.push(put(keys::body(self.to, sequence), new_body.encode()));
-            moved.emptied.push(*place);
-            moved.filled.push(Standing { place: new_place, expires_at: state.expires_at });
+        for (message, sequence) in self.messages.iter().zip(self.first..=u64::MAX) {
+            self.move_message(message, sequence, reads, (&mut writes, &mut moved))?;
         }
-        let count = u64::try_from(moved.emptied.len()).unwrap_or(u64::MAX);
+        let count = moved.emptied.len();
         if count > 0 {
-            let counts = [(self.from, left.saturating_sub(count)), (self.to, held + count)];
-            writes.extend(counts.map(|(id, count)| Write::Put {
-                key: keys::count(id),
-                value: keys::encode_number(count),
-            }));
+            from_head.with_removed(count).put(*from, &mut writes);
+            to_head.with_added(count).put(*to, &mut writes);
         }
         Ok((writes, moved))
+    }
+
+    /// Moves a message, if it exists. It leaves its group: it may be moved back at any time, or never.
+    fn move_message(
+        &self,
+        message: &MovedMessage,
+        sequence: u64,
+        reads: &Reads<'_>,
+        (writes, moved): (&mut Writes, &mut Moved),
+    ) -> Result<(), AttemptError> {
+        let ((from, _), (to, _)) = (self.from, self.to);
+        let (stored, Some(body)) = (reads.get(message.state), reads.get(message.body)) else {
+            return Ok(());
+        };
+        // What cannot be read stays, and must not keep the others from being moved.
+        let Ok(Some(state)) = unexpired(stored, self.now) else { return Ok(()) };
+        let Ok(body) = Body::decode(body) else { return Ok(()) };
+        let origin = self
+            .origin
+            .as_ref()
+            .map(|queue| Origin { queue: queue.clone(), dequeue_count: state.dequeue_count });
+        let slot = Slot { visible_at: self.now, sequence };
+        let new_state = MessageState { generation: 0, dequeue_count: 0, group: None, ..state };
+        let new_body = Body { origin, ..body }.encode();
+        write_message(from, MessageChange::remove(message.slot), writes);
+        if let Some(group) = state.group {
+            let (first, next) = ((message.slot.sequence, group), reads.get(message.next));
+            moved.promoted.extend(groups::promote_next(from, first, next, self.now, writes)?);
+        }
+        let insert = MessageChange::insert(Position::Scheduled(slot), &new_state, new_body);
+        write_message(to, insert, writes);
+        moved.emptied.push(message.slot);
+        moved.filled.push(IndexEntry { slot, expires_at: state.expires_at });
+        Ok(())
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use trestle_kv::Engine as _;
-
-    use super::*;
-    use crate::{
-        bench::{Bench, outgoing},
-        model::queue_name,
-    };
-
-    #[tokio::test]
-    async fn what_cannot_be_read_stays_and_keeps_nothing_else() {
-        let bench = Bench::new().await;
-        bench.create("other").await;
-        let sent = bench.send(vec![outgoing(0); 4]).await;
-        let id = bench.id().await;
-        bench.damage(keys::body(id, sent[0].sent.place.sequence)).await;
-        bench.damage(keys::state(id, sent[2].sent.place)).await;
-        let redrive = async |to: Option<&str>| {
-            let to = to.map(queue_name);
-            bench.messages.redrive(&bench.access, &bench.name, to, 1000).await.expect("moved")
-        };
-
-        assert_eq!(redrive(None).await, 0, "nobody knows where the others come from");
-        assert_eq!(redrive(Some("other")).await, 2);
-
-        let other = Bench { name: queue_name("other"), ..bench.clone() };
-        assert_eq!(other.count().await, 2);
-        let snapshot = bench.engine.snapshot().await.expect("a snapshot");
-        let left = snapshot.get(&keys::count(id)).await.expect("readable").expect("there");
-        assert_eq!(keys::decode_number(&left, "count").expect("readable"), 2);
-    }
-}
+mod tests;

@@ -11,9 +11,9 @@ pub(crate) fn push_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
 }
 
 /// What is left of a record.
-pub(crate) struct Fields<'a>(&'a [u8]);
+pub(crate) struct RecordReader<'a>(&'a [u8]);
 
-impl<'a> Fields<'a> {
+impl<'a> RecordReader<'a> {
     /// The fields after the version byte; none if it is another version.
     pub(crate) fn of(value: &'a [u8], version: u8) -> Option<Self> {
         let (found, rest) = value.split_first()?;

@@ -2,12 +2,15 @@
 
 use std::{net::SocketAddr, path::PathBuf};
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Arg, ArgMatches, Args, FromArgMatches, Parser, Subcommand};
 use trestle_cli::{
     BenchCommand, ClientArgs, ImportCommand, QueueCommand, SasArgs, TableCommand, TlsArgs,
 };
 
-use crate::{roles::Roles, settings::Listen};
+use crate::{
+    roles::{AzureFront, ROLES, Roles},
+    settings::{Listen, RoleKey as _},
+};
 
 /// A table store that you run yourself: gRPC first, with the semantics of Azure Table storage
 #[derive(Debug, Parser)]
@@ -99,12 +102,9 @@ pub struct ServeArgs {
     /// Address of gRPC; port 0 takes a free one [default: 127.0.0.1:50051]
     #[arg(long, value_name = "ADDRESS")]
     pub listen: Option<SocketAddr>,
-    /// Address of tables for clients of Azure Storage; port 0 takes a free one, `off` none [default: 127.0.0.1:10002]
-    #[arg(long, value_name = "ADDRESS")]
-    pub azure_table: Option<Listen>,
-    /// Address of queues for clients of Azure Storage; port 0 takes a free one, `off` none [default: 127.0.0.1:10001]
-    #[arg(long, value_name = "ADDRESS")]
-    pub azure_queue: Option<Listen>,
+    /// Where clients of Azure Storage are served
+    #[command(flatten)]
+    pub azure: AzureArgs,
     /// Address of metrics and probes; port 0 takes a free one [default: 127.0.0.1:9464]
     #[arg(long, value_name = "ADDRESS")]
     pub admin: Option<SocketAddr>,
@@ -116,7 +116,7 @@ pub struct ServeArgs {
 impl ServeArgs {
     /// The arguments that were given, as keys and values of the configuration.
     #[must_use]
-    pub fn flags(&self) -> Vec<(&'static str, String)> {
+    pub fn flags(&self) -> Vec<(String, String)> {
         let path = |path: &PathBuf| path.display().to_string();
         let yes = |given: bool| given.then(|| "true".to_owned());
         let flags = [
@@ -124,13 +124,56 @@ impl ServeArgs {
             ("storage.ephemeral", yes(self.ephemeral)),
             ("server.roles", self.roles.as_ref().map(Roles::to_string)),
             ("server.listen", self.listen.map(|address| address.to_string())),
-            ("server.azure_table", self.azure_table.map(|listen| listen.to_string())),
-            ("server.azure_queue", self.azure_queue.map(|listen| listen.to_string())),
             ("server.admin", self.admin.map(|address| address.to_string())),
             ("server.allow_plaintext", yes(self.allow_plaintext)),
         ];
-        let given = |(key, value): (_, Option<String>)| value.map(|value| (key, value));
-        flags.into_iter().filter_map(given).collect()
+        let given = |(key, value): (&str, Option<String>)| Some((key.to_owned(), value?));
+        let azure = self.azure.0.iter();
+        let azure = azure.map(|(role, listen)| (Listen::full_key(role), listen.to_string()));
+        flags.into_iter().filter_map(given).chain(azure).collect()
+    }
+}
+
+/// A flag for each role with a protocol of Azure Storage: role and address, where given.
+#[derive(Debug, Clone, Default)]
+pub struct AzureArgs(Vec<(&'static str, Listen)>);
+
+impl AzureArgs {
+    fn fronts() -> impl Iterator<Item = (&'static str, AzureFront)> {
+        ROLES.iter().filter_map(|role| Some((role.name, role.azure?)))
+    }
+}
+
+impl Args for AzureArgs {
+    fn augment_args(command: clap::Command) -> clap::Command {
+        Self::fronts().fold(command, |command, (_, front)| {
+            let AzureFront { flag, serves, port, .. } = front;
+            let help = format!(
+                "Address of {serves} for clients of Azure Storage; port 0 takes a free one, `off` \
+                 none [default: 127.0.0.1:{port}]"
+            );
+            let parser = clap::value_parser!(Listen);
+            command.arg(
+                Arg::new(flag).long(flag).value_name("ADDRESS").value_parser(parser).help(help),
+            )
+        })
+    }
+
+    fn augment_args_for_update(command: clap::Command) -> clap::Command {
+        Self::augment_args(command)
+    }
+}
+
+impl FromArgMatches for AzureArgs {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let given =
+            |(role, front): (_, AzureFront)| Some((role, *matches.get_one::<Listen>(front.flag)?));
+        Ok(Self(Self::fronts().filter_map(given).collect()))
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
     }
 }
 

@@ -23,7 +23,7 @@ pub enum Failure {
     #[error("{key}: {source}; {remedy}")]
     Listen {
         /// The key of the address.
-        key: &'static str,
+        key: String,
         /// What can be done.
         remedy: &'static str,
         /// What the system says; the address is in the text.
@@ -41,16 +41,16 @@ pub enum Failure {
     /// The runtime or the signals cannot be set up.
     #[error("process cannot be set up")]
     Process(#[from] io::Error),
-    /// A listener ended although nobody asked it to.
-    #[error("a listener ended unasked: listener=`{listener}`")]
-    Lost {
+    /// A listener ended before the shutdown.
+    #[error("listener failed: listener=`{listener}`")]
+    Listener {
         /// The key of its address.
-        listener: &'static str,
+        listener: String,
     },
-    /// What was cut off did not end in time.
-    #[error("the process did not end in time, and was cut off")]
+    /// A forced shutdown did not end in time.
+    #[error("shutdown timed out")]
     Hung,
-    /// Calls went on for longer than they may after a signal to end.
+    /// Calls did not end within the time that a shutdown gives them.
     #[error("calls were cut off: connections=`{connections}`")]
     Cut {
         /// How many connections still had calls.
@@ -72,7 +72,7 @@ impl Failure {
             | Self::Descriptors(_)
             | Self::Process(_)
             | Self::Output(_)
-            | Self::Lost { .. } => 1,
+            | Self::Listener { .. } => 1,
         })
     }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use trestle_runtime::admin::Page;
-use trestle_service::quota::{HotKey, hot::WINDOW};
+use trestle_service::quota::{HeavyHitter, heavy_hitters::WINDOW};
 use trestle_table::{HotPartition, TableRole};
 
 /// Most partitions on the page.
@@ -23,8 +23,8 @@ pub(crate) fn page(table: &TableRole, show_keys: bool) -> Page {
     Page { path: "/hot-partitions", json: Arc::new(json) }
 }
 
-fn row(hot: HotKey<HotPartition>, show_keys: bool) -> Value {
-    let HotKey { name, per_second, refused } = hot;
+fn row(hot: HeavyHitter<HotPartition>, show_keys: bool) -> Value {
+    let HeavyHitter { name, per_second, refused } = hot;
     json!({
         "account": name.account.as_str(),
         "table": name.table,

@@ -2,16 +2,13 @@
 
 use std::{fs, io::Read as _, path::Path};
 
+use trestle_identity::account::{Account, AccountKey, AccountSet, Accounts};
 use trestle_runtime::{config::ConfigError, task::Task};
-use trestle_service::{
-    account::{Account, AccountKey, AccountSet, Accounts},
-    name::AccountName,
-};
+use trestle_service::name::AccountName;
 
 use crate::{
-    failure::Failure,
-    reload,
-    roles::Role,
+    reload::{self, SettingsSource},
+    roles::GATEWAY,
     settings::{AccountSettings, Settings, has_development},
 };
 
@@ -24,7 +21,7 @@ const KEY_FILE_BYTES_MAX: u64 = 4096;
 /// # Errors
 /// Every key that cannot be read, without a word of what it holds.
 pub fn read(settings: &Settings) -> Result<AccountSet, ConfigError> {
-    if !settings.server.roles.has(Role::Gateway) {
+    if !settings.server.roles.has(GATEWAY.name) {
         return Ok(AccountSet::default());
     }
     let mut problems = Vec::new();
@@ -68,17 +65,10 @@ fn key_of(path: &Path) -> Result<AccountKey, String> {
     AccountKey::decode(&text).map_err(|error| fails(&error))
 }
 
-/// A task that keeps `accounts` up to date with the settings that `load` reads, and with the key
-/// files that they name.
-pub fn watch(
-    accounts: &Accounts,
-    load: impl Fn() -> Result<Settings, Failure> + Send + 'static,
-) -> Task {
+/// A task that keeps `accounts` up to date with the settings and with the key files that they name.
+pub fn watch(accounts: &Accounts, source: SettingsSource) -> Task {
     let accounts = accounts.clone();
     let current = AccountSet::clone(&accounts.now());
-    let reread = move || {
-        let settings = load().map_err(|failure| failure.chain())?;
-        read(&settings).map_err(|error| error.to_string())
-    };
+    let reread = move || read(&source.read()?).map_err(|error| error.to_string());
     reload::task("accounts", current, reread, move |new| accounts.replace(new.clone()))
 }

@@ -1,8 +1,9 @@
 //! The one binary of Trestle, as a library, so that tests build the very node that `trestle serve`
 //! runs.
 //!
-//! `settings` is what an operator chooses, `compose` puts a node together without binding or
-//! spawning anything, and `running` binds, spawns and drains. `main` tells the story.
+//! `settings` is what an operator chooses, `roles` the list of the parts that exist, `compose` builds
+//! a node from both without binding or spawning anything, and `running` binds, spawns and drains.
+//! `main` puts these steps in order.
 
 pub mod args;
 pub mod compose;
@@ -11,11 +12,12 @@ pub mod failure;
 pub mod healthcheck;
 mod hot_partitions;
 pub mod identity;
-pub mod lost;
+pub mod ingress;
 pub mod quotas;
-mod reach;
 pub mod reload;
 pub mod roles;
 pub mod running;
 pub mod settings;
 pub mod storage;
+mod upstreams;
+pub mod watchdog;

@@ -1,4 +1,4 @@
-//! Trestle, from the command line to the end.
+//! Trestle: from the command line to the exit code.
 
 use std::{
     io::{self, Write as _},
@@ -15,8 +15,9 @@ use trestle::{
     args::{Cli, Command, ConfigCommand, HealthcheckArgs, ServeArgs},
     compose::{Deps, compose},
     failure::Failure,
-    healthcheck, identity, quotas,
-    roles::Role,
+    healthcheck,
+    reload::SettingsSource,
+    roles::ROLES,
     running::{Listeners, Running, Signals},
     settings::Settings,
     storage,
@@ -28,11 +29,12 @@ use trestle_runtime::{
 };
 use trestle_service::clock::SystemClock;
 
-/// How long what was left behind may take to end, such as a blocking step. Where that keeps the store
-/// from closing, it is opened as after a crash. The last flush or compaction is always waited for.
+/// How long what is still running after a shutdown may take to end, such as a blocking step. Where
+/// that keeps the store from closing, it is opened as after a crash. The last flush or compaction is
+/// always waited for.
 const CLOSES_WITHIN: Duration = Duration::from_secs(1);
-/// How long the end may take once a second signal asked for it.
-const HURRY_WITHIN: Duration = Duration::from_secs(2);
+/// How long a forced shutdown may take.
+const FORCED_WITHIN: Duration = Duration::from_secs(2);
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -58,7 +60,7 @@ fn main() -> ExitCode {
         }
     };
     outcome.unwrap_or_else(|failure| {
-        complain(&failure.chain());
+        report(&failure.chain());
         failure.exit_code()
     })
 }
@@ -68,19 +70,16 @@ fn serve(args: &ServeArgs) -> Result<ExitCode, Failure> {
     raise_file_limit();
     let threads = settings.server.worker_threads;
     let (file, flags) = (args.config.clone(), args.flags());
-    let reread = move || load(file.as_deref(), flags.clone());
-    let served = Box::pin(serve_until_signal(settings, reread));
+    let source = SettingsSource::new(file.clone(), move || load(file.as_deref(), flags.clone()));
+    let served = Box::pin(serve_until_signal(settings, source));
     run_and_end(threads, CLOSES_WITHIN, served)?.map(|()| ExitCode::SUCCESS)
 }
 
-/// The whole life of a server. `reread` gives the settings as they are now.
-async fn serve_until_signal(
-    settings: Settings,
-    reread: impl Fn() -> Result<Settings, Failure> + Clone + Send + 'static,
-) -> Result<(), Failure> {
+/// A server from start to end.
+async fn serve_until_signal(settings: Settings, source: SettingsSource) -> Result<(), Failure> {
     let telemetry = Telemetry::start(&settings.telemetry, rand::random)?;
     telemetry.install()?;
-    let ended = serve_with(&telemetry, settings, reread).await;
+    let ended = serve_with(&telemetry, settings, source).await;
     telemetry.shutdown().await;
     ended
 }
@@ -88,7 +87,7 @@ async fn serve_until_signal(
 async fn serve_with(
     telemetry: &Telemetry,
     settings: Settings,
-    reread: impl Fn() -> Result<Settings, Failure> + Clone + Send + 'static,
+    source: SettingsSource,
 ) -> Result<(), Failure> {
     let mut signals = Signals::take()?;
     let listeners = Listeners::bind(&settings).await?;
@@ -98,10 +97,9 @@ async fn serve_with(
 
     let meter = telemetry.meter();
     listeners.count_on(&meter);
-    let owns_data = settings.server.roles.own_data();
     let exemplars = telemetry.traces().exemplars;
-    let engine =
-        owns_data.then(|| storage::open(&settings.storage, &meter, exemplars)).transpose()?;
+    let open = || storage::open(&settings.storage, &meter, exemplars);
+    let engine = settings.owns_data(ROLES).then(open).transpose()?;
     let deps = Deps {
         engine,
         clock: Arc::new(SystemClock),
@@ -109,16 +107,9 @@ async fn serve_with(
         traces: telemetry.traces(),
         access: telemetry.access(),
         random: rand::random,
+        source: Some(source),
     };
-    let mut node = compose(&settings, deps).await?;
-    if settings.server.roles.has(Role::Gateway) {
-        let accounts = identity::watch(&node.accounts, reread.clone());
-        node.watch(accounts);
-    }
-    if settings.server.roles.has(Role::Table) {
-        let quotas = quotas::watch(&node.quotas, &settings, reread);
-        node.watch(quotas);
-    }
+    let mut node = compose(&settings, ROLES, deps).await?;
     listeners.watches().for_each(|task| node.watch(task));
     let ready = listeners.ready()?;
     let reload = node.reload.clone();
@@ -126,21 +117,21 @@ async fn serve_with(
     info!(roles = %settings.server.roles, "serving");
     print(&ready)?;
 
-    let (lost, hurry) = (running.lost(), running.hurry());
+    let (watchdog, forced) = (running.watchdog(), running.forced());
     tokio::select! {
-        () = signals.end(&reload) => {}
-        () = lost.happens() => {}
+        () = signals.shutdown(&reload) => {}
+        () = watchdog.failure() => {}
     }
     let mut stopping = pin!(running.stop());
     let drained = tokio::select! {
         drained = &mut stopping => Ok(drained),
-        () = signals.end(&reload) => {
-            hurry.cancel();
-            tokio::time::timeout(HURRY_WITHIN, stopping).await
+        () = signals.shutdown(&reload) => {
+            forced.cancel();
+            tokio::time::timeout(FORCED_WITHIN, stopping).await
         }
     };
-    match (lost.listener(), drained) {
-        (Some(listener), _) => Err(Failure::Lost { listener }),
+    match (watchdog.failed(), drained) {
+        (Some(listener), _) => Err(Failure::Listener { listener: listener.to_owned() }),
         (None, Ok(Drained::Clean)) => Ok(()),
         (None, Ok(Drained::Cut(connections))) => Err(Failure::Cut { connections }),
         (None, Err(_)) => Err(Failure::Hung),
@@ -157,7 +148,7 @@ fn healthcheck(args: HealthcheckArgs) -> Result<ExitCode, Failure> {
     Ok(match checked {
         Ok(()) => ExitCode::SUCCESS,
         Err(reason) => {
-            complain(&reason);
+            report(&reason);
             ExitCode::FAILURE
         }
     })
@@ -174,12 +165,12 @@ fn print_version() -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn load(file: Option<&Path>, flags: Vec<(&'static str, String)>) -> Result<Settings, Failure> {
+fn load(file: Option<&Path>, flags: Vec<(String, String)>) -> Result<Settings, Failure> {
     let sources = Sources { file, environment: config::environment(), flags, ..Sources::default() };
-    Ok(Settings::load(sources)?)
+    Ok(Settings::load(ROLES, sources)?)
 }
 
-/// Runs work to its end on so many threads; one for each core where nothing is said.
+/// Runs work to its end on this many threads; without a number, one for each core.
 fn run<T>(
     threads: Option<usize>,
     work: Pin<Box<dyn Future<Output = T> + '_>>,
@@ -187,7 +178,7 @@ fn run<T>(
     run_and_end(threads, Duration::ZERO, work)
 }
 
-/// The same; what it leaves behind has so long to end.
+/// The same; tasks that are still running then have this long to end.
 fn run_and_end<T>(
     threads: Option<usize>,
     ends_within: Duration,
@@ -209,7 +200,7 @@ fn raise_file_limit() {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
     let raised = Rlimit { current: maximum, maximum };
-    // Best effort: with the old limit fewer connections fit, and the listener says so.
+    // Best effort: with the old limit fewer connections fit, and the listener logs it.
     let _ = setrlimit(Resource::Nofile, raised);
 }
 
@@ -219,7 +210,7 @@ fn print(text: &str) -> Result<(), Failure> {
     out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(Failure::Output)
 }
 
-/// Says why it does not go on. Who closed standard error does not want to know.
-fn complain(text: &str) {
+/// Reports a failure on standard error, unless that is closed.
+fn report(text: &str) {
     let _ = writeln!(io::stderr(), "trestle: {text}");
 }

@@ -3,16 +3,14 @@
 use trestle_runtime::task::Task;
 use trestle_service::quota::LiveQuotas;
 
-use crate::{failure::Failure, reload, settings::Settings};
+use crate::{
+    reload::{self, SettingsSource},
+    settings::Settings,
+};
 
-/// A task that keeps `quotas`, which are those of `settings` at first, up to date with the settings
-/// that `load` reads.
-pub fn watch(
-    quotas: &LiveQuotas,
-    settings: &Settings,
-    load: impl Fn() -> Result<Settings, Failure> + Send + 'static,
-) -> Task {
+/// A task that keeps `quotas`, which are those of `settings` at first, up to date with the settings.
+pub fn watch(quotas: &LiveQuotas, settings: &Settings, source: SettingsSource) -> Task {
     let (quotas, current) = (quotas.clone(), settings.quotas.quotas());
-    let reread = move || load().map(|now| now.quotas.quotas()).map_err(|failure| failure.chain());
+    let reread = move || source.read().map(|now| now.quotas.quotas());
     reload::task("quotas", current, reread, move |new| quotas.replace(new.clone()))
 }

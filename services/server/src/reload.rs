@@ -1,16 +1,21 @@
-//! Files that are read again while the process runs: keys and certificates that rotate.
+//! Files that are read again while the process runs: settings, and keys and certificates that rotate.
 //!
-//! Every such file has a task that reads it every few seconds and takes over what has changed;
-//! SIGHUP makes all of them look at once. What cannot be read changes nothing.
+//! Every such file has a task that reads it every few seconds and applies what has changed; SIGHUP
+//! wakes all of them at once. A file that cannot be read changes nothing.
 
 use std::{
+    fs,
+    os::unix::fs::MetadataExt as _,
+    path::PathBuf,
     sync::{Arc, Mutex, PoisonError},
-    time::Duration,
+    time::{Duration, SystemTime},
 };
 
 use tokio::sync::Notify;
 use tracing::{error, info};
 use trestle_runtime::task::Task;
+
+use crate::{failure::Failure, settings::Settings};
 
 /// How often files are looked at without being asked to.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
@@ -32,6 +37,50 @@ impl Reload {
         self.wakers.iter().for_each(|waker| waker.notify_one());
     }
 }
+
+/// Reads the settings of the process again. Clones share what was read: only a file that changed is
+/// parsed anew, since the other sources of settings cannot change while a process runs.
+#[derive(Clone)]
+pub struct SettingsSource {
+    file: Option<PathBuf>,
+    load: Arc<dyn Fn() -> Result<Settings, Failure> + Send + Sync>,
+    last: Arc<Mutex<Option<(Stamp, Settings)>>>,
+}
+
+impl SettingsSource {
+    /// Settings that `load` reads, from `file` among others.
+    #[must_use]
+    pub fn new(
+        file: Option<PathBuf>,
+        load: impl Fn() -> Result<Settings, Failure> + Send + Sync + 'static,
+    ) -> Self {
+        Self { file, load: Arc::new(load), last: Arc::default() }
+    }
+
+    /// The settings as they are now. Blocks.
+    ///
+    /// # Errors
+    /// Settings that cannot be used, as a text.
+    pub fn read(&self) -> Result<Settings, String> {
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        // Before the file is read, so that a change meanwhile is seen the next time.
+        let stamp = self.stamp();
+        if let Some((_, settings)) = last.as_ref().filter(|(read, _)| *read == stamp) {
+            return Ok(settings.clone());
+        }
+        let settings = (self.load)().map_err(|failure| failure.chain())?;
+        *last = Some((stamp, settings.clone()));
+        Ok(settings)
+    }
+
+    fn stamp(&self) -> Stamp {
+        let metadata = fs::metadata(self.file.as_ref()?).ok()?;
+        Some((metadata.ino(), metadata.len(), metadata.modified().ok()?))
+    }
+}
+
+/// What differs between versions of a file: inode, length and time. None where there is no file.
+type Stamp = Option<(u64, u64, SystemTime)>;
 
 /// A task that keeps something up to date with its files: calls `read`, and hands what differs
 /// from the last outcome, which is `current` at first, to `take`.
@@ -138,6 +187,26 @@ mod tests {
         }
 
         assert_eq!(taken.try_iter().collect::<Vec<_>>(), [2, 3]);
+    }
+
+    #[test]
+    fn parses_settings_again_only_when_their_file_changed() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let loads = Arc::new(Mutex::new(0));
+        let counted = Arc::clone(&loads);
+        let source = SettingsSource::new(Some(file.path().to_owned()), move || {
+            *counted.lock().unwrap() += 1;
+            Ok(Settings::default())
+        });
+
+        for text in ["", "", "[server]", "[server]", "[limits]\n"] {
+            if fs::read_to_string(file.path()).unwrap() != text {
+                fs::write(file.path(), text).unwrap();
+            }
+            source.clone().read().unwrap();
+        }
+
+        assert_eq!(*loads.lock().unwrap(), 3);
     }
 
     #[tokio::test]

@@ -1,6 +1,6 @@
-//! A node behind listeners: binds, spawns, and ends in an order that fails no call.
+//! A node behind listeners: binds, spawns, and shuts down in an order that fails no call.
 
-use std::{io, net::SocketAddr, time::Duration};
+use std::{collections::BTreeMap, io, net::SocketAddr, time::Duration};
 
 use opentelemetry::metrics::Meter;
 use tokio::{
@@ -10,32 +10,30 @@ use tokio::{
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tracing::info;
-use trestle_queue::QueueRole;
 use trestle_runtime::{
     admin::Admin,
     health::Health,
     openmetrics::Exposition,
-    serve::{self, Bounds, Drained, Ends},
+    serve::{self, Bounds, Drained, StopSignals},
     task::Task,
 };
-use trestle_service::layer::leave::Leaving;
+use trestle_service::layer::CallService;
 
 use crate::{
     compose::Node,
     encryption::Encryption,
     failure::Failure,
-    lost::Lost,
     reload::Reload,
-    settings::{ServerSettings, Settings},
+    roles::Drain,
+    settings::{LimitSettings, Listen, RoleKey as _, ServerSettings, Settings},
+    watchdog::ListenerWatchdog,
 };
 
 /// The sockets of a process, taken early so that a wrong address fails before the store is touched.
 pub struct Listeners {
     grpc: TcpListener,
-    /// Encrypted as gRPC is.
-    azure_table: Option<TcpListener>,
-    /// So is this.
-    azure_queue: Option<TcpListener>,
+    /// By role; encrypted as gRPC is.
+    azure: BTreeMap<String, TcpListener>,
     grpc_encryption: Option<Encryption>,
     admin: TcpListener,
     admin_encryption: Option<Encryption>,
@@ -51,12 +49,13 @@ impl Listeners {
         let admin_encryption = settings.tls.admin().map(Encryption::read).transpose()?;
         let server = &settings.server;
         let grpc = bind(server, "server.listen", server.listen, ELSEWHERE).await?;
-        let azure_table = server.azure(server.azure_table);
-        let azure_table = bind_some(server, "server.azure_table", azure_table).await?;
-        let azure_queue = server.azure(server.azure_queue);
-        let azure_queue = bind_some(server, "server.azure_queue", azure_queue).await?;
+        let mut azure = BTreeMap::new();
+        for (role, address) in server.azure_listeners() {
+            let listener = bind(server, &Listen::full_key(role), address, ELSEWHERE_OR_OFF).await?;
+            azure.insert(role.to_owned(), listener);
+        }
         let admin = bind(server, "server.admin", server.admin, ELSEWHERE).await?;
-        Ok(Self { grpc, azure_table, azure_queue, grpc_encryption, admin, admin_encryption })
+        Ok(Self { grpc, azure, grpc_encryption, admin, admin_encryption })
     }
 
     /// Count the handshakes that fail.
@@ -72,37 +71,28 @@ impl Listeners {
         grpc.into_iter().chain(admin)
     }
 
-    /// The line that says where everything is, once calls are taken.
+    /// The line with the address of each listener, once calls are taken.
     ///
     /// # Errors
-    /// When the system does not say.
+    /// When the system does not report an address.
     pub fn ready(&self) -> io::Result<String> {
-        let azure = [("azure_queue", &self.azure_queue), ("azure_table", &self.azure_table)];
         let mut line = format!("ready grpc={}", self.grpc()?);
-        for (name, listener) in azure {
-            if let Some(listener) = listener {
-                line.push_str(&format!(" {name}={}", listener.local_addr()?));
-            }
+        for (role, listener) in &self.azure {
+            line.push_str(&format!(" {}={}", Listen::key(role), listener.local_addr()?));
         }
         Ok(format!("{line} admin={}\n", self.admin()?))
     }
 
-    /// Where tables in the protocol of Azure Storage are, if they are served.
+    /// Where a role is served in the protocol of Azure Storage, if it is.
     #[must_use]
-    pub fn azure_table(&self) -> Option<SocketAddr> {
-        self.azure_table.as_ref()?.local_addr().ok()
-    }
-
-    /// Where queues in the protocol of Azure Storage are, if they are served.
-    #[must_use]
-    pub fn azure_queue(&self) -> Option<SocketAddr> {
-        self.azure_queue.as_ref()?.local_addr().ok()
+    pub fn azure(&self, role: &str) -> Option<SocketAddr> {
+        self.azure.get(role)?.local_addr().ok()
     }
 
     /// Where gRPC is.
     ///
     /// # Errors
-    /// When the system does not say.
+    /// When the system does not report it.
     pub fn grpc(&self) -> io::Result<SocketAddr> {
         self.grpc.local_addr()
     }
@@ -110,7 +100,7 @@ impl Listeners {
     /// Where metrics and probes are.
     ///
     /// # Errors
-    /// When the system does not say.
+    /// When the system does not report it.
     pub fn admin(&self) -> io::Result<SocketAddr> {
         self.admin.local_addr()
     }
@@ -118,42 +108,29 @@ impl Listeners {
 
 /// What can be done about an address that cannot be taken.
 const ELSEWHERE: &str = "give another address, or port 0 for a free one";
-/// The same where nobody needs to listen.
+/// The same where the listener is optional.
 const ELSEWHERE_OR_OFF: &str = "give another address, port 0 for a free one, or `off`";
 
 async fn bind(
     server: &ServerSettings,
-    key: &'static str,
+    key: &str,
     address: SocketAddr,
     remedy: &'static str,
 ) -> Result<TcpListener, Failure> {
     let bound =
         if server.reuse_port { serve::bind_shared(address) } else { serve::bind(address).await };
-    bound.map_err(|source| Failure::Listen { key, remedy, source })
-}
-
-async fn bind_some(
-    server: &ServerSettings,
-    key: &'static str,
-    address: Option<SocketAddr>,
-) -> Result<Option<TcpListener>, Failure> {
-    match address {
-        Some(address) => bind(server, key, address, ELSEWHERE_OR_OFF).await.map(Some),
-        None => Ok(None),
-    }
+    bound.map_err(|source| Failure::Listen { key: key.to_owned(), remedy, source })
 }
 
 /// A node that serves. Dropping it does not end it.
 pub struct Running {
     health: Health,
-    stop_calls: CancellationToken,
+    signals: StopSignals,
     stop_rest: CancellationToken,
-    hurry: CancellationToken,
-    lost: Lost,
+    watchdog: ListenerWatchdog,
     calls: Vec<JoinHandle<Drained>>,
     rest: TaskTracker,
-    queue: Option<QueueRole>,
-    leaving: Leaving,
+    drains: Vec<Drain>,
     notice: Duration,
 }
 
@@ -166,77 +143,60 @@ impl Running {
         settings: &Settings,
         metrics: Exposition,
     ) -> Self {
-        let Listeners { grpc, azure_table, azure_queue, grpc_encryption, .. } = listeners;
-        let (admin, admin_encryption) = (listeners.admin, listeners.admin_encryption);
+        let Listeners { grpc, mut azure, grpc_encryption, admin, admin_encryption } = listeners;
         let tls = |encryption: Option<Encryption>| encryption.map(|encryption| encryption.tls());
-        let (stop_calls, stop_rest) = (CancellationToken::new(), CancellationToken::new());
-        let rest = TaskTracker::new();
+        let (stop_rest, rest) = (CancellationToken::new(), TaskTracker::new());
         for task in node.tasks {
             rest.spawn(task.run(stop_rest.clone(), rand::random));
         }
-        let answers = Admin { health: node.health.clone(), metrics, pages: node.pages };
-        let (lost, hurry) = (Lost::default(), CancellationToken::new());
-        let ends = Ends { stop: stop_rest.clone(), hurry: hurry.clone() };
-        let admin = answers.serve(admin, tls(admin_encryption), ends);
-        rest.spawn(lost.watch("server.admin", stop_rest.clone(), admin));
+        let watchdog = ListenerWatchdog::default();
+        let signals = StopSignals::default();
+        let pages = Admin { health: node.health.clone(), metrics, pages: node.pages };
+        let until = StopSignals { stop: stop_rest.clone(), ..signals.clone() };
+        let admin = pages.serve(admin, tls(admin_encryption), until);
+        rest.spawn(watchdog.watch("server.admin".to_owned(), stop_rest.clone(), admin));
         rest.close();
-        let limits = &settings.limits;
-        let bounds = Bounds {
-            connections_max: limits.connections_max,
-            streams_max: limits.calls_per_connection_max,
-            age_max: Duration::from_secs(limits.connection_age_seconds),
-            age_grace: Duration::from_secs(limits.connection_grace_seconds),
-            keepalive: Duration::from_secs(limits.keepalive_seconds),
-            head_within: Duration::from_secs(limits.head_within_seconds),
-            headers_max: None,
-            reader_within: Duration::from_secs(limits.reader_within_seconds),
-            drain_within: Duration::from_secs(settings.server.drain_seconds),
+
+        let (bounds, tls) = (bounds(settings), tls(grpc_encryption));
+        let serve = |key: String, listener, calls: CallService, bounds| {
+            let serving = serve::serve(listener, tls.clone(), calls, bounds, signals.clone());
+            tokio::spawn(watchdog.watch(key, signals.stop.clone(), serving))
         };
-        let tls = tls(grpc_encryption);
-        let of_queues = Bounds { headers_max: Some(trestle_azure::QUEUE_HEADERS_MAX), ..bounds };
-        let doors = [
-            ("server.listen", Some(grpc), Some(node.routes), bounds),
-            ("server.azure_table", azure_table, node.azure_table, bounds),
-            ("server.azure_queue", azure_queue, node.azure_queue, of_queues),
-        ];
-        let serve = |(key, listener, calls, bounds): (_, Option<_>, Option<_>, _)| {
-            let ends = Ends { stop: stop_calls.clone(), hurry: hurry.clone() };
-            let serving = serve::serve(listener?, tls.clone(), calls?, bounds, ends);
-            Some(tokio::spawn(lost.watch(key, stop_calls.clone(), serving)))
-        };
-        let calls = doors.into_iter().filter_map(serve).collect();
+        let mut calls = vec![serve("server.listen".to_owned(), grpc, node.routes, bounds)];
+        for front in node.azure {
+            if let Some(listener) = azure.remove(front.role) {
+                let bounds = Bounds { headers_max: front.headers_max, ..bounds };
+                calls.push(serve(Listen::full_key(front.role), listener, front.calls, bounds));
+            }
+        }
         let notice = Duration::from_millis(settings.server.drain_notice_ms);
-        let health = node.health;
-        let (queue, leaving) = (node.queue, node.leaving);
-        Self { health, stop_calls, stop_rest, hurry, lost, calls, rest, queue, leaving, notice }
+        let (health, drains) = (node.health, node.drains);
+        Self { health, signals, stop_rest, watchdog, calls, rest, drains, notice }
     }
 
-    /// Which listener ended although nobody asked it to.
+    /// Watches the listeners.
     #[must_use]
-    pub fn lost(&self) -> Lost {
-        self.lost.clone()
+    pub fn watchdog(&self) -> ListenerWatchdog {
+        self.watchdog.clone()
     }
 
-    /// Cancelled, it makes [`Running::stop`] wait for nobody: calls that go on are cut.
+    /// Cancelled, it makes [`Running::stop`] wait for no call: those under way are cut.
     #[must_use]
-    pub fn hurry(&self) -> CancellationToken {
-        self.hurry.clone()
+    pub fn forced(&self) -> CancellationToken {
+        self.signals.forced.clone()
     }
 
-    /// Ends in order: say that we go, serve those who have not heard it yet, take no more
-    /// connections, answer who waits for a message, let calls finish, then end the rest.
+    /// Shuts down in order: health reports NOT_SERVING, calls are still taken from clients that have
+    /// not seen it, listeners close, calls that wait are answered, calls finish, the rest ends.
     pub async fn stop(self) -> Drained {
         self.health.drain().await;
-        let _ = self.hurry.run_until_cancelled(tokio::time::sleep(self.notice)).await;
-        self.stop_calls.cancel();
-        if let Some(queue) = &self.queue {
-            queue.leave();
-        }
-        self.leaving.begin();
+        let _ = self.signals.forced.run_until_cancelled(tokio::time::sleep(self.notice)).await;
+        self.signals.stop.cancel();
+        self.drains.into_iter().for_each(|drain| drain());
         self.health.end_watches().await;
         let mut cut = 0;
         for calls in self.calls {
-            // One that failed is in what was lost.
+            // The watchdog has one that failed.
             if let Ok(Drained::Cut(open)) = calls.await {
                 cut += open;
             }
@@ -248,7 +208,32 @@ impl Running {
     }
 }
 
-/// The signals that ask a process to end, or to read its files again.
+/// The bounds of the connections that calls come by.
+fn bounds(settings: &Settings) -> Bounds {
+    let LimitSettings {
+        connections_max,
+        calls_per_connection_max,
+        connection_age_seconds,
+        connection_grace_seconds,
+        keepalive_seconds,
+        head_within_seconds,
+        reader_within_seconds,
+        ..
+    } = settings.limits;
+    Bounds {
+        connections_max,
+        streams_max: calls_per_connection_max,
+        age_max: Duration::from_secs(connection_age_seconds),
+        age_grace: Duration::from_secs(connection_grace_seconds),
+        keepalive: Duration::from_secs(keepalive_seconds),
+        head_within: Duration::from_secs(head_within_seconds),
+        headers_max: None,
+        reader_within: Duration::from_secs(reader_within_seconds),
+        drain_within: Duration::from_secs(settings.server.drain_seconds),
+    }
+}
+
+/// The signals that shut a process down, or make it reload its files.
 pub struct Signals {
     terminate: Signal,
     interrupt: Signal,
@@ -256,7 +241,7 @@ pub struct Signals {
 }
 
 impl Signals {
-    /// Takes them over from the system.
+    /// Handles them from now on.
     ///
     /// # Errors
     /// When the system refuses.
@@ -268,18 +253,18 @@ impl Signals {
         })
     }
 
-    /// Waits until one asks to end; meanwhile SIGHUP makes `reload` look at the files.
-    pub async fn end(&mut self, reload: &Reload) {
+    /// Waits for a signal to shut down; SIGHUP reloads files meanwhile.
+    pub async fn shutdown(&mut self, reload: &Reload) {
         let name = loop {
             tokio::select! {
                 _ = self.terminate.recv() => break "SIGTERM",
                 _ = self.interrupt.recv() => break "SIGINT",
                 _ = self.hangup.recv() => {
-                    info!(signal = "SIGHUP", "asked to read files again");
+                    info!(signal = "SIGHUP", "reloading files");
                     reload.now();
                 }
             }
         };
-        info!(signal = name, "asked to end");
+        info!(signal = name, "shutting down");
     }
 }

@@ -13,7 +13,10 @@ use trestle_service::{
     traced::TracedEngine,
 };
 
-use crate::settings::{Durability, StorageSettings};
+use crate::{
+    roles::{self, ROLES},
+    settings::{Durability, StorageSettings},
+};
 
 /// Directory of the engine within the data directory, which others will share.
 const ENGINE_DIR: &str = "kv";
@@ -62,11 +65,10 @@ fn options(settings: &StorageSettings, meter: &Meter) -> FjallOptions {
     }
 }
 
-/// The keyspaces of every role, whatever roles a process plays: a directory may be given to
-/// another process later.
+/// The keyspaces of every role of the product.
 #[must_use]
 pub fn keyspaces() -> Vec<Keyspace> {
-    [trestle_table::KEYSPACES, trestle_queue::KEYSPACES].concat()
+    roles::keyspaces(ROLES)
 }
 
 /// Reads the engine when metrics are asked for. Holds it weakly, so that metrics keep no store

@@ -14,7 +14,7 @@ use trestle_proto::table::v1::PropertyMask;
 use trestle_service::{clock::Ticks, fault::Violations};
 use trestle_table::{
     entity::{Entity, EntityKey},
-    query::{Filter, Plan},
+    query::{Filter, QueryPlan},
     stored::{self, Projection},
     value::Value,
 };
@@ -94,7 +94,7 @@ fn all(criterion: &mut Criterion) {
                 and (total gt 100 or status eq 'open')";
     criterion.bench_function("parse", |b| b.iter(|| Filter::parse(black_box(text))));
     let filter = Filter::parse(text).expect("parses");
-    criterion.bench_function("plan", |b| b.iter(|| Plan::new(black_box(filter.as_ref()))));
+    criterion.bench_function("plan", |b| b.iter(|| QueryPlan::new(black_box(filter.as_ref()))));
 }
 
 criterion_group!(benches, all);

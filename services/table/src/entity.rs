@@ -1,9 +1,9 @@
-//! Entities: a two-part key and typed properties, parsed once and then trusted.
+//! Entities: a two-part key and typed properties, validated once.
 //!
 //! An [`Entity`] obeys every rule of the data model: legal keys and names, no null, no duplicate,
 //! properties in ordinal (UTF-16) order of their names. The outcome of a merge may exceed the
 //! limits of a whole entity; check it with [`Entity::check_limits`]. Timestamps and etags are not
-//! part of it: they come into being when it is stored.
+//! part of it: they are assigned when it is stored.
 
 mod name;
 #[cfg(test)]
@@ -20,7 +20,7 @@ use trestle_service::{
     limits,
 };
 
-use crate::value::{Noted, Value, utf16_len};
+use crate::value::{RuleBroken, Value, utf16_len};
 
 pub(crate) use name::{is_name_part, is_name_start};
 
@@ -53,7 +53,7 @@ impl EntityKey {
     }
 }
 
-/// Keys in the order in which entities are stored and returned.
+/// KeyInterval in the order in which entities are stored and returned.
 impl Ord for EntityKey {
     fn cmp(&self, other: &Self) -> Ordering {
         compare_text(&self.partition_key, &other.partition_key)
@@ -121,8 +121,8 @@ impl Entity {
     /// Checks the limits of a whole entity: the count of its properties and its size.
     ///
     /// # Errors
-    /// When one is exceeded; `violations` then says which.
-    pub fn check_limits(&self, field: &str, violations: &mut Violations) -> Result<(), Noted> {
+    /// When one is exceeded; `violations` then lists it.
+    pub fn check_limits(&self, field: &str, violations: &mut Violations) -> Result<(), RuleBroken> {
         let (count, count_max) = (self.properties.len(), limits::PROPERTIES_MAX);
         if count > count_max {
             let text =
@@ -134,7 +134,7 @@ impl Entity {
             let text = format!("entity is larger than 1 MiB: bytes=`{size}`, max=`{size_max}`");
             violations.push(Reason::EntityTooLarge, field, text);
         }
-        if count > count_max || size > size_max { Err(Noted) } else { Ok(()) }
+        if count > count_max || size > size_max { Err(RuleBroken) } else { Ok(()) }
     }
 
     /// The stored entity with the properties of `update` added, or in place of its own.
@@ -155,7 +155,7 @@ impl Entity {
     }
 }
 
-/// The path of a part of a property, written out only where a rule is broken.
+/// The path of a part of a property, formatted only where a rule is broken.
 struct PropertyPath<'a> {
     entity: &'a str,
     index: usize,
@@ -184,7 +184,7 @@ fn parse_properties(
         }
         match Value::parse(property.value.unwrap_or_default(), &path("value"), violations) {
             Ok(value) => parsed.push((property.name, value, index)),
-            Err(Noted) => legal = false,
+            Err(RuleBroken) => legal = false,
         }
     }
     // Stable, so that of equal names the later one is reported. A null counts: it is named too.

@@ -1,6 +1,4 @@
-//! What a table operation can fail with, and what each failure means to a client.
-
-use std::sync::Arc;
+//! The errors of table operations, and their one conversion to a fault.
 
 use trestle_kv::{CommitError, EngineError};
 use trestle_service::{
@@ -8,12 +6,12 @@ use trestle_service::{
     name::TableName,
 };
 
-use crate::{entity::EntityKey, stored::Corrupt, throttle::OverQuota};
+use crate::{corrupt::CorruptRecord, entity::EntityKey, throttle::QuotaExceeded};
 
 /// A table operation that failed.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum TableError {
-    /// The request breaks a rule of the data model, or its caller may not make it.
+    /// The request breaks a rule of the data model, or is not permitted.
     #[error(transparent)]
     Invalid(#[from] Fault),
     /// A table of this name, in any case, exists.
@@ -22,7 +20,7 @@ pub enum TableError {
     /// An operation inside a table that does not exist.
     #[error("the table specified does not exist: table=`{0}`")]
     TableNotFound(TableName),
-    /// The table itself was asked for, and does not exist.
+    /// An operation on a table that does not exist.
     #[error("the specified resource does not exist: table=`{0}`")]
     TableAbsent(TableName),
     /// An entity with this key exists.
@@ -31,15 +29,15 @@ pub enum TableError {
     /// No entity with this key exists.
     #[error("the specified resource does not exist: {}", describe(.0))]
     EntityNotFound(EntityKey),
-    /// The stored entity has another version than the request demands.
+    /// The version of the stored entity differs from that of the request.
     #[error("the update condition specified in the request was not satisfied: {}", describe(.0))]
     ConditionNotMet(EntityKey),
-    /// A limit of the account or of a partition would be passed. Nothing was done.
+    /// A quota of the account or of a partition would be exceeded. Nothing was read or written.
     #[error("over a limit: {}", .0.subject)]
-    OverQuota(OverQuota),
-    /// A stored record cannot be read.
-    #[error("stored record unreadable: {0}")]
-    Corrupt(Arc<str>),
+    QuotaExceeded(QuotaExceeded),
+    /// A stored record cannot be decoded.
+    #[error(transparent)]
+    Corrupt(#[from] CorruptRecord),
     /// A read failed.
     #[error(transparent)]
     Read(#[from] EngineError),
@@ -48,31 +46,18 @@ pub enum TableError {
     Commit(#[from] CommitError),
 }
 
-/// A failure and, for a batch, the operation it belongs to.
+/// An error, and the operation of a batch that it belongs to.
 #[derive(Debug, Clone)]
 pub(crate) struct OperationError {
     /// Position of the operation in its batch.
     pub(crate) index: usize,
-    /// What went wrong with it.
+    /// Its error.
     pub(crate) error: TableError,
 }
 
-impl TableError {
-    /// An unreadable record; `what` says which kind.
-    pub(crate) fn corrupt(what: &str) -> Self {
-        Self::Corrupt(what.into())
-    }
-}
-
-impl From<OverQuota> for TableError {
-    fn from(over: OverQuota) -> Self {
-        Self::OverQuota(over)
-    }
-}
-
-impl From<Corrupt> for TableError {
-    fn from(corrupt: Corrupt) -> Self {
-        Self::corrupt(corrupt.0)
+impl From<QuotaExceeded> for TableError {
+    fn from(exceeded: QuotaExceeded) -> Self {
+        Self::QuotaExceeded(exceeded)
     }
 }
 
@@ -97,7 +82,7 @@ impl From<TableError> for Fault {
             TableError::EntityExists(key) => entity(Reason::EntityAlreadyExists, key),
             TableError::EntityNotFound(key) => entity(Reason::ResourceNotFound, key),
             TableError::ConditionNotMet(key) => entity(Reason::UpdateConditionNotSatisfied, key),
-            TableError::OverQuota(over) => over.clone().into(),
+            TableError::QuotaExceeded(exceeded) => exceeded.clone().into(),
             TableError::Corrupt(_) => Self::new(Reason::CorruptRecord, message),
             TableError::Read(failure) => failure.clone().into(),
             TableError::Commit(failure) => failure.clone().into(),

@@ -1,22 +1,27 @@
 //! The table service: entities under a two-part key, with the semantics of Azure Table storage.
 //!
-//! Three layers. `api` speaks protobuf and decides nothing. `authorize`, `target`, `tables`, `write`,
-//! `operation`, `read`, `query`, `throttle` and `settings` speak our own types; what they decide is pure, around
-//! one snapshot or one commit. `keys` and `stored` speak bytes: together they are the disk format.
+//! Three layers. `api` works on protobuf messages and decides nothing. The domain modules work on our own types;
+//! their decisions are pure, around one snapshot or one commit. `keys` and `stored` work on bytes: together they are
+//! the disk format.
 
 mod api;
 mod authorize;
+mod authorized_table;
+mod corrupt;
 pub mod entity;
 mod error;
 pub mod keys;
+mod lookup;
 pub mod operation;
+mod page_token;
 pub mod query;
 mod read;
-mod settings;
+#[cfg(test)]
+mod samples;
 pub mod stored;
 mod sweep;
+mod table_settings;
 mod tables;
-mod target;
 mod throttle;
 pub mod value;
 mod write;
@@ -27,45 +32,45 @@ use opentelemetry::metrics::Meter;
 use trestle_kv::Engine;
 use trestle_proto::table::v1::table_service_server::TableServiceServer;
 use trestle_service::{
-    clock::Clock,
     fault::Fault,
     limits::MESSAGE_BYTES_MAX,
-    quota::{HotKey, LiveQuotas},
+    quota::{HeavyHitter, LiveQuotas},
 };
 
 use crate::throttle::Throttle;
-pub use crate::{api::Api, error::TableError, keys::KEYSPACES, throttle::HotPartition};
+pub use crate::{
+    api::TableApi, corrupt::CorruptRecord, error::TableError, keys::KEYSPACES,
+    throttle::HotPartition,
+};
 
-/// What the service works with.
-pub struct Deps {
-    /// Where everything is stored.
+/// The dependencies of the service.
+pub struct TableDeps {
+    /// The storage, which is also the source of time.
     pub engine: Arc<dyn Engine>,
-    /// The time.
-    pub clock: Arc<dyn Clock>,
-    /// How much accounts and partitions may ask for.
+    /// The quotas of accounts and partitions.
     pub quotas: LiveQuotas,
-    /// Where what is over them is counted.
+    /// Makes the instruments that count refusals.
     pub meter: Meter,
 }
 
 /// The table role of a process.
 #[derive(Clone)]
 pub struct TableRole {
-    api: Api,
+    api: TableApi,
 }
 
 impl TableRole {
     /// Builds the service. Starts nothing.
     #[must_use]
-    pub fn new(deps: Deps) -> Self {
+    pub fn new(deps: TableDeps) -> Self {
         let throttle = Arc::new(Throttle::new(deps.quotas, &deps.meter));
         throttle::observe(&throttle, &deps.meter);
-        Self { api: Api::new(deps.engine, deps.clock, throttle) }
+        Self { api: TableApi::new(deps.engine, throttle) }
     }
 
     /// The gRPC service.
     #[must_use]
-    pub fn server(&self) -> TableServiceServer<Api> {
+    pub fn server(&self) -> TableServiceServer<TableApi> {
         TableServiceServer::new(self.api.clone())
             .max_decoding_message_size(MESSAGE_BYTES_MAX)
             .max_encoding_message_size(MESSAGE_BYTES_MAX)
@@ -73,7 +78,7 @@ impl TableRole {
 
     /// The partitions of all accounts that were used most in the last seconds.
     #[must_use]
-    pub fn hottest_partitions(&self, count: usize) -> Vec<HotKey<HotPartition>> {
+    pub fn hottest_partitions(&self, count: usize) -> Vec<HeavyHitter<HotPartition>> {
         self.api.throttle().hottest(None, count)
     }
 

@@ -1,4 +1,4 @@
-//! Typed property values: the eight types of the Azure table model, parsed once and then trusted.
+//! Typed property values: the eight types of the Azure table model, validated once.
 //!
 //! A [`Value`] always obeys the limits of its type. Null is not a value: a property without one
 //! is not stored. Comparison of values belongs to the query language, see `query::compare`.
@@ -19,9 +19,9 @@ const GUID_CHARS: usize = 36;
 /// 1601-01-01T00:00:00Z, the first point in time that Azure accepts, in seconds since 1970.
 const FIRST_SECOND: i64 = -11_644_473_600;
 
-/// A rule is broken, and the violations of the request say which.
+/// A rule is broken; the violations of the request list it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Noted;
+pub struct RuleBroken;
 
 /// The value of a property.
 #[derive(Debug, Clone, PartialEq)]
@@ -48,12 +48,12 @@ impl Value {
     /// Parses the value of the field at `field`; none for null.
     ///
     /// # Errors
-    /// When a rule is broken; `violations` then says which.
+    /// When a rule is broken; `violations` then lists it.
     pub fn parse(
         value: proto::Value,
         field: &dyn Display,
         violations: &mut Violations,
-    ) -> Result<Option<Self>, Noted> {
+    ) -> Result<Option<Self>, RuleBroken> {
         let Some(kind) = value.kind else {
             return Ok(None);
         };
@@ -61,7 +61,7 @@ impl Value {
             Ok(value) => Ok(Some(value)),
             Err((reason, text)) => {
                 violations.push(reason, field.to_string(), text);
-                Err(Noted)
+                Err(RuleBroken)
             }
         }
     }

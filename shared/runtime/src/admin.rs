@@ -22,7 +22,7 @@ use trestle_service::layer::{CallService, Request};
 use crate::{
     health::Health,
     openmetrics::Exposition,
-    serve::{Bounds, Drained, Ends, serve},
+    serve::{Bounds, Drained, StopSignals, serve},
     tls::Tls,
 };
 
@@ -74,13 +74,18 @@ impl Admin {
     }
 
     /// Serves until `stop`, encrypted with `tls`.
-    pub async fn serve(self, listener: TcpListener, tls: Option<Tls>, ends: impl Into<Ends>) {
+    pub async fn serve(
+        self,
+        listener: TcpListener,
+        tls: Option<Tls>,
+        signals: impl Into<StopSignals>,
+    ) {
         let router = self.router();
         let service = service_fn(move |request: Request| {
             let answer = router.clone().oneshot(request);
             async move { answer.await.map(|answer| answer.map(Body::new)) }
         });
-        let drained = serve(listener, tls, CallService::new(service), BOUNDS, ends).await;
+        let drained = serve(listener, tls, CallService::new(service), BOUNDS, signals).await;
         if drained != Drained::Clean {
             warn!("requests on the admin listener were cut off");
         }

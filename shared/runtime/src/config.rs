@@ -58,7 +58,7 @@ pub struct Sources<'a> {
     /// Variables of others that set a key of ours, below the file: name and key.
     pub foreign: &'a [(&'a str, &'a str)],
     /// Keys and values of the flags that were given.
-    pub flags: Vec<(&'static str, String)>,
+    pub flags: Vec<(String, String)>,
 }
 
 /// The environment of the process. Variables that are not Unicode cannot be ours and are left out.

@@ -13,7 +13,6 @@ use tonic_types::StatusExt as _;
 use tracing::info;
 
 use crate::{
-    caller::Authority,
     facts::{Noted, Work},
     semconv,
 };
@@ -62,15 +61,7 @@ impl AccessLog {
     /// Writes the line of a call.
     pub(crate) fn write(&self, line: &Line<'_>) {
         let Some(keys) = &self.keys else { return };
-        let caller = line.facts.caller.as_deref();
-        let authority = caller.map(|caller| &caller.authority);
-        let policy = authority.and_then(Authority::policy).map(|policy| policy.id.as_str());
-        let credential = authority.map(|authority| match authority {
-            Authority::Owner => "owner",
-            Authority::Account(_) => "account_sas",
-            Authority::Table(_) => "table_sas",
-            Authority::Queue(_) => "queue_sas",
-        });
+        let caller = line.facts.caller.as_ref();
         let work = &line.facts.work;
         let [partition_key, row_key] = keys.clear(work);
         let [partition_key_hash, row_key_hash] = keys.hashed(work);
@@ -78,8 +69,8 @@ impl AccessLog {
             target: semconv::ACCESS_TARGET,
             request_id = line.request_id,
             account = caller.map(|caller| caller.account.as_str()),
-            credential,
-            policy,
+            credential = caller.map(|caller| caller.credential),
+            policy = caller.and_then(|caller| caller.policy.as_deref()),
             peer = line.peer.map(tracing::field::display),
             method = line.method,
             table = work.table,

@@ -15,7 +15,7 @@ use http::{Extensions, HeaderMap, HeaderName, HeaderValue};
 use prost::Message;
 use tonic::metadata::{BinaryMetadataValue, MetadataMap};
 
-use crate::caller::Caller;
+use crate::name::AccountName;
 
 /// The header with which a gateway asks for facts.
 const ASK_HEADER: HeaderName = HeaderName::from_static("trestle-facts");
@@ -85,10 +85,21 @@ fn cut(name: &str) -> &str {
 #[derive(Clone, Default)]
 pub struct Facts(Option<Arc<Mutex<Noted>>>);
 
+/// Who made a call, as the access log shows it: no credential, only its kind.
+#[derive(Debug, Clone)]
+pub struct LoggedCaller {
+    /// The account.
+    pub account: AccountName,
+    /// The kind of the credential.
+    pub credential: &'static str,
+    /// The stored access policy that the credential refers to.
+    pub policy: Option<String>,
+}
+
 /// See [`Facts`].
 #[derive(Clone, Default)]
 pub(crate) struct Noted {
-    pub(crate) caller: Option<Arc<Caller>>,
+    pub(crate) caller: Option<LoggedCaller>,
     pub(crate) work: Work,
 }
 
@@ -114,9 +125,9 @@ impl Facts {
         self.with(|noted| note(&mut noted.work));
     }
 
-    /// Notes who calls.
-    pub(crate) fn caller(&self, caller: &Arc<Caller>) {
-        self.with(|noted| noted.caller = Some(Arc::clone(caller)));
+    /// Notes who calls, if anybody asks.
+    pub fn caller(&self, caller: impl FnOnce() -> LoggedCaller) {
+        self.with(|noted| noted.caller = Some(caller()));
     }
 
     /// What was noted so far.

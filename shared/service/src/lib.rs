@@ -1,9 +1,9 @@
-//! What every service of Trestle is made of: names, limits, time, versions, failures, and the layers of a call.
+//! What all services share: the values of their contract (names, limits, time, versions, errors), and
+//! the path of a call (middleware, upstreams, telemetry).
+//!
+//! Who calls and what they may do is the subject of `trestle-identity`, which is above this crate.
 
 pub mod access;
-pub mod access_policy;
-pub mod account;
-pub mod caller;
 pub mod clock;
 pub mod cors;
 pub mod edm;
@@ -12,6 +12,7 @@ pub mod exemplar;
 pub mod facts;
 pub mod fault;
 mod forward;
+pub mod forwarded;
 pub mod layer;
 pub mod limits;
 pub mod name;
@@ -19,10 +20,8 @@ pub mod page;
 pub mod peer;
 pub mod propagation;
 pub mod quota;
-pub mod sas;
 pub mod semconv;
 pub mod service_properties;
-pub mod shared_key;
 mod storage;
 pub mod traced;
 pub mod upstream;

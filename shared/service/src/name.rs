@@ -9,6 +9,9 @@ use crate::{
     },
 };
 
+/// The header that carries the account of a call.
+pub const ACCOUNT_HEADER: &str = "trestle-account";
+
 /// The name of an account: 3 to 24 lower-case ASCII letters and digits.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct AccountName(String);

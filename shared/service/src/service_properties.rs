@@ -1,12 +1,10 @@
 //! The settings of a service for an account: which requests are logged and measured, and which pages may call. Their
 //! rules, and how they are stored, are the same for every service that has them.
-//!
-//! Each contract has the messages in its own package, of one shape; here they are one set of types.
 
 use bytes::Bytes;
 use prost::Message as _;
 use trestle_kv::{ChangeSpec, Domain, Engine, Writes, transact};
-pub use trestle_proto::table::v1::{Cors, CorsRule, Logging, Metrics, ServiceProperties};
+pub use trestle_proto::service::v1::{Cors, CorsRule, Logging, Metrics, ServiceProperties};
 
 use crate::{
     fault::{Fault, Reason, Violations, quoted},
@@ -256,30 +254,9 @@ fn check_shown(rule: &CorsRule, field: &str, violations: &mut Violations) {
 
 #[cfg(test)]
 mod tests {
-    use prost_types::{DescriptorProto, FileDescriptorSet};
     use trestle_kv::{Keyspace, MemoryEngine, key_domain};
 
     use super::*;
-
-    #[test]
-    fn every_contract_gives_the_messages_the_same_shape() {
-        let set = FileDescriptorSet::decode(trestle_proto::FILE_DESCRIPTOR_SET);
-        let set = set.expect("descriptors");
-        let shape = |package: &str, name: &str| {
-            let files = set.file.iter().filter(|file| file.package() == package);
-            let found = files.flat_map(|file| &file.message_type).find(|m| m.name() == name);
-            let message: &DescriptorProto = found.expect("the message is there");
-            let fields = message.field.iter().map(|field| {
-                let of = field.type_name().replace(package, "");
-                (field.name().to_owned(), field.number(), field.label(), field.r#type(), of)
-            });
-            fields.collect::<Vec<_>>()
-        };
-        for name in ["ServiceProperties", "Logging", "Metrics", "Cors", "CorsRule"] {
-            let table = shape("trestle.table.v1", name);
-            assert_eq!(shape("trestle.queue.v1", name), table, "{name}");
-        }
-    }
 
     #[tokio::test]
     async fn a_record_that_cannot_be_read_says_so_and_is_not_overwritten() {

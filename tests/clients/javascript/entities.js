@@ -3,17 +3,18 @@
 
 /** An entity; a value is `[field of Value, content]`. */
 function entity(partitionKey, rowKey, values = {}) {
-  const properties = Object.entries(values).map(([name, [kind, content]]) => ({
+  const properties = Object.entries(values).map(([name, [kind, content]]) => [
     name,
-    value: { [kind]: content },
-  }));
-  return { partition_key: partitionKey, row_key: rowKey, properties };
+    { [kind]: content },
+  ]);
+  const keys = { partition_key: partitionKey, row_key: rowKey };
+  return { ...keys, properties: Object.fromEntries(properties) };
 }
 
 /** The properties of an entity in the form `entity` takes. */
 function values(stored) {
-  const pairs = stored.properties.map(({ name, value }) => [name, [value.kind, value[value.kind]]]);
-  return Object.fromEntries(pairs);
+  const pairs = Object.entries(stored.properties);
+  return Object.fromEntries(pairs.map(([name, value]) => [name, [value.kind, value[value.kind]]]));
 }
 
 /** The keys of entities, in their order, each as `partition/row`. */

@@ -65,8 +65,10 @@ for (const version of ['v1', 'v1alpha']) {
 
     const client = connect(world.server.grpc, await explorer.service(TABLE_SERVICE));
     const table = `Explored${version}`;
-    await client.CreateTable({ table });
-    await client.InsertEntity({ table, entity: entity('p', 'r', { n: ['int64_value', '7'] }) });
+    await client.CreateTable({ table: { name: table } });
+    // The library reads a map field of a descriptor as the list of its entries.
+    const properties = [{ key: 'n', value: { int64_value: '7' } }];
+    await client.InsertEntity({ table, entity: { ...entity('p', 'r'), properties } });
     const { entities } = await client.QueryEntities({ table, filter: 'n eq 7L' });
 
     assert.deepEqual(keys(entities), ['p/r']);
@@ -80,7 +82,7 @@ test('what was acknowledged is there after a kill', async () => {
   let server = await start(data.directory);
   try {
     let client = connect(server.grpc);
-    await client.CreateTable({ table: 'Kept' });
+    await client.CreateTable({ table: { name: 'Kept' } });
     const acknowledged = [];
     const write = async (writer) => {
       for (let n = 0; ; n += 1) {

@@ -32,7 +32,7 @@ function suite(prepare = async () => {}) {
   world.table = async () => {
     tables += 1;
     const table = `Table${tables}`;
-    await world.client.CreateTable({ table });
+    await world.client.CreateTable({ table: { name: table } });
     return table;
   };
   return world;

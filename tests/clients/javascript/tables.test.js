@@ -25,7 +25,7 @@ const EVERY_TYPE = {
 
 test('a table is found in any case and keeps the case it was created with', async () => {
   const { client } = world;
-  const created = await client.CreateTable({ table: 'CamelCase' });
+  const created = await client.CreateTable({ table: { name: 'CamelCase' } });
 
   const found = await client.GetTable({ table: 'camelcase' });
   assert.deepEqual(found, created);
@@ -37,7 +37,7 @@ test('a table is found in any case and keeps the case it was created with', asyn
 
 test('tables are listed in order, page by page', async () => {
   const { client } = world;
-  for (const table of ['PageC', 'pagea', 'pageB']) await client.CreateTable({ table });
+  for (const name of ['PageC', 'pagea', 'pageB']) await client.CreateTable({ table: { name } });
 
   const request = { filter: "TableName ge 'page' and TableName lt 'pagf'", page_size: 2 };
   const first = await client.ListTables(request);
@@ -104,7 +104,7 @@ test('an existing table is refused with the codes of both protocols', async () =
   const { client } = world;
   const table = await world.table();
 
-  const call = client.CreateTable({ table });
+  const call = client.CreateTable({ table: { name: table } });
   const failure = await refused('ALREADY_EXISTS', 'TABLE_ALREADY_EXISTS', call);
 
   assert.equal(failure.info.metadata.azureCode, 'TableAlreadyExists');

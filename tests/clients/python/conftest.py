@@ -14,13 +14,7 @@ from grpc_tools import protoc
 from server import Server
 
 PROTO = pathlib.Path(__file__).resolve().parents[3] / "proto"
-SOURCES = [
-    "trestle/table/v1/entity.proto",
-    "trestle/table/v1/table_service.proto",
-    "trestle/queue/v1/message.proto",
-    "trestle/queue/v1/queue_service.proto",
-    "trestle/errors/v1/error_reason.proto",
-]
+SOURCES = sorted(PROTO.glob("trestle/**/*.proto"))
 
 _names = itertools.count(1)
 
@@ -35,7 +29,7 @@ def _generate(out):
         f"--python_out={out}",
         f"--grpc_python_out={out}",
     ]
-    code = protoc.main(arguments + [str(PROTO / source) for source in SOURCES])
+    code = protoc.main(arguments + [str(source) for source in SOURCES])
     assert code == 0, f"protoc ended with code {code}"
     # The google.* modules come from googleapis-common-protos, as for any Python user.
     sys.path.insert(0, out)
@@ -44,7 +38,8 @@ def _generate(out):
 @pytest.fixture(scope="session")
 def api():
     """The generated modules: messages (`pb`, `entity`), stubs (`rpc`), the same of queues
-    (`queue_pb`, `message`, `queue_rpc`), error reasons (`errors`)."""
+    (`queue_pb`, `message`, `queue_rpc`), what services share (`policy`, `properties`, `durability`),
+    error reasons (`errors`)."""
     with tempfile.TemporaryDirectory() as out:
         _generate(out)
         yield types.SimpleNamespace(
@@ -54,6 +49,9 @@ def api():
             queue_pb=importlib.import_module("trestle.queue.v1.queue_service_pb2"),
             message=importlib.import_module("trestle.queue.v1.message_pb2"),
             queue_rpc=importlib.import_module("trestle.queue.v1.queue_service_pb2_grpc"),
+            policy=importlib.import_module("trestle.service.v1.access_policy_pb2"),
+            properties=importlib.import_module("trestle.service.v1.service_properties_pb2"),
+            durability=importlib.import_module("trestle.service.v1.durability_pb2"),
             errors=importlib.import_module("trestle.errors.v1.error_reason_pb2"),
         )
 
@@ -83,6 +81,6 @@ def stub(api, channel):
 def table(api, stub):
     """The name of an empty table, deleted after the test."""
     name = f"Table{next(_names)}"
-    stub.CreateTable(api.pb.CreateTableRequest(table=name))
+    stub.CreateTable(api.pb.CreateTableRequest(table=api.pb.Table(name=name)))
     yield name
     stub.DeleteTable(api.pb.DeleteTableRequest(table=name))

@@ -12,18 +12,16 @@ def entity(api, partition_key, row_key, **values):
         elif isinstance(value, int) and not isinstance(value, bool):
             value = ("int32_value", value)
         kind, content = value
-        made.properties.append(
-            api.entity.Property(name=name, value=api.entity.Value(**{kind: content}))
-        )
+        made.properties[name].CopyFrom(api.entity.Value(**{kind: content}))
     return made
 
 
 def values(stored):
     """The properties of an entity: name to the pair of field and value."""
     pairs = {}
-    for prop in stored.properties:
-        kind = prop.value.WhichOneof("kind")
-        pairs[prop.name] = (kind, getattr(prop.value, kind))
+    for name, value in stored.properties.items():
+        kind = value.WhichOneof("kind")
+        pairs[name] = (kind, getattr(value, kind))
     return pairs
 
 

@@ -15,7 +15,7 @@ def run(server, api, scenario):
     async def around():
         async with grpc.aio.insecure_channel(server.grpc) as channel:
             stub = api.rpc.TableServiceStub(channel)
-            await stub.CreateTable(api.pb.CreateTableRequest(table="Async"))
+            await stub.CreateTable(api.pb.CreateTableRequest(table=api.pb.Table(name="Async")))
             try:
                 await asyncio.wait_for(scenario(stub), 30)
             finally:
@@ -61,10 +61,10 @@ def test_an_import_and_a_stream(server, api):
         message = api.pb.ImportEntitiesRequest
 
         async def requests():
-            yield message(spec=message.Spec(table="Async"))
+            yield message(spec=api.pb.ImportSpec(table="Async"))
             for start in range(0, ENTITIES, 50):
                 rows = [entity(api, "p", f"{n:03}") for n in range(start, start + 50)]
-                yield message(chunk=message.Chunk(entities=rows))
+                yield message(chunk=api.pb.ImportChunk(entities=rows))
 
         results = [
             one async for answer in stub.ImportEntities(requests()) for one in answer.results
@@ -84,8 +84,8 @@ def test_a_cancelled_stream_ends_as_cancelled(server, api):
         message = api.pb.ImportEntitiesRequest
 
         async def silent():
-            yield message(spec=message.Spec(table="Async"))
-            yield message(chunk=message.Chunk(entities=[entity(api, "p", "r")]))
+            yield message(spec=api.pb.ImportSpec(table="Async"))
+            yield message(chunk=api.pb.ImportChunk(entities=[entity(api, "p", "r")]))
             await asyncio.Event().wait()
 
         call = stub.ImportEntities(silent())

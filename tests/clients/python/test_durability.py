@@ -21,7 +21,7 @@ def write_until_it_breaks(api, address, writer, acknowledged, enough):
             batch = api.pb.ExecuteBatchRequest(table="Kept")
             rows = [f"{number:06}-{place}" for place in range(BATCH)]
             for row in rows:
-                insert = api.pb.BatchOperation.Insert(entity=entity(api, f"batch{writer}", row))
+                insert = api.pb.BatchInsert(entity=entity(api, f"batch{writer}", row))
                 batch.operations.add(insert=insert)
             single = api.pb.InsertEntityRequest(
                 table="Kept", entity=entity(api, f"single{writer}", rows[0])
@@ -51,7 +51,8 @@ def test_acknowledged_writes_survive_a_kill_and_no_batch_is_halved(api, tmp_path
     acknowledged = [[] for _ in range(WRITERS)]
     enough = threading.Event()
     with grpc.insecure_channel(server.grpc) as channel:
-        api.rpc.TableServiceStub(channel).CreateTable(api.pb.CreateTableRequest(table="Kept"))
+        kept = api.pb.Table(name="Kept")
+        api.rpc.TableServiceStub(channel).CreateTable(api.pb.CreateTableRequest(table=kept))
 
     arguments = [
         (api, server.grpc, writer, acknowledged[writer], enough) for writer in range(WRITERS)

@@ -38,18 +38,17 @@ def test_every_type_comes_back_as_it_was_sent(api, stub, table):
     stored = get(api, stub, table, "p", "r")
 
     assert values(stored) == EVERY_TYPE
-    assert [one.name for one in stored.properties] == sorted(EVERY_TYPE)
     assert (stored.etag, stored.timestamp) == (inserted.etag, inserted.timestamp)
 
 
 def test_a_number_that_is_none_comes_back_and_a_null_is_not_stored(api, stub, table):
     sent = entity(api, "p", "r", nan=("double_value", math.nan))
-    sent.properties.append(api.entity.Property(name="null", value=api.entity.Value()))
+    sent.properties["null"].CopyFrom(api.entity.Value())
     stub.InsertEntity(api.pb.InsertEntityRequest(table=table, entity=sent))
 
-    (prop,) = get(api, stub, table, "p", "r").properties
+    ((name, value),) = get(api, stub, table, "p", "r").properties.items()
 
-    assert prop.name == "nan" and math.isnan(prop.value.double_value)
+    assert name == "nan" and math.isnan(value.double_value)
 
 
 def test_empty_keys_and_a_projection(api, stub, table):
@@ -158,7 +157,7 @@ def batch(api, table, *operations):
 
 def insert(api, *arguments, **properties):
     made = entity(api, *arguments, **properties)
-    return api.pb.BatchOperation(insert=api.pb.BatchOperation.Insert(entity=made))
+    return api.pb.BatchOperation(insert=api.pb.BatchInsert(entity=made))
 
 
 def test_a_batch_mixes_all_operations(api, stub, table):
@@ -170,16 +169,16 @@ def test_a_batch_mixes_all_operations(api, stub, table):
             api,
             table,
             insert(api, "p", "3", a=3),
-            kind(update=kind.Update(entity=entity(api, "p", "1", b=3), mode=merge)),
-            kind(upsert=kind.Upsert(entity=entity(api, "p", "4", a=3), mode=merge)),
-            kind(delete=kind.Delete(partition_key="p", row_key="2")),
+            kind(update=api.pb.BatchUpdate(entity=entity(api, "p", "1", b=3), mode=merge)),
+            kind(upsert=api.pb.BatchUpsert(entity=entity(api, "p", "4", a=3), mode=merge)),
+            kind(delete=api.pb.BatchDelete(partition_key="p", row_key="2")),
         )
     )
 
     assert [bool(result.etag) for result in answer.results] == [True, True, True, False]
     stored = stub.QueryEntities(api.pb.QueryEntitiesRequest(table=table)).entities
     assert keys(stored) == [("p", "1"), ("p", "3"), ("p", "4")]
-    assert list(values(stored[0])) == ["a", "b"]
+    assert set(values(stored[0])) == {"a", "b"}
 
 
 def test_a_batch_fails_whole_and_names_the_operation(api, stub, table):

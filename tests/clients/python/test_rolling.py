@@ -90,7 +90,7 @@ def test_a_rolling_restart_of_every_role_fails_no_call_even_without_a_retry(api,
     options = [("grpc.use_local_subchannel_pool", 1)]
     channels = [grpc.insecure_channel(address, options) for _ in range(CHANNELS)]
     tables = api.rpc.TableServiceStub(channels[0])
-    tables.CreateTable(api.pb.CreateTableRequest(table=TABLE))
+    tables.CreateTable(api.pb.CreateTableRequest(table=api.pb.Table(name=TABLE)))
     queues = api.queue_rpc.QueueServiceStub(channels[0])
     queues.CreateQueue(api.queue_pb.CreateQueueRequest(queue=api.queue_pb.Queue(name=QUEUE)))
     stop, counts, failures = threading.Event(), [0] * CHANNELS * CALLERS, []

@@ -15,12 +15,14 @@ SERVING = health_pb2.HealthCheckResponse.SERVING
 
 
 def test_settings_keep_the_parts_that_are_left_out(api, stub):
-    pb = api.pb
+    pb, properties = api.pb, api.properties
     before = stub.GetServiceProperties(pb.GetServicePropertiesRequest()).properties
-    change = pb.ServiceProperties(
-        cors=pb.Cors(
+    change = properties.ServiceProperties(
+        cors=properties.Cors(
             rules=[
-                pb.CorsRule(allowed_origins=["*"], allowed_methods=["GET"], max_age={"seconds": 60})
+                properties.CorsRule(
+                    allowed_origins=["*"], allowed_methods=["GET"], max_age={"seconds": 60}
+                )
             ]
         )
     )
@@ -36,7 +38,7 @@ def test_settings_keep_the_parts_that_are_left_out(api, stub):
 def test_the_state_names_the_durability_and_the_engine(api, stub):
     stats = stub.GetServiceStats(api.pb.GetServiceStatsRequest())
 
-    assert stats.durability == api.pb.DURABILITY_ALWAYS
+    assert stats.durability == api.durability.DURABILITY_ALWAYS
     assert stats.engine == "fjall"
     assert stats.server_version and stats.start_time.seconds > 0 and stats.free_bytes > 0
 
@@ -83,7 +85,7 @@ def test_an_import_that_goes_silent_ends_at_its_deadline(api, stub, table):
     release = threading.Event()
 
     def requests():
-        yield message(spec=message.Spec(table=table))
+        yield message(spec=api.pb.ImportSpec(table=table))
         release.wait()
 
     call = stub.ImportEntities(requests(), timeout=0.5)

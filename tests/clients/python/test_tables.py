@@ -8,7 +8,7 @@ from failures import refused
 
 
 def test_a_table_is_found_in_any_case_and_keeps_the_case_it_was_created_with(api, stub):
-    created = stub.CreateTable(api.pb.CreateTableRequest(table="CamelCase")).table
+    created = stub.CreateTable(api.pb.CreateTableRequest(table=api.pb.Table(name="CamelCase"))).table
 
     found = stub.GetTable(api.pb.GetTableRequest(table="camelcase")).table
     assert found == created
@@ -22,7 +22,7 @@ def test_a_table_is_found_in_any_case_and_keeps_the_case_it_was_created_with(api
 
 def test_a_second_table_of_the_name_is_refused_with_both_codes(api, stub, table):
     with refused(grpc.StatusCode.ALREADY_EXISTS, "TABLE_ALREADY_EXISTS") as failure:
-        stub.CreateTable(api.pb.CreateTableRequest(table=table.upper()))
+        stub.CreateTable(api.pb.CreateTableRequest(table=api.pb.Table(name=table.upper())))
 
     assert failure.info.metadata["azureCode"] == "TableAlreadyExists"
     assert failure.info.metadata["httpStatus"] == "409"
@@ -41,15 +41,15 @@ def test_a_second_table_of_the_name_is_refused_with_both_codes(api, stub, table)
 )
 def test_a_malformed_name_is_refused_with_the_field_that_is_wrong(api, stub, name, reason):
     with refused(grpc.StatusCode.INVALID_ARGUMENT, reason) as failure:
-        stub.CreateTable(api.pb.CreateTableRequest(table=name))
+        stub.CreateTable(api.pb.CreateTableRequest(table=api.pb.Table(name=name)))
 
-    assert failure.violations == ["table"]
+    assert failure.violations == ["table.name"]
 
 
 def test_tables_are_listed_in_order_page_by_page(api, stub):
     names = ["PageC", "pagea", "pageB"]
     for name in names:
-        stub.CreateTable(api.pb.CreateTableRequest(table=name))
+        stub.CreateTable(api.pb.CreateTableRequest(table=api.pb.Table(name=name)))
 
     request = api.pb.ListTablesRequest(
         filter="TableName ge 'page' and TableName lt 'pagf'", page_size=2
@@ -70,17 +70,17 @@ def test_a_deleted_table_can_be_created_again_at_once_and_is_empty(api, stub, ta
     stub.InsertEntity(api.pb.InsertEntityRequest(table=table, entity=entity))
 
     stub.DeleteTable(api.pb.DeleteTableRequest(table=table))
-    stub.CreateTable(api.pb.CreateTableRequest(table=table))
+    stub.CreateTable(api.pb.CreateTableRequest(table=api.pb.Table(name=table)))
 
     assert not stub.QueryEntities(api.pb.QueryEntitiesRequest(table=table)).entities
 
 
 def test_access_policies_are_returned_as_they_were_set(api, stub, table):
     policies = [
-        api.pb.AccessPolicy(
+        api.policy.AccessPolicy(
             id="read", expiry_time=timestamp("2030-01-01T00:00:00Z"), permissions="r"
         ),
-        api.pb.AccessPolicy(
+        api.policy.AccessPolicy(
             id="all", start_time=timestamp("2026-01-01T00:00:00Z"), permissions="raud"
         ),
     ]
@@ -94,7 +94,7 @@ def test_access_policies_are_returned_as_they_were_set(api, stub, table):
 
 
 def test_a_sixth_access_policy_is_refused(api, stub, table):
-    policies = [api.pb.AccessPolicy(id=str(number), permissions="r") for number in range(6)]
+    policies = [api.policy.AccessPolicy(id=str(number), permissions="r") for number in range(6)]
     with refused(grpc.StatusCode.INVALID_ARGUMENT, "INVALID_XML_DOCUMENT"):
         stub.SetTableAccessPolicies(
             api.pb.SetTableAccessPoliciesRequest(table=table, policies=policies)

@@ -171,7 +171,7 @@ async fn check(clients: &[Client], site: &Site) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_queue_keeps_its_promises_to_many_clients_through_kills() {
+async fn queue_guarantees_hold_for_many_clients_through_kills() {
     let seed = super::kills::seed();
     println!("to repeat: CRASH_SEED={seed}");
     let mut random = StdRng::seed_from_u64(seed);
@@ -221,8 +221,7 @@ pub(crate) fn gateway(role: &Server, more: &[(&str, &str)]) -> Server {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn two_gateways_keep_the_promises_of_a_queue_whose_process_is_killed_and_its_groups_in_order()
-{
+async fn queue_guarantees_and_group_order_hold_through_kills_behind_two_gateways() {
     let seed = super::kills::seed();
     println!("to repeat: CRASH_SEED={seed}");
     let mut random = StdRng::seed_from_u64(seed);

@@ -7,13 +7,11 @@ use std::net::{IpAddr, SocketAddr};
 use arbitrary::Arbitrary;
 use http::{HeaderMap, HeaderValue};
 use libfuzzer_sys::fuzz_target;
-use trestle_service::{
+use trestle_identity::{
     account::{Account, AccountKey, AccountSet},
-    clock::Ticks,
-    layer::credentials::Call,
-    name::AccountName,
-    peer::Peer,
+    credentials::Call,
 };
+use trestle_service::{clock::Ticks, name::AccountName, peer::Peer};
 
 #[derive(Debug, Arbitrary)]
 struct Input {

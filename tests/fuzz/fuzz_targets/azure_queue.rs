@@ -10,13 +10,15 @@ use http::{HeaderMap, HeaderName, HeaderValue, Request};
 use http_body_util::{BodyExt as _, Full};
 use libfuzzer_sys::fuzz_target;
 use tower::ServiceExt as _;
-use trestle_kv::MemoryEngine;
-use trestle_queue::{Deps, QueueRole};
-use trestle_service::{
+use trestle_identity::{
     account::{Account, AccountKey, Accounts},
-    clock::{ManualClock, Ticks},
-    layer::credentials::Identity,
+    credentials::Identity,
     shared_key::{Scheme, queue::Signed},
+};
+use trestle_kv::MemoryEngine;
+use trestle_queue::{QueueDeps, QueueRole};
+use trestle_service::{
+    clock::{ManualClock, Ticks},
     upstream::Upstream,
 };
 
@@ -70,8 +72,9 @@ struct Ask {
 
 fuzz_target!(|asks: Vec<Ask>| {
     let clock = Arc::new(ManualClock::new(Ticks::from_unix(1_763_726_400, 0).expect("in range")));
-    let (engine, random) = (Arc::new(MemoryEngine::new()), || 7);
-    let role = QueueRole::new(Deps { engine, clock: clock.clone(), random });
+    let engine = MemoryEngine::with_clock(trestle_queue::KEYSPACES, clock.clone());
+    let (engine, random) = (Arc::new(engine), || 7);
+    let role = QueueRole::new(QueueDeps { engine, clock: clock.clone(), random });
     let identity =
         Identity { accounts: Accounts::new([Account::development()]), clock, is_open: true };
     let upstream = Upstream::local(role.server());

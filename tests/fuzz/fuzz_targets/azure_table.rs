@@ -11,16 +11,18 @@ use http_body_util::{BodyExt as _, Full};
 use libfuzzer_sys::fuzz_target;
 use opentelemetry::metrics::{MeterProvider as _, noop::NoopMeterProvider};
 use tower::ServiceExt as _;
+use trestle_identity::{
+    account::{Account, AccountKey, Accounts},
+    credentials::Identity,
+    shared_key::{Scheme, table::Signed},
+};
 use trestle_kv::MemoryEngine;
 use trestle_service::{
-    account::{Account, AccountKey, Accounts},
     clock::{ManualClock, Ticks},
-    layer::credentials::Identity,
     quota::LiveQuotas,
-    shared_key::{Scheme, table::Signed},
     upstream::Upstream,
 };
-use trestle_table::{Deps, TableRole};
+use trestle_table::{TableDeps, TableRole};
 
 const ACCOUNT: &str = "devstoreaccount1";
 const METHODS: [&str; 9] =
@@ -102,9 +104,9 @@ impl Signer {
 
 fuzz_target!(|asks: Vec<Ask>| {
     let clock = Arc::new(ManualClock::new(Ticks::from_unix(1_763_726_400, 0).expect("in range")));
-    let engine = Arc::new(MemoryEngine::new());
+    let engine = Arc::new(MemoryEngine::with_clock(trestle_table::KEYSPACES, clock.clone()));
     let (quotas, meter) = (LiveQuotas::default(), NoopMeterProvider::new().meter("fuzz"));
-    let role = TableRole::new(Deps { engine, clock: clock.clone(), quotas, meter });
+    let role = TableRole::new(TableDeps { engine, quotas, meter });
     let identity =
         Identity { accounts: Accounts::new([Account::development()]), clock, is_open: true };
     let upstream = Upstream::local(role.server());

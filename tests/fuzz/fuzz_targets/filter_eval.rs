@@ -11,7 +11,7 @@ use trestle_kv::order::compare_text;
 use trestle_service::{clock::Ticks, fault::Violations};
 use trestle_table::{
     entity::{self, EntityKey},
-    query::{Filter, KeyEdge, Plan, Scope},
+    query::{Filter, KeyBound, QueryPlan, QueryScope},
     stored,
 };
 
@@ -23,7 +23,7 @@ struct Input {
 
 fuzz_target!(|input: Input| {
     let filter = Filter::new(input.condition.expr());
-    let plan = Plan::new(Some(&filter));
+    let plan = QueryPlan::new(Some(&filter));
     for (entity, ticks) in &input.entities {
         let written_at = Ticks::new(*ticks).unwrap_or(Ticks::MAX);
         let mut violations = Violations::default();
@@ -33,7 +33,7 @@ fuzz_target!(|input: Input| {
         let sealed = stored::seal(&stored::encode_body(&entity), written_at);
         let wire = stored::wire(&sealed).expect("just written");
         let matches = filter.matches(&wire).expect("just written");
-        let residual = |plan: &Plan| match &plan.residual {
+        let residual = |plan: &QueryPlan| match &plan.residual {
             Some(residual) => residual.matches(&wire).expect("just written"),
             None => true,
         };
@@ -42,11 +42,11 @@ fuzz_target!(|input: Input| {
     }
 });
 
-fn is_in_range(plan: &Plan, key: &EntityKey) -> bool {
+fn is_in_range(plan: &QueryPlan, key: &EntityKey) -> bool {
     let Some(range) = &plan.range else {
         return false;
     };
-    if plan.scope == Scope::Point {
+    if plan.scope == QueryScope::Point {
         let point = plan.point().expect("a point has a key");
         return point == (key.partition_key.as_str(), key.row_key.as_str());
     }
@@ -55,7 +55,7 @@ fn is_in_range(plan: &Plan, key: &EntityKey) -> bool {
 }
 
 /// Whether a key is on the inner side of an edge, which is a start (`Greater`) or an end (`Less`).
-fn is_within(key: &EntityKey, edge: Option<&KeyEdge>, inner: Ordering) -> bool {
+fn is_within(key: &EntityKey, edge: Option<&KeyBound>, inner: Ordering) -> bool {
     let Some(edge) = edge else { return true };
     let partition = compare_text(&key.partition_key, &edge.partition_key);
     let order = match &edge.row_key {

@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use trestle_table::query::{Filter, NameFilter, Plan};
+use trestle_table::query::{Filter, NameFilter, QueryPlan};
 
 fuzz_target!(|text: &str| {
     match Filter::parse(text) {
@@ -18,7 +18,7 @@ fuzz_target!(|text: &str| {
                 // The canonical text may be longer than the language allows.
                 Err(error) => assert!(canonical.len() > text.len(), "{error}"),
             }
-            let plan = Plan::new(Some(&filter));
+            let plan = QueryPlan::new(Some(&filter));
             drop(plan.advice(text.len() % 2 == 0));
         }
     }

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use libfuzzer_sys::fuzz_target;
 use trestle_fuzz::Key;
 use trestle_kv::order;
-use trestle_table::keys::{self, DeadTable, TableId, TableRecord};
+use trestle_table::keys::{self, DeletedTable, TableId, TableRecord};
 
 #[derive(Debug, Arbitrary)]
 struct Input {
@@ -39,11 +39,11 @@ fn read(bytes: &[u8]) {
     if let Ok(record) = TableRecord::decode(bytes) {
         assert_eq!(record.encode(), bytes);
     }
-    if let Ok(record) = DeadTable::decode(bytes) {
+    if let Ok(record) = DeletedTable::decode(bytes) {
         assert_eq!(record.encode(), bytes);
     }
-    if let Ok(id) = keys::dead_table_id(bytes) {
-        assert!(bytes.starts_with(&keys::dead_table(id)));
+    if let Ok(id) = keys::deleted_table_id(bytes) {
+        assert!(bytes.starts_with(&keys::deleted_table(id)));
     }
     if let Ok(id) = keys::decode_next_id(Some(&Bytes::copy_from_slice(bytes))) {
         assert!(bytes.starts_with(&keys::encode_next_id(id)));

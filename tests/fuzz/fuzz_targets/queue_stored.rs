@@ -17,10 +17,10 @@ struct Input {
 const FORMS: [Form; 7] = [
     Form::State,
     Form::Body,
-    Form::Memory,
+    Form::Deduplication,
     Form::Record,
     Form::Cursor,
-    Form::DeadRange,
+    Form::DeletedRange,
     Form::Number,
 ];
 

@@ -7,9 +7,8 @@ use bytes::Bytes;
 use libfuzzer_sys::fuzz_target;
 use trestle_fuzz::{Entity, Key, Server};
 use trestle_proto::table::v1::{
-    self as proto,
-    batch_operation::{Delete, Insert, Operation, Update, Upsert},
-    import_entities_request::{Chunk, Message, Spec},
+    self as proto, BatchDelete, BatchInsert, BatchUpdate, BatchUpsert, ImportChunk, ImportSpec,
+    batch_operation::Operation, import_entities_request::Message,
 };
 
 #[derive(Debug, Arbitrary)]
@@ -84,17 +83,17 @@ impl Write {
         Some(match self {
             Self::Nothing => return None,
             Self::Insert(entity) => {
-                Operation::Insert(Insert { entity: entity.as_ref().map(Entity::proto) })
+                Operation::Insert(BatchInsert { entity: entity.as_ref().map(Entity::proto) })
             }
-            Self::Update(entity, mode, if_match) => Operation::Update(Update {
+            Self::Update(entity, mode, if_match) => Operation::Update(BatchUpdate {
                 entity: Some(entity.proto()),
                 mode: mode % 4,
                 if_match: if_match.clone(),
             }),
             Self::Upsert(entity, mode) => {
-                Operation::Upsert(Upsert { entity: Some(entity.proto()), mode: mode % 4 })
+                Operation::Upsert(BatchUpsert { entity: Some(entity.proto()), mode: mode % 4 })
             }
-            Self::Delete(partition, row, if_match) => Operation::Delete(Delete {
+            Self::Delete(partition, row, if_match) => Operation::Delete(BatchDelete {
                 partition_key: partition.text(),
                 row_key: row.text(),
                 if_match: if_match.clone(),
@@ -104,10 +103,10 @@ impl Write {
 }
 
 fn import(mode: Option<i32>, chunks: &[Vec<Entity>]) -> Vec<Bytes> {
-    let spec = Spec { table: table(), mode: mode.map(|mode| mode % 4) };
+    let spec = ImportSpec { table: table(), mode: mode.map(|mode| mode % 4) };
     let chunk = |entities: &Vec<Entity>| {
         let entities = entities.iter().map(Entity::proto).collect();
-        Message::Chunk(Chunk { entities })
+        Message::Chunk(ImportChunk { entities })
     };
     let messages = std::iter::once(Message::Spec(spec)).chain(chunks.iter().map(chunk));
     let request = |message| proto::ImportEntitiesRequest { message: Some(message) };

@@ -4,13 +4,12 @@
 
 use arbitrary::Arbitrary;
 use libfuzzer_sys::fuzz_target;
-use trestle_service::{
+use trestle_identity::{
     account::{Account, AccountKey, AccountSet},
     caller::KeyRange,
-    clock::Ticks,
-    peer::Peer,
     sas::{BlobScope, Resource, Scope, Terms, Time, Token, Version, explain, mint, verify},
 };
+use trestle_service::{clock::Ticks, peer::Peer};
 
 #[derive(Debug, Arbitrary)]
 struct Input {

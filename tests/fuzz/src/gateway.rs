@@ -9,18 +9,22 @@ use opentelemetry::metrics::{MeterProvider as _, noop::NoopMeterProvider};
 use prost::Message;
 use tonic::body::Body;
 use tower::{ServiceBuilder, ServiceExt as _};
-use trestle_gateway::{Door, Limits, Observe, Routes, browsers, gateway};
+use trestle_gateway::{CorsStore, IngressStack, Limits, Observe, Routes, cors, gateway};
+use trestle_identity::{
+    account::{Account, Accounts},
+    credentials::Identity,
+    peer_authentication,
+};
 use trestle_kv::MemoryEngine;
-use trestle_proto::{queue::v1 as queue, table::v1 as table};
+use trestle_proto::{queue::v1 as queue, service::v1 as service, table::v1 as table};
 use trestle_queue::QueueRole;
 use trestle_service::{
     access::AccessLog,
-    account::{Account, Accounts},
     clock::{ManualClock, Ticks},
     cors::Lookup,
     layer::{
-        CallService, credentials::Identity, deadline::DeadlineLayer, facts::FactsLayer,
-        methods::Methods, trace::TraceLayer, trust::TrustLayer,
+        CallService, deadline::DeadlineLayer, facts::FactsLayer, methods::Methods,
+        trace::TraceLayer,
     },
     propagation::Traces,
     quota::LiveQuotas,
@@ -82,15 +86,15 @@ impl Gateway {
         let now = Ticks::from_unix(1_763_726_400, 0).expect("in range");
         let clock = Arc::new(ManualClock::new(now));
         let meter = NoopMeterProvider::new().meter("fuzz");
-        let role = TableRole::new(trestle_table::Deps {
-            engine: Arc::new(MemoryEngine::new()),
-            clock: clock.clone(),
+        let role = TableRole::new(trestle_table::TableDeps {
+            engine: Arc::new(MemoryEngine::with_clock(trestle_table::KEYSPACES, clock.clone())),
             quotas: LiveQuotas::default(),
             meter: meter.clone(),
         });
         let tables = Upstream::local(role.server());
-        let (engine, random) = (Arc::new(MemoryEngine::new()), || 7);
-        let role = QueueRole::new(trestle_queue::Deps { engine, clock: clock.clone(), random });
+        let engine = MemoryEngine::with_clock(trestle_queue::KEYSPACES, clock.clone());
+        let (engine, random) = (Arc::new(engine), || 7);
+        let role = QueueRole::new(trestle_queue::QueueDeps { engine, clock: clock.clone(), random });
         let queues = Upstream::local(role.server());
         let methods = Methods::from_descriptors(trestle_proto::FILE_DESCRIPTOR_SET);
         let observe = Observe {
@@ -112,18 +116,19 @@ impl Gateway {
             .layer(TraceLayer::new(observe.clone()))
             .layer(FactsLayer::default())
             .layer(DeadlineLayer::new(second))
-            .layer(TrustLayer::new(false))
+            .layer(peer_authentication::layer(false))
             .service(routes.clone());
         let accounts = Accounts::new([Account::development()]);
         // Not open: whoever calls needs credentials, and no input has any.
         let identity = Identity { accounts: accounts.clone(), clock, is_open: false };
-        let door = Door::new(limits, observe);
-        let calls = gateway(&door, routes, identity);
-        let keepers = vec![(TABLE, Lookup::of_table(tables)), (QUEUE, Lookup::of_queue(queues))];
-        let names: trestle_gateway::Accounts =
+        let stack = IngressStack::new(limits, observe);
+        let calls = gateway(&stack, routes, identity);
+        let store = |service, upstream| CorsStore { service, lookup: Lookup::new(service, upstream) };
+        let stores = vec![store(TABLE, tables), store(QUEUE, queues)];
+        let names: trestle_gateway::AccountNames =
             Arc::new(move || accounts.now().iter().map(|account| account.name.clone()).collect());
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        let front = browsers(&door, calls, keepers, &names);
+        let front = cors(&stack, calls, stores, &names);
         let direct = CallService::new(direct);
         let made = Self { front, direct, runtime: runtime.expect("a runtime starts") };
         made.prepare();
@@ -131,17 +136,17 @@ impl Gateway {
     }
 
     fn prepare(&self) {
-        let rule = table::CorsRule {
+        let rule = service::CorsRule {
             allowed_origins: vec![PAGE.to_owned()],
             allowed_methods: vec!["POST".to_owned()],
             allowed_headers: vec!["*".to_owned()],
             max_age: Some(prost_types::Duration { seconds: 5, nanos: 0 }),
             ..Default::default()
         };
-        let cors = Some(table::Cors { rules: vec![rule] });
-        let properties = Some(table::ServiceProperties { cors, ..Default::default() });
+        let cors = Some(service::Cors { rules: vec![rule] });
+        let properties = Some(service::ServiceProperties { cors, ..Default::default() });
         let set = table::SetServicePropertiesRequest { properties };
-        let create = table::CreateTableRequest { table: "tbl".to_owned() };
+        let create = named("tbl");
         let made = queue::Queue { name: "que".to_owned(), ..Default::default() };
         let create_queue = queue::CreateQueueRequest { queue: Some(made) };
         for (service, method, message) in [
@@ -211,6 +216,11 @@ impl Gateway {
     }
 }
 
+fn named(table: &str) -> table::CreateTableRequest {
+    let table = table::Table { name: table.to_owned(), ..Default::default() };
+    table::CreateTableRequest { table: Some(table) }
+}
+
 /// A message that makes sense to the method.
 fn message(path: &str) -> Vec<u8> {
     // Both contracts have the name in their first field.
@@ -218,7 +228,7 @@ fn message(path: &str) -> Vec<u8> {
     if path.ends_with("GetServiceStats") {
         return Vec::new();
     }
-    table::CreateTableRequest { table: name.to_owned() }.encode_to_vec()
+    table::GetTableRequest { table: name.to_owned() }.encode_to_vec()
 }
 
 fn framed(message: &[u8]) -> Bytes {

@@ -12,7 +12,7 @@ use trestle_service::{
     clock::{ManualClock, Ticks},
     quota::LiveQuotas,
 };
-use trestle_table::{Deps, TableRole};
+use trestle_table::{TableDeps, TableRole};
 
 /// 2026-01-01T00:00:00Z.
 const START: u64 = 639_028_224_000_000_000;
@@ -63,11 +63,10 @@ impl Server {
     #[must_use]
     pub fn new() -> Self {
         let clock = Arc::new(ManualClock::new(Ticks::new(START).expect("in range")));
-        let engine = Arc::new(MemoryEngine::new());
+        let engine = Arc::new(MemoryEngine::with_clock(trestle_table::KEYSPACES, clock));
         let server = Self {
-            role: TableRole::new(Deps {
+            role: TableRole::new(TableDeps {
                 engine,
-                clock,
                 quotas: LiveQuotas::default(),
                 meter: NoopMeterProvider::new().meter("fuzz"),
             }),
@@ -76,7 +75,9 @@ impl Server {
                 .build()
                 .expect("a runtime starts"),
         };
-        let request = proto::CreateTableRequest { table: "tbl".to_owned() };
+        let request = proto::CreateTableRequest {
+            table: Some(proto::Table { name: "tbl".to_owned(), ..Default::default() }),
+        };
         server.send("CreateTable", &[prost::Message::encode_to_vec(&request).into()]);
         server
     }

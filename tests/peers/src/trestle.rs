@@ -10,11 +10,10 @@ use tonic::{
     transport::{Channel, Endpoint},
 };
 use trestle_proto::queue::v1::{
-    CreateQueueRequest, DeleteMessagesRequest, Delivery, OutgoingMessage, Queue, ReceiptRef,
-    ReceiveMessagesRequest, SendMessagesRequest, StreamMessagesRequest, StreamMessagesResponse,
-    outgoing_message::Body,
-    queue_service_client::QueueServiceClient,
-    stream_messages_request::{Grant, Message, Open},
+    CreateQueueRequest, CreditGrant, DeleteMessagesRequest, Delivery, OutgoingMessage, Queue,
+    ReceiptRef, ReceiveMessagesRequest, SendMessagesRequest, StreamMessagesRequest,
+    StreamMessagesResponse, StreamOpen, outgoing_message::Body,
+    queue_service_client::QueueServiceClient, stream_messages_request::Message,
 };
 
 use crate::{
@@ -93,7 +92,8 @@ impl Client {
             let credit = self.way.ahead();
             let (grants, requests) = mpsc::channel(usize::from(credit));
             let visibility_timeout = Some(HIDDEN);
-            let open = Open { queue: QUEUE.to_owned(), credit: credit.into(), visibility_timeout };
+            let open =
+                StreamOpen { queue: QUEUE.to_owned(), credit: credit.into(), visibility_timeout };
             grants.send(request(Message::Open(open))).await.expect("it is taken below");
             let opened = self.rpc.stream_messages(ReceiverStream::new(requests)).await;
             let deliveries = opened.expect("a stream").into_inner();
@@ -104,7 +104,7 @@ impl Client {
             let answer = pushed.deliveries.message().await.expect("the stream goes on");
             pushed.ready = answer.expect("without an end").deliveries;
         }
-        let grant = request(Message::Grant(Grant { credit: 1 }));
+        let grant = request(Message::Grant(CreditGrant { credit: 1 }));
         pushed.grants.send(grant).await.expect("the stream goes on");
         pushed.ready.pop().expect("an answer holds a delivery")
     }

@@ -24,7 +24,7 @@ fn chunked(bytes: &[u8], size: usize) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn a_length_that_lies_puts_nothing() {
+async fn body_shorter_than_its_content_length_writes_nothing() {
     for front in FRONTS {
         let door = Door::open(front, &[]).await;
         let body = front.put.body.as_bytes();
@@ -54,7 +54,7 @@ async fn lies(door: &Door, bytes: &[u8]) {
 }
 
 #[tokio::test]
-async fn a_body_that_comes_too_slowly_is_given_up() {
+async fn slow_body_times_out() {
     for front in FRONTS {
         let door = Door::open(front, &[("TRESTLE__LIMITS__REQUEST_WITHIN_SECONDS", "1")]).await;
         let body = front.put.body.as_bytes();
@@ -79,7 +79,7 @@ async fn a_body_that_comes_too_slowly_is_given_up() {
 }
 
 #[tokio::test]
-async fn a_body_may_come_in_chunks() {
+async fn accepts_a_chunked_body() {
     for front in FRONTS {
         let door = Door::open(front, &[]).await;
         let headers = [("transfer-encoding", "chunked"), ("content-type", front.put.content_type)];
@@ -101,7 +101,7 @@ async fn a_body_may_come_in_chunks() {
 }
 
 #[tokio::test]
-async fn a_client_may_wait_until_its_body_is_wanted() {
+async fn sends_100_continue_when_expected() {
     for front in FRONTS {
         let door = Door::open(front, &[]).await;
         let length = front.put.body.len().to_string();
@@ -128,7 +128,7 @@ async fn a_client_may_wait_until_its_body_is_wanted() {
 }
 
 #[tokio::test]
-async fn a_body_may_be_packed_and_is_bounded_by_what_is_in_it() {
+async fn gzip_body_is_bounded_by_its_decompressed_size() {
     for front in FRONTS {
         let door = Door::open(front, &[]).await;
         let body = front.put.body.as_bytes();
@@ -152,7 +152,7 @@ async fn a_body_may_be_packed_and_is_bounded_by_what_is_in_it() {
 }
 
 #[tokio::test]
-async fn answers_are_packed_where_the_server_does_so_and_the_client_asks() {
+async fn responses_are_compressed_if_configured_and_accepted() {
     for front in FRONTS {
         let large = format!("te{}xt", "x".repeat(3000));
         let body = front.put.body.replace("\"r\"", &format!("\"r\",\"a\":\"{large}\""));
@@ -177,7 +177,7 @@ async fn answers_are_packed_where_the_server_does_so_and_the_client_asks() {
 }
 
 #[tokio::test]
-async fn a_connection_serves_on_after_a_failure() {
+async fn connection_stays_open_after_a_failed_request() {
     for front in FRONTS {
         let door = Door::open(front, &[]).await;
         let mut wire = door.connect().await;
@@ -212,7 +212,7 @@ async fn a_connection_serves_on_after_a_failure() {
 }
 
 #[tokio::test]
-async fn what_is_refused_before_its_body_has_come_is_answered_and_the_connection_serves_on() {
+async fn refusal_before_the_body_drains_it_and_keeps_the_connection() {
     for front in FRONTS {
         let door = Door::open(front, &[]).await;
         let list = door.head("GET", front.list, &[]);
@@ -238,7 +238,7 @@ async fn what_is_refused_before_its_body_has_come_is_answered_and_the_connection
 }
 
 #[tokio::test]
-async fn a_connection_that_cannot_serve_on_says_so() {
+async fn connection_that_cannot_be_reused_is_closed_with_a_header() {
     let wrong = ("authorization", "SharedKey devstoreaccount1:AAAA");
     for front in FRONTS {
         let door = Door::open(front, &[]).await;

@@ -40,7 +40,7 @@ const METHOD: &str = "access-control-request-method";
 const HEADERS: &str = "access-control-request-headers";
 
 #[tokio::test]
-async fn a_preflight_is_allowed_as_the_rules_say() {
+async fn preflight_is_answered_by_the_cors_rules() {
     for front in FRONTS {
         let door = door_with_rules(front).await;
         let asked = [(ORIGIN, "http://b"), (METHOD, "PUT"), (HEADERS, "x-ms-date,content-type")];
@@ -60,7 +60,7 @@ async fn a_preflight_is_allowed_as_the_rules_say() {
 }
 
 #[tokio::test]
-async fn a_preflight_that_no_rule_allows_is_refused() {
+async fn preflight_without_a_matching_rule_is_rejected() {
     for front in FRONTS {
         let door = door_with_rules(front).await;
         for asked in [
@@ -82,7 +82,7 @@ async fn a_preflight_that_no_rule_allows_is_refused() {
 }
 
 #[tokio::test]
-async fn a_preflight_that_asks_nothing_is_malformed() {
+async fn rejects_a_preflight_without_a_requested_method() {
     for front in FRONTS {
         let door = door_with_rules(front).await;
         for asked in [&[][..], &[(ORIGIN, "http://a")], &[(METHOD, "PUT")]] {
@@ -93,7 +93,7 @@ async fn a_preflight_that_asks_nothing_is_malformed() {
 }
 
 #[tokio::test]
-async fn a_page_sees_answers_and_failures_where_a_rule_lets_it() {
+async fn responses_and_errors_have_cors_headers_where_a_rule_matches() {
     for front in FRONTS {
         let door = door_with_rules(front).await;
         for (target, status) in [(front.list, 200), (front.absent.0, 404)] {
@@ -113,7 +113,7 @@ async fn a_page_sees_answers_and_failures_where_a_rule_lets_it() {
 }
 
 #[tokio::test]
-async fn a_rule_for_every_origin_names_none_and_lets_nobody_be_known() {
+async fn wildcard_rule_answers_with_a_wildcard_and_without_credentials() {
     for front in FRONTS {
         let door = Door::open(front, &[]).await;
         let rules = document(&rule("*", "GET", "*", "*", "1"));
@@ -134,7 +134,7 @@ async fn a_rule_for_every_origin_names_none_and_lets_nobody_be_known() {
 }
 
 #[tokio::test]
-async fn rules_that_are_changed_hold_at_once() {
+async fn changed_cors_rules_apply_at_once() {
     for front in FRONTS {
         let door = door_with_rules(front).await;
         let asked = [(ORIGIN, "http://a"), (METHOD, "PUT")];
@@ -167,7 +167,7 @@ fn rule(origins: &str, methods: &str, allowed: &str, exposed: &str, age: &str) -
 }
 
 #[tokio::test]
-async fn rules_for_origins_have_the_bounds_of_the_service() {
+async fn cors_rules_have_the_limits_of_the_service() {
     let texts = |text: &str, count: usize| vec![text; count].join(",");
     let (long, longer) = ("x".repeat(256), "x".repeat(257));
     let headers = format!("{},{}", texts("x", 64), texts("x-ms-*", 2));

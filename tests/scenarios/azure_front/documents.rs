@@ -13,7 +13,7 @@ fn set(target: &'static str) -> Call {
 }
 
 #[tokio::test]
-async fn documents_of_xml_declare_nothing_and_are_bounded_in_depth_and_size() {
+async fn rejects_xml_with_a_dtd_or_beyond_depth_and_size() {
     for front in FRONTS {
         let door = Door::open(front, &[]).await;
         for (target, root) in DOCUMENTS {
@@ -55,7 +55,7 @@ async fn documents_of_xml_declare_nothing_and_are_bounded_in_depth_and_size() {
 }
 
 #[tokio::test]
-async fn documents_of_xml_are_utf_8_and_their_names_have_no_prefix() {
+async fn rejects_xml_in_other_encodings_and_prefixed_names() {
     for front in FRONTS {
         let door = Door::open(front, &[]).await;
         for (target, root) in DOCUMENTS {
@@ -87,7 +87,7 @@ async fn documents_of_xml_are_utf_8_and_their_names_have_no_prefix() {
 }
 
 #[tokio::test]
-async fn entities_with_names_given_twice_or_halves_of_characters_are_refused() {
+async fn rejects_duplicate_json_names_and_unpaired_surrogates() {
     let door = Door::open(&TABLES, &[]).await;
     for (members, code) in [
         (r#""x":1,"x":1"#, "DuplicatePropertiesSpecified"),
@@ -120,7 +120,7 @@ async fn entities_with_names_given_twice_or_halves_of_characters_are_refused() {
 }
 
 #[tokio::test]
-async fn parts_of_the_settings_have_the_bounds_of_the_service() {
+async fn service_properties_have_the_limits_of_the_service() {
     let kept = |days: &str| {
         format!("<RetentionPolicy><Enabled>true</Enabled><Days>{days}</Days></RetentionPolicy>")
     };

@@ -11,7 +11,7 @@ use super::door::{ACCOUNT, Door, FRONTS, QUEUES, TABLES};
 const NEWEST: &str = "2026-10-06";
 
 #[tokio::test]
-async fn a_flood_of_headers_is_refused_and_the_server_goes_on() {
+async fn rejects_too_many_headers() {
     for front in FRONTS {
         let door = Door::open(front, &[]).await;
         let asked = |headers: &str| {
@@ -40,7 +40,7 @@ async fn a_flood_of_headers_is_refused_and_the_server_goes_on() {
 }
 
 #[tokio::test]
-async fn an_address_of_8_kib_is_served_and_one_beyond_every_bound_is_refused() {
+async fn accepts_a_uri_of_8_kib_and_rejects_one_over_the_limit() {
     for front in FRONTS {
         let door = Door::open(front, &[]).await;
         let sign = if front.list.contains('?') { '&' } else { '?' };
@@ -70,7 +70,7 @@ async fn an_address_of_8_kib_is_served_and_one_beyond_every_bound_is_refused() {
 }
 
 #[tokio::test]
-async fn a_head_that_comes_too_slowly_ends_its_connection() {
+async fn slow_request_head_closes_the_connection() {
     for front in FRONTS {
         let door = Door::open(front, &[("TRESTLE__LIMITS__HEAD_WITHIN_SECONDS", "1")]).await;
         let head = door.head("GET", front.list, &[]);
@@ -94,7 +94,7 @@ async fn a_head_that_comes_too_slowly_ends_its_connection() {
 }
 
 #[tokio::test]
-async fn heads_that_are_none_are_refused_and_the_server_goes_on() {
+async fn rejects_malformed_request_heads() {
     for front in FRONTS {
         let door = Door::open(front, &[]).await;
         let host = "host: h\r\n";
@@ -117,7 +117,7 @@ async fn heads_that_are_none_are_refused_and_the_server_goes_on() {
 }
 
 #[tokio::test]
-async fn every_answer_has_the_headers_that_the_service_gives() {
+async fn every_response_has_the_common_headers() {
     for front in FRONTS {
         let door = Door::open(front, &[]).await;
         let length = front.put.body.len().to_string();
@@ -165,7 +165,7 @@ async fn every_answer_has_the_headers_that_the_service_gives() {
 }
 
 #[tokio::test]
-async fn answers_over_http2_have_the_headers_of_those_over_http1() {
+async fn responses_over_http2_have_the_headers_of_http1() {
     for front in FRONTS {
         let door = Door::open(front, &[]).await;
         for target in [front.list, front.absent.0] {
@@ -180,7 +180,7 @@ async fn answers_over_http2_have_the_headers_of_those_over_http1() {
 }
 
 #[tokio::test]
-async fn every_date_is_a_version_and_is_echoed() {
+async fn accepts_every_known_api_version_and_echoes_it() {
     for front in FRONTS {
         let door = Door::open(front, &[]).await;
         for version in ["2009-09-19", "2013-08-15", "2019-02-02", NEWEST, "2099-12-31"] {
@@ -203,7 +203,7 @@ async fn every_date_is_a_version_and_is_echoed() {
 }
 
 #[tokio::test]
-async fn a_request_without_a_version_speaks_that_of_its_parameter_or_its_signature() {
+async fn version_defaults_to_the_query_parameter_or_the_signature() {
     for front in FRONTS {
         let door = Door::open(front, &[]).await;
         let sign = if front.list.contains('?') { '&' } else { '?' };
@@ -223,7 +223,7 @@ async fn a_request_without_a_version_speaks_that_of_its_parameter_or_its_signatu
 }
 
 #[tokio::test]
-async fn a_header_that_can_have_only_one_value_is_refused_where_it_is_there_twice() {
+async fn rejects_a_repeated_single_valued_header() {
     for front in FRONTS {
         let door = Door::open(front, &[]).await;
         for (name, value) in [
@@ -239,7 +239,7 @@ async fn a_header_that_can_have_only_one_value_is_refused_where_it_is_there_twic
 }
 
 #[tokio::test]
-async fn credentials_that_are_refused_are_counted_by_their_reason() {
+async fn rejected_credentials_are_counted_by_reason() {
     for front in FRONTS {
         let door = Door::open(front, &[]).await;
         let wrong = [("authorization", "SharedKey devstoreaccount1:AAAA")];
@@ -256,7 +256,7 @@ async fn credentials_that_are_refused_are_counted_by_their_reason() {
 }
 
 #[tokio::test]
-async fn the_id_of_a_client_is_echoed_and_each_request_has_an_id_of_its_own() {
+async fn client_request_id_is_echoed_and_request_ids_are_unique() {
     for front in FRONTS {
         let door = Door::open(front, &[]).await;
         let mut ids = Vec::new();
@@ -275,7 +275,7 @@ async fn the_id_of_a_client_is_echoed_and_each_request_has_an_id_of_its_own() {
 }
 
 #[tokio::test]
-async fn an_account_may_be_in_the_host_and_its_secondary_only_reads() {
+async fn account_in_the_host_is_served_and_its_secondary_is_read_only() {
     for front in FRONTS {
         let door = Door::open(front, &[]).await;
         let host = |account: &str| format!("{account}.{}.localhost:10000", front.name);
@@ -311,7 +311,7 @@ async fn an_account_may_be_in_the_host_and_its_secondary_only_reads() {
 }
 
 #[tokio::test]
-async fn a_request_of_http_1_1_names_its_host() {
+async fn rejects_http_1_1_without_a_host() {
     for front in FRONTS {
         let door = Door::open(front, &[]).await;
         let named = door.head("GET", front.list, &[]);
@@ -328,7 +328,7 @@ async fn a_request_of_http_1_1_names_its_host() {
 }
 
 #[tokio::test]
-async fn credentials_that_are_given_twice_are_none() {
+async fn rejects_repeated_credentials() {
     for front in FRONTS {
         let door = Door::open(front, &[]).await;
         let head = door.head("GET", front.list, &[]);
@@ -346,7 +346,7 @@ async fn credentials_that_are_given_twice_are_none() {
 }
 
 #[tokio::test]
-async fn paths_that_try_to_be_others_name_no_queue() {
+async fn rejects_path_traversal_in_queue_names() {
     let door = Door::open(&QUEUES, &[]).await;
     for (path, code) in [
         ("/..", "InvalidResourceName"),
@@ -387,7 +387,7 @@ async fn paths_that_try_to_be_others_name_no_queue() {
 }
 
 #[tokio::test]
-async fn names_of_metadata_are_kept_in_lower_case() {
+async fn metadata_names_are_lower_case() {
     let door = Door::open(&QUEUES, &[]).await;
     let headers = [("x-ms-meta-owner", "Me"), ("content-length", "0")];
     let head = door.head("PUT", "/cased", &headers).replace("x-ms-meta-owner", "X-Ms-Meta-OWNER");
@@ -400,7 +400,7 @@ async fn names_of_metadata_are_kept_in_lower_case() {
 }
 
 #[tokio::test]
-async fn metadata_may_have_as_many_names_as_8_kib_hold() {
+async fn metadata_is_limited_to_8_kib_not_by_count() {
     let door = Door::open(&QUEUES, &[]).await;
     // Five bytes of a name and one of a value, 8,190 together.
     let name = |at| &*format!("x-ms-meta-a{at:04}").leak();
@@ -418,7 +418,7 @@ async fn metadata_may_have_as_many_names_as_8_kib_hold() {
 }
 
 #[tokio::test]
-async fn a_query_goes_on_past_the_longest_keys_that_there_are() {
+async fn query_continues_past_keys_of_maximum_length() {
     let door = Door::open(&TABLES, &[]).await;
     // Three bytes for each of 1,024 units, in either key.
     let (partition, row) = ("€".repeat(1024), "€".repeat(1023));
@@ -445,7 +445,7 @@ async fn a_query_goes_on_past_the_longest_keys_that_there_are() {
 }
 
 #[tokio::test]
-async fn the_longest_keys_have_an_address() {
+async fn keys_of_maximum_length_fit_in_a_uri() {
     let door = Door::open(&TABLES, &[]).await;
     // Three bytes for each of 1,024 units, in either key; three more for each byte in an address.
     let key = "€".repeat(1024);

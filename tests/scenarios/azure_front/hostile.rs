@@ -13,7 +13,7 @@ fn date(seconds: i64) -> String {
 }
 
 #[tokio::test]
-async fn a_date_is_one_of_http_and_not_far_from_now() {
+async fn rejects_a_malformed_or_skewed_date() {
     for front in FRONTS {
         let door = Door::open(front, &[]).await;
         for seconds in [0, -14 * 60, 14 * 60] {
@@ -41,7 +41,7 @@ async fn a_date_is_one_of_http_and_not_far_from_now() {
 }
 
 #[tokio::test]
-async fn the_date_of_http_counts_where_the_other_is_not_there() {
+async fn date_header_counts_without_x_ms_date() {
     for front in FRONTS {
         let door = Door::open(front, &[]).await;
         let (now, old) = (date(0), date(-3600));
@@ -63,7 +63,7 @@ async fn the_date_of_http_counts_where_the_other_is_not_there() {
 }
 
 #[tokio::test]
-async fn credentials_of_every_wrong_shape_are_refused_and_not_repeated() {
+async fn rejects_malformed_credentials_without_echoing_them() {
     for front in FRONTS {
         let door = Door::open(front, &[]).await;
         let long = format!("SharedKey {ACCOUNT}:{}", "A".repeat(12_000));
@@ -99,7 +99,7 @@ async fn credentials_of_every_wrong_shape_are_refused_and_not_repeated() {
 }
 
 #[tokio::test]
-async fn signatures_in_addresses_of_every_wrong_shape_are_refused_and_not_repeated() {
+async fn rejects_malformed_sas_tokens_without_echoing_them() {
     for front in FRONTS {
         let door = Door::open(front, &[]).await;
         let sign = if front.list.contains('?') { '&' } else { '?' };
@@ -147,7 +147,7 @@ async fn signatures_in_addresses_of_every_wrong_shape_are_refused_and_not_repeat
 }
 
 #[tokio::test]
-async fn a_signature_that_is_refused_says_which_field_is_wrong() {
+async fn rejected_sas_token_names_the_malformed_field() {
     for front in FRONTS {
         let door = Door::open(front, &[]).await;
         let sign = if front.list.contains('?') { '&' } else { '?' };
@@ -175,7 +175,7 @@ async fn a_signature_that_is_refused_says_which_field_is_wrong() {
 }
 
 #[tokio::test]
-async fn escapes_in_queries_are_text_or_refused() {
+async fn percent_encoding_in_queries_is_utf_8_or_rejected() {
     for front in FRONTS {
         let door = Door::open(front, &[]).await;
         let sign = if front.list.contains('?') { '&' } else { '?' };
@@ -206,7 +206,7 @@ async fn escapes_in_queries_are_text_or_refused() {
 }
 
 #[tokio::test]
-async fn a_request_with_a_body_says_how_long_it_is() {
+async fn rejects_a_body_without_content_length() {
     for front in FRONTS {
         let door = Door::open(front, &[]).await;
         let kind = [("content-type", front.put.content_type)];

@@ -10,7 +10,7 @@ const READ_WITHIN: Duration = Duration::from_secs(40);
 const BODIES_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 #[tokio::test]
-async fn a_busy_server_says_when_to_come_again() {
+async fn overload_is_503_with_retry_after() {
     for front in FRONTS {
         let settings = [
             ("TRESTLE__LIMITS__BODY_BYTES_MAX", &*BODIES_BYTES_MAX.to_string()),
@@ -52,7 +52,7 @@ async fn a_busy_server_says_when_to_come_again() {
 }
 
 #[tokio::test]
-async fn a_quota_says_when_to_come_again() {
+async fn exceeded_quota_is_503_with_retry_after() {
     let quota = [
         ("TRESTLE__QUOTAS__PARTITION_ENTITIES_PER_SECOND", "1"),
         ("TRESTLE__QUOTAS__PARTITION_BURST_ENTITIES", "1"),

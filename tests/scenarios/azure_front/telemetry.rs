@@ -25,7 +25,7 @@ async fn lines(log: &Path, count: usize) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn a_request_has_the_line_and_the_count_of_its_call() {
+async fn request_is_logged_and_counted_as_its_grpc_method() {
     for front in FRONTS {
         let dir = tempfile::tempdir().unwrap();
         let log = dir.path().join("access.log");

@@ -5,7 +5,7 @@ use trestle_tests::{Ask, QueueRest};
 const PROPERTIES: &str = "/?restype=service&comp=properties";
 
 #[tokio::test]
-async fn settings_of_the_service_are_set_part_by_part_and_read() {
+async fn service_properties_are_updated_in_part() {
     let rest = QueueRest::start().await;
     let set = |inside: &str| {
         let body = format!(
@@ -50,7 +50,7 @@ async fn settings_of_the_service_are_set_part_by_part_and_read() {
 }
 
 #[tokio::test]
-async fn the_secondary_name_reads_and_alone_tells_its_stats() {
+async fn stats_are_served_by_the_secondary_only() {
     let rest = QueueRest::start().await;
     rest.queue("orders").await;
     let secondary = |method: &str, target: &str| {

@@ -7,7 +7,7 @@ use tokio::{
 use trestle_tests::{Ask, QueueRest};
 
 #[tokio::test]
-async fn a_body_that_is_no_message_is_refused_and_the_server_stays() {
+async fn rejects_a_malformed_message_body() {
     let rest = QueueRest::start().await;
     rest.queue("orders").await;
     let send = |body: &[u8]| rest.send(Ask::xml("POST", "/orders/messages", body));
@@ -40,7 +40,7 @@ async fn a_body_that_is_no_message_is_refused_and_the_server_stays() {
 }
 
 #[tokio::test]
-async fn what_is_no_operation_gets_its_own_code() {
+async fn unknown_operations_have_their_own_codes() {
     let rest = QueueRest::start().await;
 
     for (method, target, status, code) in [
@@ -65,7 +65,7 @@ async fn what_is_no_operation_gets_its_own_code() {
 }
 
 #[tokio::test]
-async fn a_failure_says_its_request_and_its_time() {
+async fn error_has_the_request_id_and_time() {
     let rest = QueueRest::start().await;
     let ask = Ask::queue("GET", "/nowhere?comp=acl").with("x-ms-client-request-id", "my own");
 
@@ -86,7 +86,7 @@ async fn a_failure_says_its_request_and_its_time() {
 }
 
 #[tokio::test]
-async fn a_request_with_a_body_says_how_long_it_is() {
+async fn rejects_a_body_without_content_length() {
     let rest = QueueRest::start().await;
     let mut stream = TcpStream::connect(rest.address()).await.unwrap();
     let request = "POST /devstoreaccount1/orders/messages HTTP/1.1\r\nHost: here\r\n\

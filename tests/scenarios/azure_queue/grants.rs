@@ -1,6 +1,6 @@
 //! What shared access signatures allow by REST.
 
-use trestle_service::sas::{AddressRange, Protocol, Scope, Terms};
+use trestle_identity::sas::{AddressRange, Protocol, Scope, Terms};
 use trestle_tests::{Ask, QueueRest, Told, over_account, terms, terms_by_policy, token};
 
 /// A token for the messages of `orders`.
@@ -29,7 +29,7 @@ const PERMISSION: (u16, &str) = (403, "AuthorizationPermissionMismatch");
 const NEVER: (u16, &str) = (403, "AuthorizationFailure");
 
 #[tokio::test]
-async fn a_signature_over_a_queue_allows_what_its_letters_say() {
+async fn queue_sas_allows_only_its_permissions() {
     let rest = QueueRest::start().await;
     rest.queue("orders").await;
     rest.queue("others").await;
@@ -75,7 +75,7 @@ async fn a_signature_over_a_queue_allows_what_its_letters_say() {
 }
 
 #[tokio::test]
-async fn a_stored_policy_gives_and_takes_what_its_signatures_allow() {
+async fn stored_policy_grants_and_revokes_permissions() {
     let rest = QueueRest::start().await;
     rest.queue("orders").await;
     let scope = Scope::Queue { name: "orders".to_owned() };
@@ -100,7 +100,7 @@ async fn a_stored_policy_gives_and_takes_what_its_signatures_allow() {
 }
 
 #[tokio::test]
-async fn a_signature_over_the_account_allows_each_operation_by_type_and_letter() {
+async fn account_sas_allows_operations_by_resource_type_and_permission() {
     let rest = QueueRest::start().await;
     rest.queue("orders").await;
     let properties = "/?restype=service&comp=properties";
@@ -138,7 +138,7 @@ async fn a_signature_over_the_account_allows_each_operation_by_type_and_letter()
 }
 
 #[tokio::test]
-async fn a_signature_that_does_not_hold_is_refused() {
+async fn rejects_an_invalid_sas_token() {
     let rest = QueueRest::start().await;
     rest.queue("orders").await;
     let good = of_queue("r");
@@ -156,7 +156,7 @@ async fn a_signature_that_does_not_hold_is_refused() {
 }
 
 #[tokio::test]
-async fn a_stored_policy_is_asked_before_protocol_and_address_and_these_before_the_operation() {
+async fn stored_policy_is_checked_before_protocol_and_address_and_then_permissions() {
     let rest = QueueRest::start().await;
     rest.queue("orders").await;
     let bare = terms_by_policy(Scope::Queue { name: "orders".to_owned() }, "readers");

@@ -11,7 +11,7 @@ fn order(body: &str) -> Vec<&str> {
 }
 
 #[tokio::test]
-async fn a_message_is_sent_peeked_at_and_received_with_the_elements_of_each() {
+async fn put_peek_and_get_return_their_xml_elements() {
     let rest = QueueRest::start().await;
     rest.queue("orders").await;
 
@@ -45,7 +45,7 @@ async fn a_message_is_sent_peeked_at_and_received_with_the_elements_of_each() {
 }
 
 #[tokio::test]
-async fn every_text_that_xml_can_have_comes_back_as_it_was() {
+async fn message_text_round_trips_through_xml() {
     let rest = QueueRest::start().await;
     rest.queue("orders").await;
     let largest = "é".repeat(32_768);
@@ -75,7 +75,7 @@ async fn every_text_that_xml_can_have_comes_back_as_it_was() {
 }
 
 #[tokio::test]
-async fn a_message_is_at_most_64_kib_and_its_request_twice_that() {
+async fn message_is_limited_to_64_kib_and_its_request_to_twice_that() {
     let rest = QueueRest::start().await;
     rest.queue("orders").await;
     let send = |text: String| rest.send(Ask::message("POST", "/orders/messages", &text));
@@ -95,7 +95,7 @@ async fn a_message_is_at_most_64_kib_and_its_request_twice_that() {
 }
 
 #[tokio::test]
-async fn numbers_out_of_their_range_are_refused_with_the_bounds() {
+async fn out_of_range_parameters_are_rejected_with_the_limits() {
     let rest = QueueRest::start().await;
     rest.queue("orders").await;
 
@@ -128,7 +128,7 @@ async fn numbers_out_of_their_range_are_refused_with_the_bounds() {
 }
 
 #[tokio::test]
-async fn numbers_at_their_bounds_are_taken() {
+async fn accepts_parameters_at_their_limits() {
     let rest = QueueRest::start().await;
     rest.queue("orders").await;
 
@@ -150,7 +150,7 @@ async fn numbers_at_their_bounds_are_taken() {
 }
 
 #[tokio::test]
-async fn an_update_out_of_its_range_is_refused_with_the_bounds() {
+async fn out_of_range_update_is_rejected_with_the_limits() {
     let rest = QueueRest::start().await;
     rest.queue("orders").await;
     let sent = rest.message("orders", "", "text").await;
@@ -173,7 +173,7 @@ async fn an_update_out_of_its_range_is_refused_with_the_bounds() {
 
 /// No source tells which of the two Azure finds first.
 #[tokio::test]
-async fn a_number_out_of_its_range_is_told_before_a_queue_that_is_not_there() {
+async fn out_of_range_parameter_takes_precedence_over_a_missing_queue() {
     let rest = QueueRest::start().await;
 
     let told = rest.send(Ask::message("POST", "/nowhere/messages?messagettl=0", "text")).await;
@@ -186,7 +186,7 @@ async fn a_number_out_of_its_range_is_told_before_a_queue_that_is_not_there() {
 }
 
 #[tokio::test]
-async fn a_life_may_have_no_end_and_must_outlast_the_delay() {
+async fn ttl_may_be_infinite_and_must_exceed_the_visibility_timeout() {
     let rest = QueueRest::start().await;
     rest.queue("orders").await;
 
@@ -211,7 +211,7 @@ async fn a_life_may_have_no_end_and_must_outlast_the_delay() {
 }
 
 #[tokio::test]
-async fn a_message_that_expired_is_gone_for_every_operation() {
+async fn expired_message_is_not_found_by_any_operation() {
     let rest = QueueRest::start().await;
     rest.queue("orders").await;
     let sent = rest.message("orders", "?messagettl=1", "short").await;
@@ -227,7 +227,7 @@ async fn a_message_that_expired_is_gone_for_every_operation() {
 }
 
 #[tokio::test]
-async fn an_update_past_the_expiration_is_taken_and_the_expiration_wins() {
+async fn visibility_timeout_past_expiry_is_accepted_and_expiry_applies() {
     let rest = QueueRest::start().await;
     rest.queue("orders").await;
     let sent = rest.message("orders", "?messagettl=1", "short").await;
@@ -244,7 +244,7 @@ async fn an_update_past_the_expiration_is_taken_and_the_expiration_wins() {
 }
 
 #[tokio::test]
-async fn messages_come_oldest_first_up_to_the_number_asked_for_and_clearing_takes_all() {
+async fn messages_are_received_oldest_first_and_cleared() {
     let rest = QueueRest::start().await;
     rest.queue("orders").await;
     for text in ["1", "2", "3", "4"] {
@@ -269,7 +269,7 @@ async fn messages_come_oldest_first_up_to_the_number_asked_for_and_clearing_take
 }
 
 #[tokio::test]
-async fn every_operation_on_messages_of_a_queue_that_is_not_there_says_so() {
+async fn message_operations_on_a_missing_queue_are_not_found() {
     let rest = QueueRest::start().await;
     let receipt = "AQAAAQAAAAAAAAAAAAjfR-pMdAi6";
     let id = "a1a37668-0e97-458b-877e-e88f381fba7c";

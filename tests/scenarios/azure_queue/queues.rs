@@ -3,7 +3,7 @@
 use trestle_tests::{Ask, QueueRest, Told};
 
 #[tokio::test]
-async fn creating_a_queue_again_depends_on_its_metadata() {
+async fn recreating_a_queue_compares_metadata() {
     let rest = QueueRest::start().await;
     let create =
         |name: &'static str, value| rest.send(Ask::queue("PUT", "/orders").with(name, value));
@@ -30,7 +30,7 @@ async fn creating_a_queue_again_depends_on_its_metadata() {
 }
 
 #[tokio::test]
-async fn metadata_is_replaced_as_a_whole_and_comes_with_the_count() {
+async fn set_metadata_replaces_all_and_get_returns_the_message_count() {
     let rest = QueueRest::start().await;
     rest.queue("orders").await;
     rest.message("orders", "", "one").await;
@@ -55,7 +55,7 @@ async fn metadata_is_replaced_as_a_whole_and_comes_with_the_count() {
 }
 
 #[tokio::test]
-async fn metadata_that_is_none_is_refused() {
+async fn rejects_malformed_metadata() {
     let rest = QueueRest::start().await;
     rest.queue("orders").await;
     let set = || Ask::queue("PUT", "/orders?comp=metadata");
@@ -76,7 +76,7 @@ async fn metadata_that_is_none_is_refused() {
 }
 
 #[tokio::test]
-async fn a_head_of_what_is_not_there_says_so_in_its_headers_alone() {
+async fn head_of_a_missing_queue_has_the_error_code_header_only() {
     let rest = QueueRest::start().await;
 
     let head = rest.ask("HEAD", "/nowhere?comp=metadata").await;
@@ -88,7 +88,7 @@ async fn a_head_of_what_is_not_there_says_so_in_its_headers_alone() {
 }
 
 #[tokio::test]
-async fn names_are_refused_by_length_and_by_character() {
+async fn rejects_queue_names_by_length_and_character() {
     let rest = QueueRest::start().await;
     let long = "q".repeat(64);
 
@@ -155,7 +155,7 @@ async fn queues_are_listed_in_pages_by_name() {
 }
 
 #[tokio::test]
-async fn a_list_that_cannot_be_is_refused() {
+async fn rejects_invalid_list_parameters() {
     let rest = QueueRest::start().await;
 
     for value in ["1", "5000"] {
@@ -178,7 +178,7 @@ async fn a_list_that_cannot_be_is_refused() {
 }
 
 #[tokio::test]
-async fn access_policies_are_set_and_read_with_seven_digits() {
+async fn access_policy_times_have_seven_decimals() {
     let rest = QueueRest::start().await;
     rest.queue("orders").await;
     let body = "<?xml version='1.0' encoding='utf-8'?>\n<SignedIdentifiers><SignedIdentifier>\
@@ -209,7 +209,7 @@ async fn access_policies_are_set_and_read_with_seven_digits() {
 }
 
 #[tokio::test]
-async fn access_policies_that_cannot_be_are_refused() {
+async fn rejects_invalid_access_policies() {
     let rest = QueueRest::start().await;
     rest.queue("orders").await;
     let identifier = |id: &str, terms: &str| {

@@ -17,7 +17,7 @@ fn held_since(first: &Told, updated: &Told) -> String {
 }
 
 #[tokio::test]
-async fn the_receipt_of_a_send_deletes_the_message_once() {
+async fn put_receipt_deletes_the_message_once() {
     let rest = QueueRest::start().await;
     rest.queue("orders").await;
     let sent = rest.message("orders", "", "text").await;
@@ -29,7 +29,7 @@ async fn the_receipt_of_a_send_deletes_the_message_once() {
 }
 
 #[tokio::test]
-async fn an_update_gives_a_new_receipt_and_voids_the_old_one() {
+async fn update_returns_a_new_receipt_and_invalidates_the_old() {
     let rest = QueueRest::start().await;
     rest.queue("orders").await;
     rest.message("orders", "", "old").await;
@@ -47,7 +47,7 @@ async fn an_update_gives_a_new_receipt_and_voids_the_old_one() {
 }
 
 #[tokio::test]
-async fn an_update_without_a_text_keeps_it_and_no_time_gives_the_message_back() {
+async fn update_without_a_body_keeps_the_text_and_zero_timeout_makes_visible() {
     let rest = QueueRest::start().await;
     rest.queue("orders").await;
     rest.message("orders", "", "kept").await;
@@ -69,7 +69,7 @@ async fn an_update_without_a_text_keeps_it_and_no_time_gives_the_message_back() 
 }
 
 #[tokio::test]
-async fn a_receipt_outlives_its_time_until_somebody_else_receives_the_message() {
+async fn receipt_stays_valid_after_the_timeout_until_the_next_receive() {
     let rest = QueueRest::start().await;
     rest.queue("orders").await;
     rest.message("orders", "", "text").await;
@@ -84,7 +84,7 @@ async fn a_receipt_outlives_its_time_until_somebody_else_receives_the_message() 
 }
 
 #[tokio::test]
-async fn a_receipt_of_another_message_or_queue_or_a_part_of_one_does_nothing() {
+async fn rejects_receipts_of_other_messages_and_queues() {
     let rest = QueueRest::start().await;
     rest.queue("orders").await;
     rest.queue("others").await;
@@ -118,7 +118,7 @@ async fn a_receipt_of_another_message_or_queue_or_a_part_of_one_does_nothing() {
 }
 
 #[tokio::test]
-async fn what_is_no_receipt_is_refused_as_that() {
+async fn rejects_malformed_receipts() {
     let rest = QueueRest::start().await;
     rest.queue("orders").await;
     let sent = rest.message("orders", "", "text").await;

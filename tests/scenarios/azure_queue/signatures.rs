@@ -1,10 +1,10 @@
 //! Requests signed with a key of the account, in every way in which clients sign them.
 
-use trestle_service::shared_key::Scheme;
+use trestle_identity::shared_key::Scheme;
 use trestle_tests::{Ask, QueueRest};
 
 #[tokio::test]
-async fn either_scheme_and_either_order_of_headers_is_good() {
+async fn accepts_shared_key_and_lite_in_either_header_order() {
     let rest = QueueRest::start().await;
     let tagged = |name: &str| {
         Ask::queue("PUT", &format!("/{name}"))
@@ -30,7 +30,7 @@ async fn either_scheme_and_either_order_of_headers_is_good() {
 }
 
 #[tokio::test]
-async fn a_length_of_zero_is_signed_as_the_version_has_it() {
+async fn content_length_of_zero_is_signed_by_version() {
     let rest = QueueRest::start().await;
     let old = || Ask::queue("PUT", "/orders").with("x-ms-version", "2014-02-14");
 
@@ -41,7 +41,7 @@ async fn a_length_of_zero_is_signed_as_the_version_has_it() {
 }
 
 #[tokio::test]
-async fn the_secondary_is_signed_with_its_name_or_without() {
+async fn secondary_is_signed_with_or_without_its_suffix() {
     let rest = QueueRest::start().await;
     let ask = || Ask::queue("GET", "").at("/devstoreaccount1-secondary/?comp=list");
     let resource = "\n/devstoreaccount1/devstoreaccount1-secondary/\n";
@@ -57,7 +57,7 @@ async fn the_secondary_is_signed_with_its_name_or_without() {
 }
 
 #[tokio::test]
-async fn an_account_is_named_by_the_host_too() {
+async fn account_is_taken_from_the_host() {
     let rest = QueueRest::start().await;
     let hosted = |method: &str, target: &str| {
         Ask::queue(method, "").at(target).with("host", "devstoreaccount1.queue.localhost:10001")
@@ -71,7 +71,7 @@ async fn an_account_is_named_by_the_host_too() {
 }
 
 #[tokio::test]
-async fn what_is_not_signed_so_is_refused() {
+async fn rejects_invalid_shared_key_signatures() {
     let rest = QueueRest::start().await;
     let ask = || Ask::queue("GET", "/?comp=list");
     let refused = |ask: Ask| rest.send(ask);

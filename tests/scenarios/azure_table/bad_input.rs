@@ -3,7 +3,7 @@
 use trestle_tests::{Ask, Rest};
 
 #[tokio::test]
-async fn paths_that_try_to_be_others_name_nothing() {
+async fn rejects_path_traversal() {
     let rest = Rest::start();
     for (path, failure) in [
         ("/..", (400, "InvalidResourceName")),
@@ -25,7 +25,7 @@ async fn paths_that_try_to_be_others_name_nothing() {
 }
 
 #[tokio::test]
-async fn a_head_that_cannot_be_read_is_refused_in_json_where_the_client_names_it() {
+async fn malformed_head_is_rejected_in_json_if_accepted() {
     let rest = Rest::start();
     for (accept, kind) in
         [("application/json;odata=nometadata", "application/json"), ("*/*", "application/xml")]
@@ -38,7 +38,7 @@ async fn a_head_that_cannot_be_read_is_refused_in_json_where_the_client_names_it
 }
 
 #[tokio::test]
-async fn bodies_that_are_no_entity_are_refused_and_the_server_goes_on() {
+async fn rejects_malformed_entity_bodies() {
     let rest = Rest::start();
     rest.table("tab").await;
     let deep = "[".repeat(1_000_000);
@@ -63,7 +63,7 @@ async fn bodies_that_are_no_entity_are_refused_and_the_server_goes_on() {
 }
 
 #[tokio::test]
-async fn nobody_gets_in_without_credentials_or_with_those_of_another_request() {
+async fn rejects_missing_credentials_and_replayed_signatures() {
     let rest = Rest::start();
     let told = rest.send(Ask::table("GET", "/Tables").scheme(None)).await;
     assert_eq!(told.failure(), (401, "NoAuthenticationInformation"));

@@ -51,7 +51,7 @@ fn failed(told: &Told) -> (u16, String) {
 }
 
 #[tokio::test]
-async fn a_batch_answers_each_operation_in_its_place() {
+async fn batch_answers_each_operation_in_order() {
     let rest = Rest::start();
     rest.table("tab").await;
     rest.insert("tab", r#"{"PartitionKey":"p","RowKey":"old","x":1}"#).await;
@@ -90,7 +90,7 @@ async fn a_batch_answers_each_operation_in_its_place() {
 }
 
 #[tokio::test]
-async fn a_batch_that_fails_says_which_operation_and_changes_nothing() {
+async fn failed_batch_names_the_operation_and_changes_nothing() {
     let rest = Rest::start();
     rest.table("tab").await;
     rest.insert("tab", r#"{"PartitionKey":"p","RowKey":"old"}"#).await;
@@ -166,7 +166,7 @@ async fn a_batch_that_fails_says_which_operation_and_changes_nothing() {
 }
 
 #[tokio::test]
-async fn a_batch_may_be_one_query_or_empty() {
+async fn batch_may_be_one_query_or_empty() {
     let rest = Rest::start();
     rest.table("tab").await;
     rest.insert("tab", r#"{"PartitionKey":"p","RowKey":"r","x":1}"#).await;
@@ -202,7 +202,7 @@ async fn a_batch_may_be_one_query_or_empty() {
 }
 
 #[tokio::test]
-async fn a_batch_that_is_too_large_is_refused_as_a_whole() {
+async fn rejects_a_batch_over_the_size_limit() {
     let rest = Rest::start();
     rest.table("tab").await;
     let large = insert(&rest, "p", "1", "")
@@ -211,7 +211,7 @@ async fn a_batch_that_is_too_large_is_refused_as_a_whole() {
 }
 
 #[tokio::test]
-async fn what_stands_around_a_request_in_a_batch_says_nothing() {
+async fn multipart_headers_around_a_request_are_ignored() {
     let rest = Rest::start();
     rest.table("tab").await;
     let request = insert(&rest, "p", "1", "Prefer: return-content\r\n");
@@ -234,7 +234,7 @@ async fn what_stands_around_a_request_in_a_batch_says_nothing() {
 }
 
 #[tokio::test]
-async fn a_batch_of_which_something_would_be_lost_is_refused_as_a_whole() {
+async fn rejects_a_batch_with_unread_parts() {
     let rest = Rest::start();
     rest.table("tab").await;
     rest.insert("tab", r#"{"PartitionKey":"p","RowKey":"old"}"#).await;
@@ -279,7 +279,7 @@ async fn a_batch_of_which_something_would_be_lost_is_refused_as_a_whole() {
 }
 
 #[tokio::test]
-async fn a_batch_acts_on_the_account_that_it_is_sent_to_and_on_no_other() {
+async fn batch_acts_only_on_its_own_account() {
     let rest = Rest::start();
     rest.table("tab").await;
     let to = |target: &str, row: &str| {
@@ -327,7 +327,7 @@ async fn a_batch_acts_on_the_account_that_it_is_sent_to_and_on_no_other() {
 }
 
 #[tokio::test]
-async fn a_query_in_a_batch_is_answered_at_the_secondary_and_a_change_is_not() {
+async fn secondary_answers_a_query_in_a_batch_and_rejects_a_change() {
     let rest = Rest::start();
     rest.table("tab").await;
     rest.insert("tab", r#"{"PartitionKey":"p","RowKey":"r"}"#).await;
@@ -361,7 +361,7 @@ async fn a_query_in_a_batch_is_answered_at_the_secondary_and_a_change_is_not() {
 }
 
 #[tokio::test]
-async fn a_query_in_a_batch_that_is_refused_stands_in_no_change_set() {
+async fn failed_query_in_a_batch_is_answered_outside_a_change_set() {
     let rest = Rest::start();
     rest.table("tab").await;
     let key = "(PartitionKey='p',RowKey='r')";

@@ -7,7 +7,7 @@ const STALE: (u16, &str) = (412, "UpdateConditionNotSatisfied");
 const DONE: (u16, &str) = (204, "");
 
 #[tokio::test]
-async fn every_verb_meets_every_condition() {
+async fn every_verb_honours_every_condition() {
     let rest = Rest::start();
     rest.table("tab").await;
     let other = rest.insert("tab", r#"{"PartitionKey":"p","RowKey":"other"}"#).await;
@@ -46,7 +46,7 @@ async fn every_verb_meets_every_condition() {
 }
 
 #[tokio::test]
-async fn a_condition_holds_for_an_etag_that_was_decoded_on_its_way() {
+async fn if_match_accepts_a_percent_decoded_etag() {
     let rest = Rest::start();
     rest.table("tab").await;
     let etag = rest.insert("tab", r#"{"PartitionKey":"p","RowKey":"r"}"#).await;
@@ -74,7 +74,7 @@ async fn a_condition_holds_for_an_etag_that_was_decoded_on_its_way() {
 }
 
 #[tokio::test]
-async fn a_missing_table_comes_before_everything_else() {
+async fn missing_table_takes_precedence() {
     let rest = Rest::start();
     let target = "/absent(PartitionKey='p',RowKey='r')";
     for method in ["PUT", "PATCH", "DELETE"] {

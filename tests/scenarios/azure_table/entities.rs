@@ -7,7 +7,7 @@ const BODY: &str = r#"{"PartitionKey":"p","RowKey":"r","Timestamp":null,"age":"3
 const AT: &str = "/tab(PartitionKey='p',RowKey='r')";
 
 #[tokio::test]
-async fn an_entity_lives_through_all_its_operations() {
+async fn entity_goes_through_every_operation() {
     let rest = Rest::start();
     rest.table("tab").await;
 
@@ -44,7 +44,7 @@ async fn an_entity_lives_through_all_its_operations() {
 }
 
 #[tokio::test]
-async fn an_insert_returns_what_the_client_prefers() {
+async fn insert_honours_the_prefer_header() {
     let rest = Rest::start();
     rest.table("tab").await;
     let insert = |row: &str, prefer: &str| {
@@ -76,7 +76,7 @@ async fn an_insert_returns_what_the_client_prefers() {
 }
 
 #[tokio::test]
-async fn types_come_back_as_they_went_at_every_level() {
+async fn types_round_trip_at_every_metadata_level() {
     let rest = Rest::start();
     rest.table("tab").await;
     let typed = concat!(
@@ -118,7 +118,7 @@ async fn types_come_back_as_they_went_at_every_level() {
 }
 
 #[tokio::test]
-async fn keys_may_hold_quotes_percent_signs_blanks_and_nothing() {
+async fn accepts_keys_with_quotes_percent_signs_spaces_and_empty() {
     let rest = Rest::start();
     rest.table("tab").await;
     for (key, path) in [
@@ -143,7 +143,7 @@ async fn keys_may_hold_quotes_percent_signs_blanks_and_nothing() {
 }
 
 #[tokio::test]
-async fn what_breaks_a_rule_of_the_data_is_refused_by_its_code() {
+async fn data_rule_violations_have_their_codes() {
     let rest = Rest::start();
     rest.table("tab").await;
     let long = format!(r#""s":"{}""#, "x".repeat(32_769));
@@ -179,7 +179,7 @@ async fn what_breaks_a_rule_of_the_data_is_refused_by_its_code() {
 }
 
 #[tokio::test]
-async fn an_insert_keeps_the_properties_alone_and_looks_at_no_condition() {
+async fn insert_ignores_control_data_and_conditions() {
     let rest = Rest::start();
     rest.table("tab").await;
     let body = concat!(
@@ -205,7 +205,7 @@ async fn an_insert_keeps_the_properties_alone_and_looks_at_no_condition() {
 }
 
 #[tokio::test]
-async fn an_insert_without_a_key_or_with_one_of_nothing_is_refused() {
+async fn rejects_an_insert_with_a_missing_or_null_key() {
     let rest = Rest::start();
     rest.table("tab").await;
     for body in [

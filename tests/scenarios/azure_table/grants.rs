@@ -1,7 +1,7 @@
 //! What shared access signatures allow by REST.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use trestle_service::{
+use trestle_identity::{
     account::AccountKey,
     caller::KeyRange,
     sas::{Scope, Terms},
@@ -42,7 +42,7 @@ fn of_version(version: &str) -> (String, String) {
 }
 
 #[tokio::test]
-async fn signatures_of_every_version_let_in_and_none_is_stretched() {
+async fn accepts_every_sas_version_and_rejects_altered_tokens() {
     let rest = Rest::start();
     rest.table("mytable").await;
     let read = |token: String| {
@@ -96,7 +96,7 @@ fn operations() -> Vec<Operation> {
 }
 
 #[tokio::test]
-async fn a_signature_over_the_account_allows_each_operation_by_type_and_letter() {
+async fn account_sas_allows_operations_by_resource_type_and_permission() {
     let rest = Rest::start();
     let all = "rwdlacu";
     for (target, ask, types, groups) in operations() {
@@ -129,7 +129,7 @@ async fn a_signature_over_the_account_allows_each_operation_by_type_and_letter()
 }
 
 #[tokio::test]
-async fn each_request_in_a_batch_needs_its_own_letter() {
+async fn each_batch_request_needs_its_own_permission() {
     let rest = Rest::start();
     rest.table("tab").await;
     let body = "--b1\r\nContent-Type: multipart/mixed; boundary=c1\r\n\r\n\
@@ -159,7 +159,7 @@ async fn each_request_in_a_batch_needs_its_own_letter() {
 }
 
 #[tokio::test]
-async fn an_empty_batch_is_answered_to_those_whose_signature_is_for_entities() {
+async fn empty_batch_needs_a_sas_for_entities() {
     let rest = Rest::start();
     rest.table("tab").await;
     let empty = || {
@@ -185,7 +185,7 @@ async fn an_empty_batch_is_answered_to_those_whose_signature_is_for_entities() {
 }
 
 #[tokio::test]
-async fn what_a_signature_leaves_open_is_stated_by_its_policy_and_only_there() {
+async fn rejects_fields_in_both_sas_and_policy() {
     let rest = Rest::start();
     rest.table("tab").await;
     let set = |terms: &str| {

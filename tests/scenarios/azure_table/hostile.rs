@@ -12,7 +12,7 @@ async fn filtered(rest: &Rest, filter: &str) -> Told {
 }
 
 #[tokio::test]
-async fn filters_that_are_none_are_refused_whatever_they_are_made_of() {
+async fn rejects_malformed_filters() {
     let rest = Rest::start();
     rest.table("tab").await;
     let deep = format!("{}x eq 1{}", "(".repeat(1500), ")".repeat(1500));
@@ -74,7 +74,7 @@ async fn filters_that_are_none_are_refused_whatever_they_are_made_of() {
 }
 
 #[tokio::test]
-async fn texts_are_compared_with_texts_and_times_to_a_tick() {
+async fn filters_compare_strings_with_strings_and_times_to_a_tick() {
     let rest = Rest::start();
     rest.table("tab").await;
     for (row, member) in [
@@ -105,7 +105,7 @@ async fn texts_are_compared_with_texts_and_times_to_a_tick() {
 }
 
 #[tokio::test]
-async fn formats_verbs_and_options_that_are_not_served_have_their_own_codes() {
+async fn unsupported_formats_verbs_and_options_have_their_codes() {
     let rest = Rest::start();
     rest.table("tab").await;
     let at = "/tab(PartitionKey='p',RowKey='r')";
@@ -152,7 +152,7 @@ async fn formats_verbs_and_options_that_are_not_served_have_their_own_codes() {
 }
 
 #[tokio::test]
-async fn an_entity_with_empty_keys_is_annotated_as_an_entity() {
+async fn entity_with_empty_keys_has_entity_metadata() {
     let rest = Rest::start();
     rest.table("tab").await;
     rest.insert("tab", r#"{"PartitionKey":"","RowKey":"","x":1}"#).await;
@@ -193,7 +193,7 @@ fn insert(row: &str) -> String {
 }
 
 #[tokio::test]
-async fn batches_that_are_none_are_refused_and_change_nothing() {
+async fn malformed_batches_change_nothing() {
     let rest = Rest::start();
     rest.table("tab").await;
     let good = part(&insert("1"));
@@ -242,7 +242,7 @@ fn failed(told: &Told) -> (u16, &str) {
 }
 
 #[tokio::test]
-async fn a_request_in_a_batch_is_refused_as_it_would_be_alone() {
+async fn batch_requests_are_validated_like_single_requests() {
     let rest = Rest::start();
     rest.table("tab").await;
     let to = |target: &str| insert("1").replace("/tab", target);

@@ -18,7 +18,7 @@ async fn fill(rest: &Rest, rows: std::ops::Range<usize>, members: &str) {
 }
 
 #[tokio::test]
-async fn a_filter_and_a_choice_of_properties_are_applied() {
+async fn applies_filter_and_select() {
     let rest = Rest::start();
     rest.table("tab").await;
     fill(&rest, 0..5, "").await;
@@ -65,7 +65,7 @@ async fn a_filter_and_a_choice_of_properties_are_applied() {
 }
 
 #[tokio::test]
-async fn a_choice_of_control_data_chooses_nothing_of_the_entity() {
+async fn select_of_control_data_returns_no_properties() {
     let rest = Rest::start();
     rest.table("tab").await;
     fill(&rest, 0..1, "").await;
@@ -90,7 +90,7 @@ async fn a_choice_of_control_data_chooses_nothing_of_the_entity() {
 }
 
 #[tokio::test]
-async fn pages_go_on_where_the_last_one_ended_also_when_its_next_entity_is_gone() {
+async fn continuation_works_after_its_entity_was_deleted() {
     let rest = Rest::start();
     rest.table("tab").await;
     fill(&rest, 0..7, "").await;
@@ -126,7 +126,7 @@ async fn pages_go_on_where_the_last_one_ended_also_when_its_next_entity_is_gone(
 }
 
 #[tokio::test]
-async fn top_caps_a_page_and_none_is_an_empty_page_that_ends() {
+async fn top_limits_a_page_and_zero_is_an_empty_last_page() {
     let rest = Rest::start();
     rest.table("tab").await;
     fill(&rest, 0..2, "").await;
@@ -142,7 +142,7 @@ async fn top_caps_a_page_and_none_is_an_empty_page_that_ends() {
 }
 
 #[tokio::test]
-async fn a_large_page_arrives_whole() {
+async fn large_page_is_complete() {
     let rest = Rest::start();
     rest.table("tab").await;
     let members = format!(r#","s":"{}""#, "x".repeat(20_000));
@@ -157,7 +157,7 @@ async fn a_large_page_arrives_whole() {
 }
 
 #[tokio::test]
-async fn a_choice_of_everything_is_none_and_one_of_too_much_is_refused() {
+async fn select_star_selects_all_and_too_many_names_are_rejected() {
     let rest = Rest::start();
     rest.table("tab").await;
     fill(&rest, 0..1, "").await;
@@ -176,7 +176,7 @@ async fn a_choice_of_everything_is_none_and_one_of_too_much_is_refused() {
 }
 
 #[tokio::test]
-async fn a_page_may_be_smaller_than_the_last_and_show_other_properties() {
+async fn next_page_may_change_top_and_select() {
     let rest = Rest::start();
     rest.table("tab").await;
     fill(&rest, 0..4, "").await;

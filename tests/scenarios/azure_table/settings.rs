@@ -15,7 +15,7 @@ fn xml(method: &str, target: &str, body: &str) -> Ask {
 }
 
 #[tokio::test]
-async fn policies_are_set_returned_and_cleared() {
+async fn access_policies_are_set_returned_and_cleared() {
     let rest = Rest::start();
     let told = rest.send(xml("GET", "/tab?comp=acl", "")).await;
     assert_eq!(told.failure(), (404, "TableNotFound"));
@@ -36,7 +36,7 @@ async fn policies_are_set_returned_and_cleared() {
 }
 
 #[tokio::test]
-async fn policies_have_the_bounds_of_the_service() {
+async fn access_policies_have_the_limits_of_the_service() {
     let rest = Rest::start();
     rest.table("tab").await;
     let set = |inside: &str| {
@@ -84,7 +84,7 @@ async fn policies_have_the_bounds_of_the_service() {
 }
 
 #[tokio::test]
-async fn properties_are_changed_part_by_part() {
+async fn service_properties_are_changed_in_part() {
     let rest = Rest::start();
     let target = "/?restype=service&comp=properties";
     let cors = "<StorageServiceProperties><Cors><CorsRule><AllowedOrigins>*</AllowedOrigins>\
@@ -110,7 +110,7 @@ async fn properties_are_changed_part_by_part() {
 }
 
 #[tokio::test]
-async fn stats_are_those_of_the_secondary_name_which_takes_no_writes() {
+async fn stats_are_served_by_the_read_only_secondary() {
     let rest = Rest::start();
     rest.table("tab").await;
     let target = "/?restype=service&comp=stats";

@@ -1,10 +1,10 @@
 //! Requests that are signed with a key of the account.
 
-use trestle_service::shared_key::Scheme;
+use trestle_identity::shared_key::Scheme;
 use trestle_tests::{Ask, Rest};
 
 #[tokio::test]
-async fn either_scheme_is_good_and_signs_the_address_as_it_was_sent() {
+async fn accepts_shared_key_and_lite_over_the_raw_uri() {
     let rest = Rest::start();
     rest.table("tab").await;
     rest.insert("tab", r#"{"PartitionKey":"p","RowKey":"a b"}"#).await;
@@ -29,7 +29,7 @@ async fn either_scheme_is_good_and_signs_the_address_as_it_was_sent() {
 }
 
 #[tokio::test]
-async fn the_digest_of_a_body_is_signed_and_not_compared() {
+async fn content_md5_is_signed_and_not_verified() {
     let rest = Rest::start();
     rest.table("tab").await;
     let of_nothing = "1B2M2Y8AsgTpgAmY7PhCfg==";
@@ -44,7 +44,7 @@ async fn the_digest_of_a_body_is_signed_and_not_compared() {
 }
 
 #[tokio::test]
-async fn what_is_not_signed_so_is_refused() {
+async fn rejects_invalid_shared_key_signatures() {
     let rest = Rest::start();
     rest.table("tab").await;
     let acl = || Ask::table("GET", "/tab?comp=acl");
@@ -65,7 +65,7 @@ async fn what_is_not_signed_so_is_refused() {
 }
 
 #[tokio::test]
-async fn the_secondary_is_signed_with_its_name_or_without() {
+async fn secondary_is_signed_with_or_without_its_suffix() {
     let rest = Rest::start();
     rest.table("tab").await;
     let ask = || Ask::table("GET", "").at("/devstoreaccount1-secondary/tab()");

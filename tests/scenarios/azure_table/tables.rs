@@ -3,7 +3,7 @@
 use trestle_tests::{Ask, Rest};
 
 #[tokio::test]
-async fn a_table_is_created_listed_and_deleted() {
+async fn table_is_created_listed_and_deleted() {
     let rest = Rest::start();
     let create = |name: &str| Ask::json("POST", "/Tables", &format!(r#"{{"TableName":"{name}"}}"#));
 
@@ -46,7 +46,7 @@ async fn a_table_is_created_listed_and_deleted() {
 }
 
 #[tokio::test]
-async fn a_table_is_described_at_each_level() {
+async fn table_is_described_at_each_metadata_level() {
     let rest = Rest::start();
     let base = rest.base();
     let full = format!(
@@ -78,7 +78,7 @@ async fn a_table_is_described_at_each_level() {
 }
 
 #[tokio::test]
-async fn a_list_of_tables_is_asked_for_as_a_query_is() {
+async fn list_tables_takes_query_options() {
     let rest = Rest::start();
     rest.table("tab").await;
     for (query, failure) in [
@@ -99,7 +99,7 @@ async fn a_list_of_tables_is_asked_for_as_a_query_is() {
 }
 
 #[tokio::test]
-async fn names_are_held_to_their_rules_on_every_operation() {
+async fn table_names_are_validated_on_every_operation() {
     let rest = Rest::start();
     let create = |body: &str| Ask::json("POST", "/Tables", body);
     for (name, code) in [
@@ -148,7 +148,7 @@ async fn names_are_held_to_their_rules_on_every_operation() {
 }
 
 #[tokio::test]
-async fn a_client_whose_address_has_a_table_in_it_is_told_so() {
+async fn table_in_the_service_uri_is_reported() {
     let rest = Rest::start();
     let create = || Ask::json("POST", "/tab/Tables", r#"{"TableName":"other"}"#);
     assert_eq!(rest.send(create()).await.failure(), (404, "TableNotFound"));

@@ -1,16 +1,18 @@
 //! The account of a caller bounds everything that the caller sees.
 
 use tonic::Code;
-use trestle_proto::table::v1::{AccessPolicy, Logging, QueryEntitiesRequest, ServiceProperties};
-use trestle_service::{caller::Authority, name::AccountName};
+use trestle_identity::caller::Authority;
+use trestle_proto::service::v1::{AccessPolicy, Logging, ServiceProperties};
+use trestle_proto::table::v1::QueryEntitiesRequest;
+use trestle_service::name::AccountName;
 use trestle_tests::{Service, World, entity, int, service_scenario};
 
 use super::{TABLE_ABSENT, over_account, over_table};
 
 service_scenario!(
-    two_accounts_with_tables_of_one_name_do_not_see_each_other,
+    accounts_with_equal_table_names_are_isolated,
     tokens_of_another_account_are_refused,
-    grants_hold_in_their_account_alone,
+    sas_grants_apply_to_their_account_only,
 );
 
 /// One account's name is the beginning of the other's.
@@ -19,7 +21,7 @@ fn worlds(service: &Service) -> (World, World) {
     (of("acme"), of("acme2"))
 }
 
-async fn two_accounts_with_tables_of_one_name_do_not_see_each_other(service: &Service) {
+async fn accounts_with_equal_table_names_are_isolated(service: &Service) {
     let (one, two) = worlds(service);
     let (mine, yours) = (one.table("shared").await, two.table("Shared").await);
     one.create("only").await.unwrap();
@@ -70,7 +72,7 @@ async fn tokens_of_another_account_are_refused(service: &Service) {
     assert_eq!(refused.fields, ["page_token"]);
 }
 
-async fn grants_hold_in_their_account_alone(service: &Service) {
+async fn sas_grants_apply_to_their_account_only(service: &Service) {
     let (one, two) = worlds(service);
     let table = one.table("shared").await;
     table.insert(entity("p", "r", [])).await.unwrap();

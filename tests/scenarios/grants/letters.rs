@@ -3,8 +3,9 @@
 use bytes::Bytes;
 use prost::Message as _;
 use tonic::Code;
-use trestle_proto::table::v1::{AccessPolicy, ServiceProperties, WriteMode};
-use trestle_service::caller::{AccountGrant, Authority, Letters};
+use trestle_identity::caller::{AccountGrant, Authority, Letters};
+use trestle_proto::service::v1::{AccessPolicy, ServiceProperties};
+use trestle_proto::table::v1::WriteMode;
 use trestle_tests::{
     Refusal, Service, World, delete_op, entity, insert_op, service_scenario, update_op, upsert_op,
 };
@@ -15,15 +16,15 @@ use super::{
 };
 
 service_scenario!(
-    no_method_is_open_to_a_signature_for_another_service,
-    calls_beside_entities_need_their_resource_type_and_permission,
-    calls_on_entities_need_their_permissions,
-    a_signature_over_a_table_reaches_nothing_else,
-    what_a_caller_may_not_do_tells_nothing_about_tables,
+    sas_of_another_service_is_denied_on_every_method,
+    service_and_container_calls_need_resource_type_and_permission,
+    entity_calls_need_their_permissions,
+    table_sas_reaches_its_table_only,
+    denied_calls_do_not_reveal_whether_a_table_exists,
 );
 
 /// Every method in the contract: one that is added and asks nobody fails here.
-async fn no_method_is_open_to_a_signature_for_another_service(service: &Service) {
+async fn sas_of_another_service_is_denied_on_every_method(service: &Service) {
     let descriptors =
         prost_types::FileDescriptorSet::decode(trestle_proto::FILE_DESCRIPTOR_SET).unwrap();
     let services = descriptors.file.into_iter().flat_map(|file| file.service);
@@ -60,7 +61,7 @@ async fn beside_entities(world: &World) -> Vec<(&'static str, Result<(), Refusal
     ]
 }
 
-async fn calls_beside_entities_need_their_resource_type_and_permission(service: &Service) {
+async fn service_and_container_calls_need_resource_type_and_permission(service: &Service) {
     service.owner().create("seen").await.unwrap();
     for (resource_types, permissions, allowed) in [
         ("sco", "l", vec!["list", "describe"]),
@@ -119,7 +120,7 @@ async fn on_entities(world: &World) -> Vec<(&'static str, Result<(), Refusal>)> 
     ]
 }
 
-async fn calls_on_entities_need_their_permissions(service: &Service) {
+async fn entity_calls_need_their_permissions(service: &Service) {
     let owner = service.owner().table("seen").await;
     let needed = |call: &str| match call {
         "get" | "query" | "stream" | "explain" => "r",
@@ -156,7 +157,7 @@ async fn calls_on_entities_need_their_permissions(service: &Service) {
     }
 }
 
-async fn a_signature_over_a_table_reaches_nothing_else(service: &Service) {
+async fn table_sas_reaches_its_table_only(service: &Service) {
     service.owner().create("Mine").await.unwrap();
     service.owner().create("seen").await.unwrap();
     let world = service.granted(over_table("mine", "raud"));
@@ -174,7 +175,7 @@ async fn a_signature_over_a_table_reaches_nothing_else(service: &Service) {
     }
 }
 
-async fn what_a_caller_may_not_do_tells_nothing_about_tables(service: &Service) {
+async fn denied_calls_do_not_reveal_whether_a_table_exists(service: &Service) {
     service.owner().create("there").await.unwrap();
     for name in ["there", "absent"] {
         let table = service.granted(over_table(name, "d")).existing_table(name);

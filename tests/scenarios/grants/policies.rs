@@ -1,16 +1,17 @@
 //! Signatures that a stored access policy completes.
 
 use prost_types::Timestamp;
-use trestle_proto::table::v1::{AccessPolicy, StreamEntitiesRequest, import_entities_request};
+use trestle_proto::service::v1::AccessPolicy;
+use trestle_proto::table::v1::{ImportChunk, StreamEntitiesRequest, import_entities_request};
 use trestle_tests::{Service, Table, entity, service_scenario, string};
 
 use super::{NO_PERMISSION, NOT_AUTHENTIC, TABLE_ABSENT, by_policy, over_table};
 
 service_scenario!(
-    a_policy_can_be_made_changed_and_revoked_and_each_takes_effect_at_once,
-    a_policy_holds_between_its_times,
-    a_policy_goes_with_its_table,
-    a_stream_and_an_import_end_when_their_policy_is_revoked,
+    policy_changes_and_revocation_apply_at_once,
+    policy_is_valid_between_start_and_expiry,
+    policies_are_deleted_with_their_table,
+    revoked_policy_ends_streams_and_imports,
 );
 
 const PAST: i64 = 1_000_000_000;
@@ -32,7 +33,7 @@ async fn shared(service: &Service) -> (Table, Table) {
     (owner, service.granted(by_policy("shared", "p")).existing_table("shared"))
 }
 
-async fn a_policy_can_be_made_changed_and_revoked_and_each_takes_effect_at_once(service: &Service) {
+async fn policy_changes_and_revocation_apply_at_once(service: &Service) {
     let (owner, held) = shared(service).await;
     owner.insert(entity("p", "r", [])).await.unwrap();
     for round in 0..20 {
@@ -58,7 +59,7 @@ async fn a_policy_can_be_made_changed_and_revoked_and_each_takes_effect_at_once(
     unlimited.get("p", "r").await.unwrap();
 }
 
-async fn a_policy_holds_between_its_times(service: &Service) {
+async fn policy_is_valid_between_start_and_expiry(service: &Service) {
     let (owner, held) = shared(service).await;
     let at = |seconds| Some(Timestamp { seconds, nanos: 0 });
     let good = policy("p", "r");
@@ -79,7 +80,7 @@ async fn a_policy_holds_between_its_times(service: &Service) {
     }
 }
 
-async fn a_policy_goes_with_its_table(service: &Service) {
+async fn policies_are_deleted_with_their_table(service: &Service) {
     let absent = service.granted(by_policy("shared", "p")).existing_table("shared");
     let refused = absent.get("p", "r").await.unwrap_err();
     assert_eq!(refused.kind(), NOT_AUTHENTIC, "not whether the table is there");
@@ -94,7 +95,7 @@ async fn a_policy_goes_with_its_table(service: &Service) {
     assert_eq!(held.query("").await.unwrap_err().kind(), NOT_AUTHENTIC);
 }
 
-async fn a_stream_and_an_import_end_when_their_policy_is_revoked(service: &Service) {
+async fn revoked_policy_ends_streams_and_imports(service: &Service) {
     let (owner, held) = shared(service).await;
     let large = "x".repeat(30_000);
     for batch in 0..10 {
@@ -119,7 +120,7 @@ async fn a_stream_and_an_import_end_when_their_policy_is_revoked(service: &Servi
     owner.set_policies(vec![policy("p", "a")]).await.unwrap();
     let chunk = |row: &str| {
         let entities = vec![entity("q", row, [])];
-        Some(import_entities_request::Message::Chunk(import_entities_request::Chunk { entities }))
+        Some(import_entities_request::Message::Chunk(ImportChunk { entities }))
     };
     let spec = import_entities_request::Message::Spec(held.spec(None));
     let (sender, receiver) = tokio::sync::mpsc::channel(4);

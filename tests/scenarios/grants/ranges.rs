@@ -1,10 +1,10 @@
 //! Key ranges, on every way to an entity.
 
 use tonic::Code;
+use trestle_identity::caller::KeyRange;
 use trestle_proto::table::v1::{
     Entity, KeyBound, QueryEntitiesRequest, QueryScope, StreamEntitiesRequest, WriteMode, stored,
 };
-use trestle_service::caller::KeyRange;
 use trestle_tests::{
     Service, Table, delete_op, entity, insert_op, int, service_scenario, update_op, upsert_op,
 };
@@ -12,12 +12,12 @@ use trestle_tests::{
 use super::{ENTITY_ABSENT, FAILURE, NO_PERMISSION, keys, over_range};
 
 service_scenario!(
-    single_entities_outside_of_the_range_are_refused_whether_they_exist_or_not,
-    scans_see_the_range_alone,
-    tokens_of_others_do_not_lead_out_of_the_range,
+    entities_outside_the_range_are_denied_whether_they_exist_or_not,
+    scans_return_the_range_only,
+    page_tokens_do_not_leave_the_range,
     explain_shows_the_narrowed_range,
     a_batch_with_one_operation_outside_writes_nothing_and_names_it,
-    an_import_answers_for_each_entity_outside,
+    import_denies_each_entity_outside_the_range,
 );
 
 const PARTITIONS: [&str; 5] = ["a", "b", "c", "d", "e"];
@@ -53,9 +53,7 @@ fn found(entities: &[Entity]) -> Vec<(&str, &str)> {
     entities.iter().map(trestle_tests::key_of).collect()
 }
 
-async fn single_entities_outside_of_the_range_are_refused_whether_they_exist_or_not(
-    service: &Service,
-) {
+async fn entities_outside_the_range_are_denied_whether_they_exist_or_not(service: &Service) {
     let (owner, held) = filled(service).await;
     let changed = |partition, row| entity(partition, row, [int("n", 2)]);
     for (partition, row) in every_key() {
@@ -87,7 +85,7 @@ async fn single_entities_outside_of_the_range_are_refused_whether_they_exist_or_
     assert_eq!(absent, present, "nothing tells the two apart");
 }
 
-async fn scans_see_the_range_alone(service: &Service) {
+async fn scans_return_the_range_only(service: &Service) {
     let (_, held) = filled(service).await;
 
     assert_eq!(found(&held.query("").await.unwrap()), inside());
@@ -110,7 +108,7 @@ async fn scans_see_the_range_alone(service: &Service) {
     assert_eq!(refused.kind(), NO_PERMISSION);
 }
 
-async fn tokens_of_others_do_not_lead_out_of_the_range(service: &Service) {
+async fn page_tokens_do_not_leave_the_range(service: &Service) {
     let (owner, held) = filled(service).await;
     let page = |table: Table, page_token: String| async move {
         let request = QueryEntitiesRequest { page_size: Some(1), page_token, ..Default::default() };
@@ -185,7 +183,7 @@ async fn a_batch_with_one_operation_outside_writes_nothing_and_names_it(service:
     assert_eq!(owner.get("d", "26").await.unwrap_err().kind(), ENTITY_ABSENT);
 }
 
-async fn an_import_answers_for_each_entity_outside(service: &Service) {
+async fn import_denies_each_entity_outside_the_range(service: &Service) {
     let (owner, held) = filled(service).await;
     let entities: Vec<_> = every_key().map(|(p, r)| entity(p, r, [int("n", 9)])).collect();
     let chunks = entities.chunks(7).map(<[_]>::to_vec).collect();

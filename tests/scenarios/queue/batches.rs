@@ -8,14 +8,14 @@ use trestle_tests::{
 };
 
 queue_scenario!(
-    each_message_of_a_send_has_an_outcome_of_its_own,
-    each_message_of_a_delete_has_an_outcome_of_its_own,
-    a_repeated_send_with_the_same_request_id_sends_nothing,
-    a_repeated_send_answers_what_was_refused_too,
-    a_repeated_send_answers_what_was_a_duplicate_too,
-    request_ids_belong_to_a_queue_and_are_forgotten_with_its_messages,
-    a_duplicate_within_the_window_stands_for_the_first,
-    deduplication_ids_are_forgotten_when_the_queue_is_cleared,
+    send_reports_an_outcome_per_message,
+    delete_reports_an_outcome_per_message,
+    repeated_request_id_sends_nothing,
+    repeated_send_returns_earlier_failures,
+    repeated_send_returns_earlier_duplicates,
+    request_ids_are_scoped_to_a_queue_and_cleared_with_it,
+    duplicate_within_the_window_returns_the_first_message,
+    clear_removes_deduplication_ids,
     deduplication_ids_need_a_window,
 );
 
@@ -31,7 +31,7 @@ async fn remembering(world: &World, window: i64) -> Queue {
     world.queue_with(proto::Queue { name, deduplication_window, ..Default::default() }).await
 }
 
-async fn each_message_of_a_send_has_an_outcome_of_its_own(world: &World) {
+async fn send_reports_an_outcome_per_message(world: &World) {
     let queue = world.queue("jobs").await;
     let too_big = text(&"x".repeat(65_537));
     let nothing = proto::OutgoingMessage::default();
@@ -57,7 +57,7 @@ async fn each_message_of_a_send_has_an_outcome_of_its_own(world: &World) {
     assert_eq!(received, sent);
 }
 
-async fn each_message_of_a_delete_has_an_outcome_of_its_own(world: &World) {
+async fn delete_reports_an_outcome_per_message(world: &World) {
     let queue = world.queue("jobs").await;
     let sent = queue.send_all(vec![text("a"), text("b"), text("c")]).await.unwrap();
     let receipt = |index: usize| receipt_of_sent(sent[index].as_ref().unwrap());
@@ -79,7 +79,7 @@ async fn each_message_of_a_delete_has_an_outcome_of_its_own(world: &World) {
     assert_eq!(texts(&queue.receive(32, seconds(30)).await.unwrap()), ["b"]);
 }
 
-async fn a_repeated_send_with_the_same_request_id_sends_nothing(world: &World) {
+async fn repeated_request_id_sends_nothing(world: &World) {
     let queue = world.queue("jobs").await;
 
     let first = queue.send_as("r1", vec![text("a"), text("b")]).await.unwrap();
@@ -91,7 +91,7 @@ async fn a_repeated_send_with_the_same_request_id_sends_nothing(world: &World) {
     assert_eq!(texts(&queue.receive(32, seconds(30)).await.unwrap()), ["a", "b", "c"]);
 }
 
-async fn a_repeated_send_answers_what_was_refused_too(world: &World) {
+async fn repeated_send_returns_earlier_failures(world: &World) {
     let queue = world.queue("jobs").await;
     let large = || text(&"x".repeat(65_537));
     let first = queue.send_as("r1", vec![text("a"), large(), text("b")]).await.unwrap();
@@ -115,7 +115,7 @@ async fn a_repeated_send_answers_what_was_refused_too(world: &World) {
     assert_eq!(texts(&queue.receive(32, seconds(30)).await.unwrap()), ["a", "b"]);
 }
 
-async fn a_repeated_send_answers_what_was_a_duplicate_too(world: &World) {
+async fn repeated_send_returns_earlier_duplicates(world: &World) {
     let queue = remembering(world, 60).await;
     queue.send(unique(text("a"), "early")).await.unwrap();
     let grouped = |name: &str, id: &str| proto::OutgoingMessage {
@@ -136,7 +136,7 @@ async fn a_repeated_send_answers_what_was_a_duplicate_too(world: &World) {
     assert_eq!(again, first);
 }
 
-async fn request_ids_belong_to_a_queue_and_are_forgotten_with_its_messages(world: &World) {
+async fn request_ids_are_scoped_to_a_queue_and_cleared_with_it(world: &World) {
     let (queue, other) = (world.queue("jobs").await, world.queue("others").await);
     queue.send_as("r1", vec![text("a")]).await.unwrap();
 
@@ -148,7 +148,7 @@ async fn request_ids_belong_to_a_queue_and_are_forgotten_with_its_messages(world
     assert_eq!(texts(&queue.receive(32, seconds(30)).await.unwrap()), ["c"]);
 }
 
-async fn a_duplicate_within_the_window_stands_for_the_first(world: &World) {
+async fn duplicate_within_the_window_returns_the_first_message(world: &World) {
     let queue = remembering(world, 2).await;
 
     let first = queue.send(unique(text("a"), "id")).await.unwrap();
@@ -170,7 +170,7 @@ async fn a_duplicate_within_the_window_stands_for_the_first(world: &World) {
     assert_eq!(texts(&queue.receive(32, seconds(30)).await.unwrap()), ["d"]);
 }
 
-async fn deduplication_ids_are_forgotten_when_the_queue_is_cleared(world: &World) {
+async fn clear_removes_deduplication_ids(world: &World) {
     let queue = remembering(world, 60).await;
     queue.send(unique(text("a"), "id")).await.unwrap();
 

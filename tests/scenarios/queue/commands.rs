@@ -19,7 +19,7 @@ fn lines(output: &Output) -> Vec<String> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_drained_queue_is_in_the_file_and_can_be_loaded_again() {
+async fn drained_queue_can_be_loaded_again() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("messages.jsonl");
     let file = file.to_str().unwrap();
@@ -53,7 +53,7 @@ async fn a_drained_queue_is_in_the_file_and_can_be_loaded_again() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn properties_are_printed_as_they_are_set_and_parts_left_out_stay() {
+async fn properties_are_printed_as_set_and_unset_parts_are_kept() {
     let directory = tempfile::tempdir().unwrap();
     let server = Server::start(&["--ephemeral"], &[]);
     let endpoint = server.endpoint();
@@ -106,7 +106,7 @@ async fn properties_are_printed_as_they_are_set_and_parts_left_out_stay() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn commands_send_receive_and_delete_and_say_why_they_fail() {
+async fn commands_send_receive_delete_and_report_errors() {
     let server = Server::start(&["--ephemeral"], &[]);
     let endpoint = server.endpoint();
     let run = |args: &[&str]| trestle(&endpoint, args);

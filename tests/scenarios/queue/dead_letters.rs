@@ -5,11 +5,11 @@ use trestle_proto::queue::v1::{self as proto, DeadLetterOrigin, DeadLetterPolicy
 use trestle_tests::{Queue, World, queue_scenario, receipt_of, seconds, text, texts};
 
 queue_scenario!(
-    a_message_that_was_received_too_often_goes_to_the_dead_letters,
-    without_the_dead_letter_queue_messages_stay,
-    a_redrive_brings_messages_back_to_where_they_came_from,
-    a_redrive_goes_where_it_is_told_and_as_far_as_it_is_told,
-    a_redrive_leaves_what_has_nowhere_to_go,
+    message_over_the_delivery_limit_is_dead_lettered,
+    messages_stay_without_a_dead_letter_queue,
+    redrive_returns_messages_to_their_source,
+    redrive_honours_target_and_limit,
+    redrive_keeps_messages_without_a_source_queue,
 );
 
 /// A queue whose messages are delivered twice.
@@ -32,7 +32,7 @@ async fn fail(queue: &Queue, times: usize) {
     }
 }
 
-async fn a_message_that_was_received_too_often_goes_to_the_dead_letters(world: &World) {
+async fn message_over_the_delivery_limit_is_dead_lettered(world: &World) {
     let (queue, dead) = (with_dead_letters(world).await, world.queue("failed").await);
     let sent = queue.send(text("poison")).await.unwrap();
     fail(&queue, 2).await;
@@ -50,7 +50,7 @@ async fn a_message_that_was_received_too_often_goes_to_the_dead_letters(world: &
     assert_eq!(letter.dead_letter_origin, Some(origin));
 }
 
-async fn without_the_dead_letter_queue_messages_stay(world: &World) {
+async fn messages_stay_without_a_dead_letter_queue(world: &World) {
     let queue = with_dead_letters(world).await;
     queue.send(text("poison")).await.unwrap();
 
@@ -61,7 +61,7 @@ async fn without_the_dead_letter_queue_messages_stay(world: &World) {
     assert_eq!(queue.count().await, 1);
 }
 
-async fn a_redrive_brings_messages_back_to_where_they_came_from(world: &World) {
+async fn redrive_returns_messages_to_their_source(world: &World) {
     let (queue, dead) = (with_dead_letters(world).await, world.queue("failed").await);
     queue.send(text("poison")).await.unwrap();
     fail(&queue, 3).await;
@@ -77,7 +77,7 @@ async fn a_redrive_brings_messages_back_to_where_they_came_from(world: &World) {
     assert_eq!((queue.count().await, dead.count().await), (1, 1));
 }
 
-async fn a_redrive_goes_where_it_is_told_and_as_far_as_it_is_told(world: &World) {
+async fn redrive_honours_target_and_limit(world: &World) {
     let (dead, other) = (world.queue("failed").await, world.queue("other").await);
     for number in 0..100 {
         dead.send(text(&number.to_string())).await.unwrap();
@@ -91,7 +91,7 @@ async fn a_redrive_goes_where_it_is_told_and_as_far_as_it_is_told(world: &World)
     assert_eq!(texts(&received), ["1", "2", "3"]);
 }
 
-async fn a_redrive_leaves_what_has_nowhere_to_go(world: &World) {
+async fn redrive_keeps_messages_without_a_source_queue(world: &World) {
     let (queue, dead) = (with_dead_letters(world).await, world.queue("failed").await);
     queue.send(text("poison")).await.unwrap();
     fail(&queue, 3).await;

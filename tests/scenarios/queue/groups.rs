@@ -10,16 +10,16 @@ use trestle_tests::{
 };
 
 queue_scenario!(
-    messages_of_a_group_are_delivered_one_at_a_time_in_their_order,
-    groups_do_not_wait_for_each_other,
-    a_message_that_is_given_back_comes_again_before_the_next,
-    a_message_that_waits_behind_another_has_no_receipt_yet,
-    a_delay_holds_back_what_is_behind_it,
-    a_message_that_is_put_aside_lets_the_next_one_pass,
-    a_message_that_expires_lets_the_next_one_pass,
-    many_consumers_see_each_group_in_its_order,
-    clearing_a_queue_ends_its_groups,
-    the_name_of_a_group_has_its_bounds,
+    group_messages_are_delivered_one_at_a_time_in_order,
+    groups_are_independent,
+    released_message_is_redelivered_before_the_next,
+    blocked_group_message_has_no_receipt,
+    delayed_message_blocks_its_group,
+    dead_lettered_message_unblocks_its_group,
+    expired_message_unblocks_its_group,
+    many_consumers_receive_each_group_in_order,
+    clear_removes_groups,
+    group_id_is_limited_in_length,
 );
 
 fn grouped(body: &str, group: &str) -> OutgoingMessage {
@@ -36,7 +36,7 @@ async fn delete_all(queue: &Queue, deliveries: &[Delivery]) {
     }
 }
 
-async fn messages_of_a_group_are_delivered_one_at_a_time_in_their_order(world: &World) {
+async fn group_messages_are_delivered_one_at_a_time_in_order(world: &World) {
     let queue = world.queue("jobs").await;
     let batch = ["1", "2", "3"].map(|body| grouped(body, "g"));
     queue.send_all(batch.to_vec()).await.unwrap();
@@ -57,7 +57,7 @@ async fn messages_of_a_group_are_delivered_one_at_a_time_in_their_order(world: &
     assert_eq!(texts(&take(&queue).await), ["5"], "a group that was empty");
 }
 
-async fn groups_do_not_wait_for_each_other(world: &World) {
+async fn groups_are_independent(world: &World) {
     let queue = world.queue("jobs").await;
     let batch = vec![
         grouped("a1", "a"),
@@ -78,7 +78,7 @@ async fn groups_do_not_wait_for_each_other(world: &World) {
     assert_eq!(texts(&second), ["a2", "b2"]);
 }
 
-async fn a_message_that_is_given_back_comes_again_before_the_next(world: &World) {
+async fn released_message_is_redelivered_before_the_next(world: &World) {
     let queue = world.queue("jobs").await;
     queue.send_all(vec![grouped("1", "g"), grouped("2", "g")]).await.unwrap();
 
@@ -97,7 +97,7 @@ async fn a_message_that_is_given_back_comes_again_before_the_next(world: &World)
     assert_eq!(texts(&take(&queue).await), ["2"]);
 }
 
-async fn a_message_that_waits_behind_another_has_no_receipt_yet(world: &World) {
+async fn blocked_group_message_has_no_receipt(world: &World) {
     let settings = proto::Queue {
         name: "jobs".to_owned(),
         deduplication_window: Some(seconds(60)),
@@ -121,7 +121,7 @@ async fn a_message_that_waits_behind_another_has_no_receipt_yet(world: &World) {
     assert_eq!(texts(&take(&queue).await), ["2"]);
 }
 
-async fn a_delay_holds_back_what_is_behind_it(world: &World) {
+async fn delayed_message_blocks_its_group(world: &World) {
     let queue = world.queue("jobs").await;
     let late = delayed(grouped("late", "g"), seconds(1));
     queue.send_all(vec![late, grouped("soon", "g")]).await.unwrap();
@@ -133,7 +133,7 @@ async fn a_delay_holds_back_what_is_behind_it(world: &World) {
     assert_eq!(texts(&queue.wait(seconds(10)).await.unwrap()), ["soon"]);
 }
 
-async fn a_message_that_is_put_aside_lets_the_next_one_pass(world: &World) {
+async fn dead_lettered_message_unblocks_its_group(world: &World) {
     let dead = world.queue("dead").await;
     let policy = DeadLetterPolicy { queue: "dead".to_owned(), max_dequeue_count: 1 };
     let settings =
@@ -153,7 +153,7 @@ async fn a_message_that_is_put_aside_lets_the_next_one_pass(world: &World) {
     assert_eq!((queue.count().await, dead.count().await), (2, 0));
 }
 
-async fn a_message_that_expires_lets_the_next_one_pass(world: &World) {
+async fn expired_message_unblocks_its_group(world: &World) {
     let queue = world.queue("jobs").await;
     let short = |body: &str| living(grouped(body, "g"), seconds(1));
     queue.send_all(vec![short("1"), short("2"), grouped("3", "g")]).await.unwrap();
@@ -169,7 +169,7 @@ async fn a_message_that_expires_lets_the_next_one_pass(world: &World) {
     assert_eq!(queue.count().await, 1);
 }
 
-async fn many_consumers_see_each_group_in_its_order(world: &World) {
+async fn many_consumers_receive_each_group_in_order(world: &World) {
     const GROUPS: usize = 5;
     const EACH: usize = 20;
     let queue = world.queue("jobs").await;
@@ -208,7 +208,7 @@ async fn many_consumers_see_each_group_in_its_order(world: &World) {
     assert_eq!(queue.count().await, 0);
 }
 
-async fn clearing_a_queue_ends_its_groups(world: &World) {
+async fn clear_removes_groups(world: &World) {
     let queue = world.queue("jobs").await;
     queue.send_all(vec![grouped("1", "g"), grouped("2", "g")]).await.unwrap();
     take(&queue).await;
@@ -220,7 +220,7 @@ async fn clearing_a_queue_ends_its_groups(world: &World) {
     assert_eq!(queue.count().await, 1);
 }
 
-async fn the_name_of_a_group_has_its_bounds(world: &World) {
+async fn group_id_is_limited_in_length(world: &World) {
     let queue = world.queue("jobs").await;
 
     queue.send(grouped("a", &"é".repeat(64))).await.unwrap();

@@ -9,16 +9,16 @@ use trestle_tests::{
 };
 
 queue_scenario!(
-    queue_names_have_their_rules,
-    metadata_has_its_rules,
-    settings_have_their_ranges,
-    a_message_has_at_most_64_kib,
-    the_life_and_the_delay_of_a_message_have_their_ranges,
-    a_receive_has_its_ranges,
-    an_update_has_its_ranges,
-    batches_have_their_bounds,
-    ids_have_their_lengths,
-    a_redrive_has_its_rules,
+    queue_names_are_validated,
+    metadata_is_validated,
+    settings_are_limited,
+    message_is_limited_to_64_kib,
+    ttl_and_delay_are_limited,
+    receive_parameters_are_limited,
+    update_parameters_are_limited,
+    batches_are_limited,
+    ids_are_limited_in_length,
+    redrive_is_validated,
 );
 
 const RANGE: (Code, &str) = (Code::InvalidArgument, "OUT_OF_RANGE_QUERY_PARAMETER_VALUE");
@@ -43,7 +43,7 @@ fn named(name: &str) -> proto::Queue {
     proto::Queue { name: name.to_owned(), ..Default::default() }
 }
 
-async fn queue_names_have_their_rules(world: &World) {
+async fn queue_names_are_validated(world: &World) {
     for name in ["abc", "a-b-c", "0-9", &"a".repeat(63)] {
         create(world, named(name)).await.unwrap();
     }
@@ -70,7 +70,7 @@ async fn queue_names_have_their_rules(world: &World) {
     assert_eq!(refusal.kind(), (Code::InvalidArgument, "PROPERTIES_NEED_VALUE"));
 }
 
-async fn metadata_has_its_rules(world: &World) {
+async fn metadata_is_validated(world: &World) {
     let with = |pairs: &[(&str, &str)]| proto::Queue {
         metadata: pairs.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())).collect(),
         ..named("jobs")
@@ -98,7 +98,7 @@ async fn metadata_has_its_rules(world: &World) {
     update(world, with(&[("b", &full)])).await.unwrap();
 }
 
-async fn settings_have_their_ranges(world: &World) {
+async fn settings_are_limited(world: &World) {
     let letters = |queue: &str, max_dequeue_count| proto::Queue {
         dead_letter: Some(DeadLetterPolicy { queue: queue.to_owned(), max_dequeue_count }),
         ..named("jobs")
@@ -134,7 +134,7 @@ async fn settings_have_their_ranges(world: &World) {
     assert_eq!(kept, proto::Queue { create_time: kept.create_time, ..named("jobs") });
 }
 
-async fn a_message_has_at_most_64_kib(world: &World) {
+async fn message_is_limited_to_64_kib(world: &World) {
     let queue = world.queue("jobs").await;
     let whole = "\u{e9}".repeat(32_768);
 
@@ -167,7 +167,7 @@ async fn a_message_has_at_most_64_kib(world: &World) {
     assert_eq!(lengths, [65_536, 65_536]);
 }
 
-async fn the_life_and_the_delay_of_a_message_have_their_ranges(world: &World) {
+async fn ttl_and_delay_are_limited(world: &World) {
     let queue = world.queue("jobs").await;
     let long = living(text("a"), seconds(WEEK + 1));
     let fine = [
@@ -208,7 +208,7 @@ async fn the_life_and_the_delay_of_a_message_have_their_ranges(world: &World) {
     }
 }
 
-async fn a_receive_has_its_ranges(world: &World) {
+async fn receive_parameters_are_limited(world: &World) {
     let queue = world.queue("jobs").await;
     for (max, hidden) in [(1, 1), (32, WEEK)] {
         queue.receive(max, seconds(hidden)).await.unwrap();
@@ -237,7 +237,7 @@ async fn a_receive_has_its_ranges(world: &World) {
     queue.receive_as(ReceiveMessagesRequest { wait, ..Default::default() }).await.unwrap();
 }
 
-async fn an_update_has_its_ranges(world: &World) {
+async fn update_parameters_are_limited(world: &World) {
     let queue = world.queue("jobs").await;
     let receipt = receipt_of_sent(&queue.send(text("a")).await.unwrap());
 
@@ -260,7 +260,7 @@ async fn an_update_has_its_ranges(world: &World) {
     queue.update(receipt, seconds(0), None).await.unwrap();
 }
 
-async fn batches_have_their_bounds(world: &World) {
+async fn batches_are_limited(world: &World) {
     let queue = world.queue("jobs").await;
     let count = |count: usize| (0..count).map(|_| text("a")).collect::<Vec<_>>();
 
@@ -291,7 +291,7 @@ async fn batches_have_their_bounds(world: &World) {
     assert_eq!(queue.count().await, 64);
 }
 
-async fn ids_have_their_lengths(world: &World) {
+async fn ids_are_limited_in_length(world: &World) {
     let settings = proto::Queue { deduplication_window: Some(seconds(60)), ..named("jobs") };
     let queue: Queue = world.queue_with(settings).await;
 
@@ -303,7 +303,7 @@ async fn ids_have_their_lengths(world: &World) {
     assert_eq!((refusal.kind(), &refusal.fields[..]), (INVALID, &["request_id".to_owned()][..]));
 }
 
-async fn a_redrive_has_its_rules(world: &World) {
+async fn redrive_is_validated(world: &World) {
     let queue = world.queue("jobs").await;
     world.queue("other").await;
 

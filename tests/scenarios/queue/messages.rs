@@ -9,21 +9,21 @@ use trestle_tests::{
 };
 
 queue_scenario!(
-    a_message_is_received_with_what_it_was_sent_with,
-    a_received_message_is_hidden_and_comes_back_counted,
-    messages_come_oldest_first,
-    an_empty_queue_answers_with_nothing,
-    peeking_changes_nothing_and_shows_no_hidden_message,
-    a_delayed_message_is_counted_but_hidden_until_it_is_due,
-    an_update_keeps_what_a_message_is_and_hides_it_from_now_on,
-    an_expired_message_is_gone_for_every_operation,
-    a_message_lives_seven_days_unless_it_says_otherwise,
-    text_comes_back_as_it_was_and_bytes_as_bytes,
-    clearing_removes_hidden_messages_too_and_the_queue_goes_on,
-    the_age_of_the_oldest_message_is_told,
+    received_message_has_the_attributes_it_was_sent_with,
+    received_message_is_invisible_until_its_timeout_and_counted,
+    messages_are_received_oldest_first,
+    receive_from_an_empty_queue_returns_nothing,
+    peek_changes_nothing_and_returns_visible_messages_only,
+    delayed_message_is_counted_and_invisible_until_due,
+    update_keeps_attributes_and_restarts_the_visibility_timeout,
+    expired_message_is_not_found_by_any_call,
+    default_ttl_is_seven_days,
+    text_and_binary_bodies_round_trip,
+    clear_removes_invisible_messages_too,
+    stats_report_the_age_of_the_oldest_message,
 );
 
-async fn a_message_is_received_with_what_it_was_sent_with(world: &World) {
+async fn received_message_has_the_attributes_it_was_sent_with(world: &World) {
     let queue = world.queue("jobs").await;
 
     let sent = queue.send(text("work")).await.unwrap();
@@ -45,7 +45,7 @@ async fn a_message_is_received_with_what_it_was_sent_with(world: &World) {
     assert!((25..=60).contains(&(hidden - inserted)), "{hidden} after {inserted}");
 }
 
-async fn a_received_message_is_hidden_and_comes_back_counted(world: &World) {
+async fn received_message_is_invisible_until_its_timeout_and_counted(world: &World) {
     let queue = world.queue("jobs").await;
     queue.send(text("work")).await.unwrap();
 
@@ -60,7 +60,7 @@ async fn a_received_message_is_hidden_and_comes_back_counted(world: &World) {
     assert_eq!(insertion(&first).insertion_time, insertion(&second).insertion_time);
 }
 
-async fn messages_come_oldest_first(world: &World) {
+async fn messages_are_received_oldest_first(world: &World) {
     let queue = world.queue("jobs").await;
     for number in 0..10 {
         queue.send(text(&number.to_string())).await.unwrap();
@@ -77,7 +77,7 @@ async fn messages_come_oldest_first(world: &World) {
     assert_eq!(receipts.len(), 10, "each message has a receipt of its own");
 }
 
-async fn an_empty_queue_answers_with_nothing(world: &World) {
+async fn receive_from_an_empty_queue_returns_nothing(world: &World) {
     let queue = world.queue("jobs").await;
 
     assert_eq!(queue.receive(32, seconds(30)).await.unwrap(), []);
@@ -85,7 +85,7 @@ async fn an_empty_queue_answers_with_nothing(world: &World) {
     assert_eq!(queue.count().await, 0);
 }
 
-async fn peeking_changes_nothing_and_shows_no_hidden_message(world: &World) {
+async fn peek_changes_nothing_and_returns_visible_messages_only(world: &World) {
     let queue = world.queue("jobs").await;
     for name in ["a", "b", "c"] {
         queue.send(text(name)).await.unwrap();
@@ -101,7 +101,7 @@ async fn peeking_changes_nothing_and_shows_no_hidden_message(world: &World) {
     assert_eq!(queue.count().await, 3, "hidden ones included");
 }
 
-async fn a_delayed_message_is_counted_but_hidden_until_it_is_due(world: &World) {
+async fn delayed_message_is_counted_and_invisible_until_due(world: &World) {
     let queue = world.queue("jobs").await;
     queue.send(delayed(text("later"), seconds(1))).await.unwrap();
 
@@ -111,7 +111,7 @@ async fn a_delayed_message_is_counted_but_hidden_until_it_is_due(world: &World) 
     assert_eq!(texts(&queue.wait(seconds(10)).await.unwrap()), ["later"]);
 }
 
-async fn an_update_keeps_what_a_message_is_and_hides_it_from_now_on(world: &World) {
+async fn update_keeps_attributes_and_restarts_the_visibility_timeout(world: &World) {
     let queue = world.queue("jobs").await;
     let sent = queue.send(text("a")).await.unwrap();
     let held = queue.receive(1, seconds(600)).await.unwrap();
@@ -129,7 +129,7 @@ async fn an_update_keeps_what_a_message_is_and_hides_it_from_now_on(world: &Worl
     assert_eq!(message.dequeue_count, 2, "an update counts nothing");
 }
 
-async fn an_expired_message_is_gone_for_every_operation(world: &World) {
+async fn expired_message_is_not_found_by_any_call(world: &World) {
     let queue = world.queue("jobs").await;
     queue.send(living(text("hidden"), seconds(1))).await.unwrap();
     // A timeout that passes the expiration is allowed, and the expiration wins.
@@ -150,7 +150,7 @@ async fn an_expired_message_is_gone_for_every_operation(world: &World) {
     }
 }
 
-async fn a_message_lives_seven_days_unless_it_says_otherwise(world: &World) {
+async fn default_ttl_is_seven_days(world: &World) {
     let queue = world.queue("jobs").await;
     let life = |sent: &trestle_proto::queue::v1::SentMessage| {
         sent.expiration_time.map(|at| at.seconds - sent.insertion_time.unwrap().seconds)
@@ -169,7 +169,7 @@ async fn a_message_lives_seven_days_unless_it_says_otherwise(world: &World) {
     assert_eq!(received[3].message.as_ref().unwrap().expiration_time, None);
 }
 
-async fn text_comes_back_as_it_was_and_bytes_as_bytes(world: &World) {
+async fn text_and_binary_bodies_round_trip(world: &World) {
     let queue = world.queue("jobs").await;
     let odd = " <a>&amp;\r\n\t\u{1F600}\u{0} ";
     for message in [text(odd), text(""), data(vec![0, 255, 128]), data(Vec::new())] {
@@ -188,7 +188,7 @@ async fn text_comes_back_as_it_was_and_bytes_as_bytes(world: &World) {
     assert_eq!(bodies, expected);
 }
 
-async fn clearing_removes_hidden_messages_too_and_the_queue_goes_on(world: &World) {
+async fn clear_removes_invisible_messages_too(world: &World) {
     let queue = world.queue("jobs").await;
     for name in ["a", "b", "c"] {
         queue.send(text(name)).await.unwrap();
@@ -206,7 +206,7 @@ async fn clearing_removes_hidden_messages_too_and_the_queue_goes_on(world: &Worl
     assert_eq!(queue.count().await, 1);
 }
 
-async fn the_age_of_the_oldest_message_is_told(world: &World) {
+async fn stats_report_the_age_of_the_oldest_message(world: &World) {
     let queue = world.queue("jobs").await;
     let age = async || queue.get().await.unwrap().1.oldest_message_age;
     assert_eq!(age().await, None);

@@ -2,16 +2,15 @@
 //! all.
 
 use tonic::Code;
-use trestle_proto::queue::v1::{
-    Cors, CorsRule, Logging, Metrics, ServiceProperties, SetServicePropertiesRequest,
-};
+use trestle_proto::queue::v1::SetServicePropertiesRequest;
+use trestle_proto::service::v1::{Cors, CorsRule, Logging, Metrics, ServiceProperties};
 use trestle_tests::{World, queue_scenario, seconds};
 
 queue_scenario!(
-    the_settings_of_queues_have_defaults_and_parts_left_out_are_kept,
-    the_settings_of_queues_are_not_those_of_tables,
-    settings_of_queues_that_break_a_rule_change_nothing,
-    rules_of_queues_that_rest_could_not_show_are_refused,
+    queue_properties_have_defaults_and_keep_unset_parts,
+    queue_and_table_properties_are_separate,
+    invalid_queue_properties_change_nothing,
+    rejects_queue_cors_rules_that_xml_cannot_express,
 );
 
 fn logging(write: bool) -> Logging {
@@ -40,7 +39,7 @@ fn defaults() -> ServiceProperties {
     }
 }
 
-async fn the_settings_of_queues_have_defaults_and_parts_left_out_are_kept(world: &World) {
+async fn queue_properties_have_defaults_and_keep_unset_parts(world: &World) {
     assert_eq!(world.queue_properties().await.unwrap(), defaults());
 
     let cors = Some(Cors { rules: vec![rule()] });
@@ -59,7 +58,7 @@ async fn the_settings_of_queues_have_defaults_and_parts_left_out_are_kept(world:
     assert_eq!(world.queue_properties().await.unwrap(), wanted, "no rules clear them");
 }
 
-async fn the_settings_of_queues_are_not_those_of_tables(world: &World) {
+async fn queue_and_table_properties_are_separate(world: &World) {
     let logged = ServiceProperties { logging: Some(logging(true)), ..Default::default() };
 
     world.set_queue_properties(logged).await.unwrap();
@@ -68,7 +67,7 @@ async fn the_settings_of_queues_are_not_those_of_tables(world: &World) {
     assert_eq!(world.properties().await.unwrap().logging, Some(logging(false)));
 }
 
-async fn settings_of_queues_that_break_a_rule_change_nothing(world: &World) {
+async fn invalid_queue_properties_change_nothing(world: &World) {
     let six = Cors { rules: vec![rule(); 6] };
     let six = ServiceProperties { cors: Some(six), ..Default::default() };
     let other = Logging { version: "2.0".to_owned(), ..logging(true) };
@@ -89,7 +88,7 @@ async fn settings_of_queues_that_break_a_rule_change_nothing(world: &World) {
     assert_eq!(world.queue_properties().await.unwrap(), defaults());
 }
 
-async fn rules_of_queues_that_rest_could_not_show_are_refused(world: &World) {
+async fn rejects_queue_cors_rules_that_xml_cannot_express(world: &World) {
     let most = i64::from(u32::MAX);
     let lasting = |age: i64| CorsRule { max_age: Some(seconds(age)), ..rule() };
     let set = async |rule: CorsRule| {

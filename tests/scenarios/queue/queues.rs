@@ -2,20 +2,21 @@
 
 use tonic::Code;
 use trestle_proto::queue::v1::{self as proto, DeadLetterPolicy};
+use trestle_proto::service::v1::{AccessPolicy, Durability};
 use trestle_tests::{Refusal, World, queue_scenario, seconds, text, texts};
 
 queue_scenario!(
-    creating_a_queue_again_with_the_same_settings_changes_nothing,
-    creating_a_queue_with_other_settings_is_refused,
-    creating_a_queue_again_compares_the_settings_that_it_names,
-    the_settings_of_a_queue_can_be_read_and_changed,
-    an_update_changes_only_what_its_mask_names,
-    a_deleted_queue_is_gone_with_its_messages_and_its_name_is_free,
-    operations_on_a_missing_queue_say_so,
+    recreating_a_queue_with_equal_settings_changes_nothing,
+    recreating_a_queue_with_other_settings_fails,
+    recreating_a_queue_compares_the_settings_that_are_set,
+    queue_settings_are_read_and_updated,
+    update_mask_selects_fields,
+    delete_removes_messages_and_frees_the_name,
+    operations_on_a_missing_queue_are_not_found,
     queues_are_listed_by_name_in_pages,
     a_listing_can_be_limited_to_a_prefix,
-    access_policies_are_kept_as_they_are_set,
-    the_service_tells_how_it_is,
+    queue_access_policies_round_trip,
+    service_stats_report_durability_and_engine,
 );
 
 const NOT_FOUND: (Code, &str) = (Code::NotFound, "QUEUE_NOT_FOUND");
@@ -42,7 +43,7 @@ async fn list(
     Ok((page.queues.into_iter().map(|queue| queue.name).collect(), page.next_page_token))
 }
 
-async fn creating_a_queue_again_with_the_same_settings_changes_nothing(world: &World) {
+async fn recreating_a_queue_with_equal_settings_changes_nothing(world: &World) {
     assert!(create(world, with_metadata("jobs", &[("Owner", "me"), ("x", "")])).await.unwrap());
     let queue = world.existing_queue("jobs");
     queue.send(text("a")).await.unwrap();
@@ -55,7 +56,7 @@ async fn creating_a_queue_again_with_the_same_settings_changes_nothing(world: &W
     assert_eq!(stats.approximate_message_count, 1);
 }
 
-async fn creating_a_queue_with_other_settings_is_refused(world: &World) {
+async fn recreating_a_queue_with_other_settings_fails(world: &World) {
     create(world, with_metadata("jobs", &[("owner", "me")])).await.unwrap();
     let window = Some(seconds(60));
     let other =
@@ -69,7 +70,7 @@ async fn creating_a_queue_with_other_settings_is_refused(world: &World) {
     assert_eq!(found.metadata.len(), 1);
 }
 
-async fn creating_a_queue_again_compares_the_settings_that_it_names(world: &World) {
+async fn recreating_a_queue_compares_the_settings_that_are_set(world: &World) {
     let letters = |max_dequeue_count| {
         let queue = "failed".to_owned();
         Some(DeadLetterPolicy { queue, max_dequeue_count })
@@ -96,7 +97,7 @@ async fn creating_a_queue_again_compares_the_settings_that_it_names(world: &Worl
     }
 }
 
-async fn the_settings_of_a_queue_can_be_read_and_changed(world: &World) {
+async fn queue_settings_are_read_and_updated(world: &World) {
     let policy = DeadLetterPolicy { queue: "failed".to_owned(), max_dequeue_count: 5 };
     let settings = proto::Queue {
         dead_letter: Some(policy),
@@ -121,7 +122,7 @@ async fn the_settings_of_a_queue_can_be_read_and_changed(world: &World) {
     assert_eq!(queue.get().await.unwrap().0, updated);
 }
 
-async fn an_update_changes_only_what_its_mask_names(world: &World) {
+async fn update_mask_selects_fields(world: &World) {
     let window = Some(seconds(60));
     let settings = with_metadata("jobs", &[("a", "1")]);
     let queue = world.queue_with(proto::Queue { deduplication_window: window, ..settings }).await;
@@ -145,7 +146,7 @@ async fn an_update_changes_only_what_its_mask_names(world: &World) {
     assert_eq!(refusal.kind(), NOT_FOUND);
 }
 
-async fn a_deleted_queue_is_gone_with_its_messages_and_its_name_is_free(world: &World) {
+async fn delete_removes_messages_and_frees_the_name(world: &World) {
     let queue = world.queue("jobs").await;
     queue.send(text("old")).await.unwrap();
 
@@ -158,7 +159,7 @@ async fn a_deleted_queue_is_gone_with_its_messages_and_its_name_is_free(world: &
     assert_eq!(texts(&again.receive(32, seconds(30)).await.unwrap()), ["new"]);
 }
 
-async fn operations_on_a_missing_queue_say_so(world: &World) {
+async fn operations_on_a_missing_queue_are_not_found(world: &World) {
     let queue = world.existing_queue("nothing");
     let receipt = proto::ReceiptRef {
         message_id: "x".to_owned(),
@@ -234,9 +235,9 @@ async fn a_listing_can_be_limited_to_a_prefix(world: &World) {
     assert_eq!(refusal.kind(), (Code::InvalidArgument, "OUT_OF_RANGE_INPUT"));
 }
 
-async fn access_policies_are_kept_as_they_are_set(world: &World) {
+async fn queue_access_policies_round_trip(world: &World) {
     let queue = world.queue("jobs").await;
-    let set = async |policies: Vec<proto::AccessPolicy>| {
+    let set = async |policies: Vec<AccessPolicy>| {
         let request = proto::SetQueueAccessPoliciesRequest { queue: queue.name(), policies };
         let response = queue.client().set_queue_access_policies(request).await;
         response.map(drop).map_err(Refusal::from)
@@ -246,7 +247,7 @@ async fn access_policies_are_kept_as_they_are_set(world: &World) {
         let response = queue.client().get_queue_access_policies(request).await;
         response.unwrap().into_inner().policies
     };
-    let policy = |id: &str, permissions: Option<&str>| proto::AccessPolicy {
+    let policy = |id: &str, permissions: Option<&str>| AccessPolicy {
         id: id.to_owned(),
         start_time: None,
         expiry_time: Some(prost_types::Timestamp { seconds: 2_000_000_000, nanos: 0 }),
@@ -288,11 +289,11 @@ async fn access_policies_are_kept_as_they_are_set(world: &World) {
     assert_eq!(get().await, []);
 }
 
-async fn the_service_tells_how_it_is(world: &World) {
+async fn service_stats_report_durability_and_engine(world: &World) {
     let stats = world.queues().get_service_stats(proto::GetServiceStatsRequest {}).await;
 
     let stats = stats.unwrap().into_inner();
-    assert_eq!(stats.durability(), proto::Durability::Always);
+    assert_eq!(stats.durability(), Durability::Always);
     assert_eq!(stats.engine, "fjall");
     assert!(stats.start_time.is_some() && stats.free_bytes.is_some());
 }

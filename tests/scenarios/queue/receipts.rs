@@ -10,21 +10,21 @@ const NOT_FOUND: (Code, &str) = (Code::NotFound, "MESSAGE_NOT_FOUND");
 const MALFORMED: (Code, &str) = (Code::InvalidArgument, "INVALID_QUERY_PARAMETER_VALUE");
 
 queue_scenario!(
-    the_receipt_of_a_send_deletes_and_updates_at_once,
-    an_update_gives_a_new_receipt_and_voids_the_old_one,
-    an_update_to_zero_gives_the_message_back_at_once,
-    an_update_without_a_body_keeps_it,
-    a_lapsed_receipt_works_until_somebody_else_receives,
-    the_receipt_of_a_send_is_void_once_the_message_was_received,
-    deleting_twice_finds_nothing_the_second_time,
+    send_receipt_deletes_and_updates,
+    update_returns_a_new_receipt_and_invalidates_the_old,
+    update_to_zero_makes_the_message_visible,
+    update_without_a_body_keeps_the_body,
+    lapsed_receipt_is_valid_until_the_next_receive,
+    send_receipt_is_invalid_after_a_receive,
+    second_delete_is_not_found,
     receipts_of_other_messages_and_queues_are_not_found,
-    a_receipt_does_not_follow_its_message_into_another_queue,
-    a_receipt_that_hides_or_feigns_a_group_is_not_found,
-    texts_that_are_no_receipts_are_refused_as_such,
-    a_receipt_that_nobody_gave_out_changes_nothing,
+    receipt_is_invalid_after_dead_lettering,
+    rejects_a_receipt_with_a_forged_group,
+    malformed_receipts_are_rejected,
+    forged_receipt_changes_nothing,
 );
 
-async fn the_receipt_of_a_send_deletes_and_updates_at_once(world: &World) {
+async fn send_receipt_deletes_and_updates(world: &World) {
     let queue = world.queue("jobs").await;
     let first = queue.send(text("a")).await.unwrap();
     let second = queue.send(text("b")).await.unwrap();
@@ -39,7 +39,7 @@ async fn the_receipt_of_a_send_deletes_and_updates_at_once(world: &World) {
     assert_eq!(queue.delete(updated).await.unwrap_err().kind(), NOT_FOUND);
 }
 
-async fn an_update_gives_a_new_receipt_and_voids_the_old_one(world: &World) {
+async fn update_returns_a_new_receipt_and_invalidates_the_old(world: &World) {
     let queue = world.queue("jobs").await;
     queue.send(text("a")).await.unwrap();
     let held = queue.receive(1, seconds(30)).await.unwrap();
@@ -54,7 +54,7 @@ async fn an_update_gives_a_new_receipt_and_voids_the_old_one(world: &World) {
     assert_eq!(queue.count().await, 0);
 }
 
-async fn an_update_to_zero_gives_the_message_back_at_once(world: &World) {
+async fn update_to_zero_makes_the_message_visible(world: &World) {
     let queue = world.queue("jobs").await;
     queue.send(text("a")).await.unwrap();
     let held = queue.receive(1, seconds(600)).await.unwrap();
@@ -67,7 +67,7 @@ async fn an_update_to_zero_gives_the_message_back_at_once(world: &World) {
     assert_eq!(again[0].message.as_ref().unwrap().dequeue_count, 2);
 }
 
-async fn an_update_without_a_body_keeps_it(world: &World) {
+async fn update_without_a_body_keeps_the_body(world: &World) {
     let queue = world.queue("jobs").await;
     queue.send(text("kept")).await.unwrap();
     let held = queue.receive(1, seconds(30)).await.unwrap();
@@ -79,7 +79,7 @@ async fn an_update_without_a_body_keeps_it(world: &World) {
     assert_eq!(texts(&queue.receive(1, seconds(30)).await.unwrap()), [""], "emptied, then kept");
 }
 
-async fn a_lapsed_receipt_works_until_somebody_else_receives(world: &World) {
+async fn lapsed_receipt_is_valid_until_the_next_receive(world: &World) {
     let queue = world.queue("jobs").await;
     queue.send(text("a")).await.unwrap();
     queue.send(text("b")).await.unwrap();
@@ -94,7 +94,7 @@ async fn a_lapsed_receipt_works_until_somebody_else_receives(world: &World) {
     queue.delete(receipt_of(&taken[0])).await.unwrap();
 }
 
-async fn the_receipt_of_a_send_is_void_once_the_message_was_received(world: &World) {
+async fn send_receipt_is_invalid_after_a_receive(world: &World) {
     let queue = world.queue("jobs").await;
     let sent = queue.send(text("a")).await.unwrap();
     queue.receive(1, seconds(1)).await.unwrap();
@@ -105,7 +105,7 @@ async fn the_receipt_of_a_send_is_void_once_the_message_was_received(world: &Wor
     assert!(refusal.message.contains(&sent.message_id), "{}", refusal.message);
 }
 
-async fn deleting_twice_finds_nothing_the_second_time(world: &World) {
+async fn second_delete_is_not_found(world: &World) {
     let queue = world.queue("jobs").await;
     let sent = queue.send(text("a")).await.unwrap();
     let receipt = receipt_of_sent(&sent);
@@ -137,7 +137,7 @@ async fn receipts_of_other_messages_and_queues_are_not_found(world: &World) {
 }
 
 /// Its id stays the same there, so the receipt alone tells.
-async fn a_receipt_does_not_follow_its_message_into_another_queue(world: &World) {
+async fn receipt_is_invalid_after_dead_lettering(world: &World) {
     let dead = world.queue("failed").await;
     let policy = DeadLetterPolicy { queue: "failed".to_owned(), max_dequeue_count: 1 };
     let settings =
@@ -167,7 +167,7 @@ async fn a_receipt_does_not_follow_its_message_into_another_queue(world: &World)
     assert_eq!(texts(&queue.receive(1, seconds(600)).await.unwrap()), ["poison"]);
 }
 
-async fn a_receipt_that_hides_or_feigns_a_group_is_not_found(world: &World) {
+async fn rejects_a_receipt_with_a_forged_group(world: &World) {
     let queue = world.queue("jobs").await;
     let grouped =
         |body: &str| proto::OutgoingMessage { ordering_group: "g".to_owned(), ..text(body) };
@@ -194,7 +194,7 @@ async fn a_receipt_that_hides_or_feigns_a_group_is_not_found(world: &World) {
     assert_eq!(texts(&queue.receive(32, seconds(600)).await.unwrap()), ["2"]);
 }
 
-async fn texts_that_are_no_receipts_are_refused_as_such(world: &World) {
+async fn malformed_receipts_are_rejected(world: &World) {
     let queue = world.queue("jobs").await;
     let sent = receipt_of_sent(&queue.send(text("a")).await.unwrap());
     let whole = sent.pop_receipt.clone();
@@ -225,7 +225,7 @@ async fn texts_that_are_no_receipts_are_refused_as_such(world: &World) {
     assert_eq!(nowhere.update(missing, seconds(0), None).await.unwrap_err().kind(), not_found);
 }
 
-async fn a_receipt_that_nobody_gave_out_changes_nothing(world: &World) {
+async fn forged_receipt_changes_nothing(world: &World) {
     let queue = world.queue("jobs").await;
     queue.send(text("a")).await.unwrap();
     let held = receipt_of(&queue.receive(1, seconds(600)).await.unwrap()[0]);

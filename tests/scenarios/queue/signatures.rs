@@ -4,24 +4,24 @@ use std::time::Duration;
 
 use prost_types::Timestamp;
 use tonic::Code;
+use trestle_identity::sas::Scope;
 use trestle_proto::queue::v1::{
-    self as proto, StreamMessagesRequest,
-    stream_messages_request::{Message, Open},
+    self as proto, StreamMessagesRequest, StreamOpen, stream_messages_request::Message,
 };
-use trestle_service::sas::Scope;
+use trestle_proto::service::v1::AccessPolicy;
 use trestle_tests::{
     Queue, Refusal, World, over_account, queue_scenario, receipt_of, receipt_of_sent, seconds,
     terms, terms_by_policy, text, texts, token,
 };
 
 queue_scenario!(
-    a_signature_over_a_queue_does_what_its_letters_say,
-    a_signature_over_a_queue_reaches_nothing_else,
-    the_queue_of_a_signature_must_be_named_and_be_the_one_that_was_signed,
-    an_account_signature_does_what_its_letters_say_on_queues,
-    a_stored_policy_is_made_used_changed_and_revoked,
-    a_revoked_policy_ends_waits_and_streams_and_hides_nothing,
-    what_a_holder_may_not_do_tells_nothing_about_queues,
+    queue_sas_grants_only_its_permissions,
+    queue_sas_reaches_its_queue_only,
+    queue_sas_must_name_the_signed_queue,
+    account_sas_grants_only_its_permissions_on_queues,
+    queue_policy_is_created_used_changed_and_revoked,
+    revoked_policy_ends_receives_and_streams_and_leaves_messages_visible,
+    denied_calls_do_not_reveal_whether_a_queue_exists,
 );
 
 const FAILURE: (Code, &str) = (Code::PermissionDenied, "AUTHORIZATION_FAILURE");
@@ -51,7 +51,7 @@ async fn on_messages(owner: &Queue, queue: &Queue) -> Outcomes {
     let refused = queue.delete(sent).await;
     assert!(refused.is_err(), "superseded or not allowed");
     owner.send(text("visible")).await.unwrap();
-    let opened = Message::Open(Open { queue: queue.name(), ..Default::default() });
+    let opened = Message::Open(StreamOpen { queue: queue.name(), ..Default::default() });
     let opened = StreamMessagesRequest { message: Some(opened) };
     let streamed = async {
         let stream = queue.client().stream_messages(tokio_stream::once(opened)).await;
@@ -93,7 +93,7 @@ fn assert_letters(permissions: &str, outcomes: Outcomes) {
     }
 }
 
-async fn a_signature_over_a_queue_does_what_its_letters_say(world: &World) {
+async fn queue_sas_grants_only_its_permissions(world: &World) {
     let owner = world.queue("jobs").await;
     for permissions in ["r", "a", "u", "p", "ra", "ap", "up", "raup"] {
         let held = held(world, "jobs", permissions);
@@ -101,9 +101,9 @@ async fn a_signature_over_a_queue_does_what_its_letters_say(world: &World) {
     }
     // In each form of the text that is signed.
     for version in ["2012-02-12", "2015-02-21", "2015-04-05", "2026-10-06"] {
-        let version = trestle_service::sas::Version::parse(version.to_owned()).unwrap();
+        let version = trestle_identity::sas::Version::parse(version.to_owned()).unwrap();
         let token =
-            token(trestle_service::sas::Terms { version, ..terms(over_queue("jobs"), "r") });
+            token(trestle_identity::sas::Terms { version, ..terms(over_queue("jobs"), "r") });
         world.signed_for_queue(&token, "jobs").existing_queue("jobs").peek(1).await.unwrap();
     }
 }
@@ -139,7 +139,7 @@ async fn beside_messages(world: &World, name: &str) -> Outcomes {
     ]
 }
 
-async fn a_signature_over_a_queue_reaches_nothing_else(world: &World) {
+async fn queue_sas_reaches_its_queue_only(world: &World) {
     let owner = world.queue("jobs").await;
     world.queue("other").await.send(text("secret")).await.unwrap();
     let token = token(terms(over_queue("jobs"), "raup"));
@@ -156,7 +156,7 @@ async fn a_signature_over_a_queue_reaches_nothing_else(world: &World) {
     assert_eq!(owner.count().await, 0);
 }
 
-async fn the_queue_of_a_signature_must_be_named_and_be_the_one_that_was_signed(world: &World) {
+async fn queue_sas_must_name_the_signed_queue(world: &World) {
     world.queue("jobs").await;
     world.queue("other").await;
     let token = token(terms(over_queue("jobs"), "raup"));
@@ -175,7 +175,7 @@ async fn the_queue_of_a_signature_must_be_named_and_be_the_one_that_was_signed(w
     named.peek(1).await.unwrap();
 }
 
-async fn an_account_signature_does_what_its_letters_say_on_queues(world: &World) {
+async fn account_sas_grants_only_its_permissions_on_queues(world: &World) {
     let owner = world.queue("jobs").await;
     for permissions in ["r", "a", "u", "p", "raup"] {
         let token = token(terms(over_account("q", "co"), permissions));
@@ -204,9 +204,9 @@ async fn an_account_signature_does_what_its_letters_say_on_queues(world: &World)
 const PAST: i64 = 1_000_000_000;
 const FUTURE: i64 = 32_000_000_000;
 
-fn policy(id: &str, permissions: &str) -> proto::AccessPolicy {
+fn policy(id: &str, permissions: &str) -> AccessPolicy {
     let at = |seconds| Some(Timestamp { seconds, nanos: 0 });
-    proto::AccessPolicy {
+    AccessPolicy {
         id: id.to_owned(),
         start_time: at(PAST),
         expiry_time: at(FUTURE),
@@ -221,7 +221,7 @@ async fn shared(world: &World) -> (Queue, Queue) {
     (owner, world.signed_for_queue(&token, "jobs").existing_queue("jobs"))
 }
 
-async fn a_stored_policy_is_made_used_changed_and_revoked(world: &World) {
+async fn queue_policy_is_created_used_changed_and_revoked(world: &World) {
     let (owner, held) = shared(world).await;
     owner.send(text("a")).await.unwrap();
     for _ in 0..5 {
@@ -240,9 +240,9 @@ async fn a_stored_policy_is_made_used_changed_and_revoked(world: &World) {
     }
     let at = |seconds| Some(Timestamp { seconds, nanos: 0 });
     for expired_or_early in [
-        proto::AccessPolicy { expiry_time: at(PAST + 1), ..policy("p", "r") },
-        proto::AccessPolicy { start_time: at(FUTURE - 1), ..policy("p", "r") },
-        proto::AccessPolicy { expiry_time: None, ..policy("p", "r") },
+        AccessPolicy { expiry_time: at(PAST + 1), ..policy("p", "r") },
+        AccessPolicy { start_time: at(FUTURE - 1), ..policy("p", "r") },
+        AccessPolicy { expiry_time: None, ..policy("p", "r") },
     ] {
         owner.set_policies(vec![expired_or_early]).await.unwrap();
         assert_eq!(held.peek(1).await.unwrap_err().kind(), NOT_AUTHENTIC);
@@ -255,11 +255,11 @@ async fn a_stored_policy_is_made_used_changed_and_revoked(world: &World) {
     assert_eq!(held.peek(1).await.unwrap_err().kind(), NOT_AUTHENTIC);
 }
 
-async fn a_revoked_policy_ends_waits_and_streams_and_hides_nothing(world: &World) {
+async fn revoked_policy_ends_receives_and_streams_and_leaves_messages_visible(world: &World) {
     let (owner, held) = shared(world).await;
     owner.set_policies(vec![policy("p", "p")]).await.unwrap();
     let (requests, receiver) = tokio::sync::mpsc::channel(1);
-    let opened = Open { queue: held.name(), credit: 1, ..Default::default() };
+    let opened = StreamOpen { queue: held.name(), credit: 1, ..Default::default() };
     let opened = StreamMessagesRequest { message: Some(Message::Open(opened)) };
     requests.send(opened).await.unwrap();
     let receiver = tokio_stream::wrappers::ReceiverStream::new(receiver);
@@ -282,7 +282,7 @@ async fn a_revoked_policy_ends_waits_and_streams_and_hides_nothing(world: &World
     assert!(received.iter().all(|d| d.message.as_ref().unwrap().dequeue_count == 1));
 }
 
-async fn what_a_holder_may_not_do_tells_nothing_about_queues(world: &World) {
+async fn denied_calls_do_not_reveal_whether_a_queue_exists(world: &World) {
     world.queue("there").await;
     for name in ["there", "absent"] {
         let queue = held(world, name, "a");

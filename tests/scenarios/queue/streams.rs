@@ -7,19 +7,19 @@ use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Code, Streaming};
 use trestle_proto::queue::v1::{
-    StreamMessagesRequest, StreamMessagesResponse,
-    stream_messages_request::{Grant, Message, Open},
+    CreditGrant, StreamMessagesRequest, StreamMessagesResponse, StreamOpen,
+    stream_messages_request::Message,
 };
 use trestle_tests::{Queue, Refusal, World, queue_scenario, receipt_of, seconds, text};
 
 queue_scenario!(
-    a_stream_delivers_as_much_as_its_credit,
-    a_stream_delivers_what_is_sent_later,
-    a_closed_stream_delivers_the_rest_of_its_credit_and_ends,
-    a_stream_that_is_opened_wrongly_is_refused,
+    stream_delivers_up_to_its_credit,
+    stream_delivers_later_messages,
+    half_closed_stream_delivers_its_credit_and_ends,
+    rejects_a_stream_without_a_valid_first_message,
     a_stream_ends_when_its_queue_is_deleted,
-    a_consumer_that_stops_reading_keeps_no_more_than_is_under_way,
-    a_consumer_that_goes_away_gets_nothing_more,
+    slow_consumer_holds_only_messages_in_flight,
+    disconnected_consumer_receives_nothing_more,
 );
 
 struct Stream {
@@ -29,11 +29,11 @@ struct Stream {
 
 fn open(queue: &str, credit: u32) -> Message {
     let visibility_timeout = Some(seconds(600));
-    Message::Open(Open { queue: queue.to_owned(), visibility_timeout, credit })
+    Message::Open(StreamOpen { queue: queue.to_owned(), visibility_timeout, credit })
 }
 
 fn grant(credit: u32) -> Message {
-    Message::Grant(Grant { credit })
+    Message::Grant(CreditGrant { credit })
 }
 
 async fn stream(queue: &Queue, first: Message) -> Stream {
@@ -84,7 +84,7 @@ async fn send(queue: &Queue, range: std::ops::Range<u32>) {
     queue.send_all(messages).await.unwrap();
 }
 
-async fn a_stream_delivers_as_much_as_its_credit(world: &World) {
+async fn stream_delivers_up_to_its_credit(world: &World) {
     let queue = world.queue("jobs").await;
     send(&queue, 0..100).await;
 
@@ -97,7 +97,7 @@ async fn a_stream_delivers_as_much_as_its_credit(world: &World) {
     assert_eq!(queue.peek(32).await.unwrap().len(), 32, "the rest is there for others");
 }
 
-async fn a_stream_delivers_what_is_sent_later(world: &World) {
+async fn stream_delivers_later_messages(world: &World) {
     let queue = world.queue("jobs").await;
     let mut stream = stream(&queue, open("jobs", 0)).await;
     stream.grant(grant(5)).await;
@@ -113,7 +113,7 @@ async fn a_stream_delivers_what_is_sent_later(world: &World) {
     assert_eq!(queue.count().await, 10);
 }
 
-async fn a_closed_stream_delivers_the_rest_of_its_credit_and_ends(world: &World) {
+async fn half_closed_stream_delivers_its_credit_and_ends(world: &World) {
     let queue = world.queue("jobs").await;
     send(&queue, 0..3).await;
 
@@ -128,11 +128,12 @@ async fn a_closed_stream_delivers_the_rest_of_its_credit_and_ends(world: &World)
     assert_eq!(queue.peek(32).await.unwrap().len(), 1);
 }
 
-async fn a_stream_that_is_opened_wrongly_is_refused(world: &World) {
+async fn rejects_a_stream_without_a_valid_first_message(world: &World) {
     let queue = world.queue("jobs").await;
     let invalid = (Code::InvalidArgument, "INVALID_INPUT");
     let range = (Code::InvalidArgument, "OUT_OF_RANGE_QUERY_PARAMETER_VALUE");
-    let short = Open { queue: "jobs".to_owned(), visibility_timeout: Some(seconds(0)), credit: 1 };
+    let short =
+        StreamOpen { queue: "jobs".to_owned(), visibility_timeout: Some(seconds(0)), credit: 1 };
     let cases = [
         (grant(1), invalid),
         (open("jobs", 1001), range),
@@ -166,7 +167,7 @@ async fn a_stream_ends_when_its_queue_is_deleted(world: &World) {
     assert_eq!(refusal.kind(), (Code::NotFound, "QUEUE_NOT_FOUND"));
 }
 
-async fn a_consumer_that_stops_reading_keeps_no_more_than_is_under_way(world: &World) {
+async fn slow_consumer_holds_only_messages_in_flight(world: &World) {
     let queue = world.queue("jobs").await;
     let body = "x".repeat(60_000);
     // More than the windows of all connections in between.
@@ -185,7 +186,7 @@ async fn a_consumer_that_stops_reading_keeps_no_more_than_is_under_way(world: &W
     }
 }
 
-async fn a_consumer_that_goes_away_gets_nothing_more(world: &World) {
+async fn disconnected_consumer_receives_nothing_more(world: &World) {
     let queue = world.queue("jobs").await;
     let stream = stream(&queue, open("jobs", 100)).await;
     tokio::time::sleep(Duration::from_millis(300)).await;

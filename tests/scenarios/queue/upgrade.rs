@@ -12,7 +12,7 @@ async fn world(directory: &std::path::Path, keyspaces: Vec<Keyspace>) -> World {
 }
 
 #[tokio::test]
-async fn a_directory_without_queues_opens_and_keeps_its_tables() {
+async fn data_directory_without_queues_opens() {
     let data = tempfile::tempdir().unwrap();
     let before = world(data.path(), trestle_table::KEYSPACES.to_vec()).await;
     let table = before.table("kept").await;

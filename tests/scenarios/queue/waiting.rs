@@ -11,11 +11,11 @@ use trestle_tests::{
 
 queue_scenario!(
     a_send_wakes_a_waiting_consumer,
-    a_message_that_becomes_due_wakes_a_waiting_consumer,
-    a_message_that_is_given_back_wakes_a_waiting_consumer,
-    a_wait_without_a_message_ends_empty,
-    a_wait_ends_when_the_queue_is_deleted,
-    many_waiting_consumers_share_what_comes,
+    due_message_wakes_a_waiting_consumer,
+    released_message_wakes_a_waiting_consumer,
+    waiting_receive_times_out_empty,
+    waiting_receive_ends_when_the_queue_is_deleted,
+    waiting_consumers_share_messages,
 );
 
 /// Far less than the waits here.
@@ -44,7 +44,7 @@ async fn a_send_wakes_a_waiting_consumer(world: &World) {
     assert_eq!(texts(&while_waiting(&queue, send).await.unwrap()), ["work"]);
 }
 
-async fn a_message_that_becomes_due_wakes_a_waiting_consumer(world: &World) {
+async fn due_message_wakes_a_waiting_consumer(world: &World) {
     let queue = world.queue("jobs").await;
     queue.send(delayed(text("later"), seconds(1))).await.unwrap();
 
@@ -53,7 +53,7 @@ async fn a_message_that_becomes_due_wakes_a_waiting_consumer(world: &World) {
     assert_eq!(texts(&received), ["later"]);
 }
 
-async fn a_message_that_is_given_back_wakes_a_waiting_consumer(world: &World) {
+async fn released_message_wakes_a_waiting_consumer(world: &World) {
     let queue = world.queue("jobs").await;
     queue.send(text("work")).await.unwrap();
     let held = queue.receive(1, seconds(600)).await.unwrap();
@@ -65,7 +65,7 @@ async fn a_message_that_is_given_back_wakes_a_waiting_consumer(world: &World) {
     assert_eq!(received[0].message.as_ref().unwrap().dequeue_count, 2);
 }
 
-async fn a_wait_without_a_message_ends_empty(world: &World) {
+async fn waiting_receive_times_out_empty(world: &World) {
     let queue = world.queue("jobs").await;
 
     let started = Instant::now();
@@ -75,7 +75,7 @@ async fn a_wait_without_a_message_ends_empty(world: &World) {
     assert!(started.elapsed() >= Duration::from_millis(950), "{:?}", started.elapsed());
 }
 
-async fn a_wait_ends_when_the_queue_is_deleted(world: &World) {
+async fn waiting_receive_ends_when_the_queue_is_deleted(world: &World) {
     let queue = world.queue("jobs").await;
     let delete = Box::pin(async { queue.drop_queue().await.unwrap() });
 
@@ -83,7 +83,7 @@ async fn a_wait_ends_when_the_queue_is_deleted(world: &World) {
     assert_eq!(refusal.kind(), (Code::NotFound, "QUEUE_NOT_FOUND"));
 }
 
-async fn many_waiting_consumers_share_what_comes(world: &World) {
+async fn waiting_consumers_share_messages(world: &World) {
     let queue = world.queue("jobs").await;
     let waiters = join_all((0..20).map(|_| queue.wait(seconds(20))));
     let messages = (0..20).map(|number| text(&number.to_string())).collect();

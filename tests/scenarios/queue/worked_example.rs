@@ -13,7 +13,7 @@ fn script(page: &str) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_worker_of_the_documentation_does_its_work_and_puts_aside_what_fails() {
+async fn documented_worker_processes_messages_and_dead_letters_failures() {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/queue-worker.md");
     let script = script(&std::fs::read_to_string(page).unwrap());
     let work = tempfile::tempdir().unwrap();

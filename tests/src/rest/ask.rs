@@ -4,11 +4,11 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Version, header};
 use trestle_azure::xml::http_date;
-use trestle_service::{
+use trestle_identity::{
     account::AccountKey,
-    clock::{Clock as _, SystemClock},
     shared_key::{Scheme, queue, table},
 };
+use trestle_service::clock::{Clock as _, SystemClock};
 
 use super::ACCOUNT;
 

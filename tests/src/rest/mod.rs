@@ -6,6 +6,7 @@ mod told;
 
 use tempfile::TempDir;
 use trestle::{
+    roles::ROLES,
     running::{Listeners, Running},
     settings::Settings,
 };
@@ -99,10 +100,10 @@ impl QueueRest {
         let listeners = ["LISTEN", "ADMIN", "AZURE_TABLE", "AZURE_QUEUE"];
         let free = listeners.map(|name| (format!("TRESTLE__SERVER__{name}"), free.clone()));
         let sources = Sources { environment: free.into_iter().collect(), ..Sources::default() };
-        let settings = Settings::load(sources).expect("settings that make sense");
+        let settings = Settings::load(ROLES, sources).expect("settings that make sense");
         let (engine, data) = store();
         let listeners = Listeners::bind(&settings).await.expect("free addresses");
-        let address = listeners.azure_queue().expect("queues are served").to_string();
+        let address = listeners.azure("queue").expect("queues are served").to_string();
         let node = node(&settings, engine).await;
         let running = Running::start(node, listeners, &settings, Exposition::default());
         Self { address, _running: running, _data: data }

@@ -29,7 +29,12 @@ fn front(answers: Answers) -> Front<Table> {
         Ok(Status::unavailable("nobody").into_http::<Body>())
     }));
     let clock: Arc<dyn Clock> = Arc::new(ManualClock::new(now));
-    Front::new(Table::new(Arc::clone(&clock)), calls, clock, Lookup::of_table(nobody))
+    Front::new(
+        Table::new(Arc::clone(&clock)),
+        calls,
+        clock,
+        Lookup::new("trestle.table.v1.TableService", nobody),
+    )
 }
 
 fn request(method: &str, target: &str, headers: &[(&'static str, &str)]) -> Request {

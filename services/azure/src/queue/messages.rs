@@ -99,17 +99,17 @@ fn outgoing(
     hidden: Option<i64>,
     life: Option<Life>,
 ) -> Result<proto::OutgoingMessage, Refusal> {
-    use outgoing_message::{Body, Life as Lives};
+    use outgoing_message::{Body, Expiration};
     let text = xml::read_message(body)?.ok_or_else(|| {
         let rule = "must have an element MessageText";
         Fault::violation(Reason::MissingRequiredXmlNode, "QueueMessage", rule)
     })?;
     let life = life.map(|life| match life {
-        Life::Seconds(life) => Lives::TimeToLive(seconds(life.min(DURATION_SECONDS_MAX))),
-        Life::Ever => Lives::NeverExpires(outgoing_message::NeverExpires {}),
+        Life::Seconds(life) => Expiration::TimeToLive(seconds(life.min(DURATION_SECONDS_MAX))),
+        Life::Ever => Expiration::NeverExpires(proto::NoExpiry {}),
     });
     let (body, visibility_delay) = (Some(Body::Text(text)), hidden.map(seconds));
-    Ok(proto::OutgoingMessage { body, visibility_delay, life, ..Default::default() })
+    Ok(proto::OutgoingMessage { body, visibility_delay, expiration: life, ..Default::default() })
 }
 
 fn sent(answer: proto::SendMessagesResponse) -> Result<Response<Body>, Refusal> {

@@ -57,11 +57,10 @@ pub(super) async fn perform(
             let request = proto::GetQueueAccessPoliciesRequest { queue: name };
             let answer: proto::GetQueueAccessPoliciesResponse =
                 upcall.unary(path, &request).await?;
-            let policies: Vec<_> = answer.policies.into_iter().map(Into::into).collect();
-            Ok(document(xml::write_policies(&policies)))
+            Ok(document(xml::write_policies(&answer.policies)))
         }
         OnQueue::SetPolicies => {
-            let policies = xml::read_policies(body)?.into_iter().map(Into::into).collect();
+            let policies = xml::read_policies(body)?;
             let request = proto::SetQueueAccessPoliciesRequest { queue: name, policies };
             let _: proto::SetQueueAccessPoliciesResponse = upcall.unary(path, &request).await?;
             Ok(reply::empty(StatusCode::NO_CONTENT))

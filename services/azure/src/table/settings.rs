@@ -39,11 +39,10 @@ impl Settings<'_> {
             OnSettings::GetPolicies { table } => {
                 let request = GetTableAccessPoliciesRequest { table };
                 let answer: GetTableAccessPoliciesResponse = upcall.unary(path, &request).await?;
-                let policies: Vec<_> = answer.policies.into_iter().map(Into::into).collect();
-                Ok(document(xml::write_policies(&policies)))
+                Ok(document(xml::write_policies(&answer.policies)))
             }
             OnSettings::SetPolicies { table } => {
-                let policies = xml::read_policies(body)?.into_iter().map(Into::into).collect();
+                let policies = xml::read_policies(body)?;
                 let request = SetTableAccessPoliciesRequest { table, policies };
                 upcall.unary::<_, SetTableAccessPoliciesResponse>(path, &request).await?;
                 Ok(reply::empty(StatusCode::NO_CONTENT))

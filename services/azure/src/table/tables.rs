@@ -4,7 +4,7 @@ use http::{HeaderName, Response, StatusCode, header};
 use tonic::{Code, body::Body};
 use trestle_proto::table::v1::{
     CreateTableRequest, CreateTableResponse, DeleteTableRequest, DeleteTableResponse,
-    GetTableRequest, GetTableResponse, ListTablesRequest, ListTablesResponse,
+    GetTableRequest, GetTableResponse, ListTablesRequest, ListTablesResponse, Table,
 };
 use trestle_service::fault::{Fault, Reason};
 
@@ -50,7 +50,9 @@ pub(super) async fn perform(
             Ok(reply::whole(StatusCode::OK, level.content_type(), table_json(&place, level)))
         }
         OnTables::Create { level, prefer } => {
-            let request = CreateTableRequest { table: table_name_of(body)? };
+            let request = CreateTableRequest {
+                table: Some(Table { name: table_name_of(body)?, ..Table::default() }),
+            };
             let answer: CreateTableResponse = upcall.unary(path, &request).await?;
             let place = place(head, &answer.table.unwrap_or_default().name);
             let mut answer = created(&place, prefer, || {

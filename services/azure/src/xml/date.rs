@@ -4,7 +4,8 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use prost_types::Timestamp;
 use time::{OffsetDateTime, format_description::well_known::Rfc3339};
-use trestle_service::{clock::Ticks, sas::Time};
+use trestle_identity::sas::Time;
+use trestle_service::clock::Ticks;
 
 /// The last second of the year 9999: never, for an expiration.
 const LAST_SECOND: u64 = 253_402_300_799;

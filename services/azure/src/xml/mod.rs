@@ -17,7 +17,7 @@ mod write;
 pub use self::{
     date::{http_date, precise_date},
     messages::{read_message, write_deliveries, write_peeked, write_sent},
-    policies::{SignedIdentifier, read_policies, write_policies},
+    policies::{read_policies, write_policies},
     properties::{read_properties, write_properties},
     queues::{Listing, write_queues},
     stats::write_stats,

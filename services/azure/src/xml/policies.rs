@@ -1,7 +1,7 @@
 //! Stored access policies: `SignedIdentifiers`.
 
 use prost_types::Timestamp;
-use trestle_proto::{queue::v1 as queue, table::v1 as table};
+use trestle_proto::service::v1::AccessPolicy;
 use trestle_service::fault::Fault;
 
 use super::{
@@ -10,46 +10,11 @@ use super::{
     write::Writer,
 };
 
-/// A stored access policy, of whatever resource.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct SignedIdentifier {
-    /// Its id.
-    pub id: String,
-    /// When it begins.
-    pub start_time: Option<Timestamp>,
-    /// When it ends.
-    pub expiry_time: Option<Timestamp>,
-    /// The letters of what it allows.
-    pub permissions: Option<String>,
-}
-
-/// Between a policy and the messages of the contracts.
-macro_rules! as_message {
-    ($($message:ty),+) => {$(
-        impl From<SignedIdentifier> for $message {
-            fn from(policy: SignedIdentifier) -> Self {
-                let SignedIdentifier { id, start_time, expiry_time, permissions } = policy;
-                Self { id, start_time, expiry_time, permissions }
-            }
-        }
-
-        impl From<$message> for SignedIdentifier {
-            fn from(message: $message) -> Self {
-                let permissions = message.permissions;
-                let (start_time, expiry_time) = (message.start_time, message.expiry_time);
-                Self { id: message.id, start_time, expiry_time, permissions }
-            }
-        }
-    )+};
-}
-
-as_message!(table::AccessPolicy, queue::AccessPolicy);
-
 /// Reads the policies of a resource; an empty body has none.
 ///
 /// # Errors
 /// What is no such document: its element and rule.
-pub fn read_policies(body: &[u8]) -> Result<Vec<SignedIdentifier>, Fault> {
+pub fn read_policies(body: &[u8]) -> Result<Vec<AccessPolicy>, Fault> {
     if body.is_empty() {
         return Ok(Vec::new());
     }
@@ -62,9 +27,9 @@ pub fn read_policies(body: &[u8]) -> Result<Vec<SignedIdentifier>, Fault> {
     Ok(policies)
 }
 
-fn read_policy(mut identifier: Element<'_>) -> Result<SignedIdentifier, Fault> {
+fn read_policy(mut identifier: Element<'_>) -> Result<AccessPolicy, Fault> {
     let id = identifier.required("Id")?.into_text()?.into_owned();
-    let mut policy = SignedIdentifier { id, ..SignedIdentifier::default() };
+    let mut policy = AccessPolicy { id, ..AccessPolicy::default() };
     if let Some(mut terms) = identifier.optional("AccessPolicy") {
         policy.start_time = time_of(terms.optional("Start"))?;
         policy.expiry_time = time_of(terms.optional("Expiry"))?;
@@ -88,7 +53,7 @@ fn time_of(element: Option<Element<'_>>) -> Result<Option<Timestamp>, Fault> {
 
 /// The policies of a resource. What a policy does not say is left out.
 #[must_use]
-pub fn write_policies(policies: &[SignedIdentifier]) -> String {
+pub fn write_policies(policies: &[AccessPolicy]) -> String {
     Writer::document("SignedIdentifiers", |writer| {
         for policy in policies {
             writer.element("SignedIdentifier", |writer| {
@@ -99,7 +64,7 @@ pub fn write_policies(policies: &[SignedIdentifier]) -> String {
     })
 }
 
-fn write_terms(writer: &mut Writer, policy: &SignedIdentifier) {
+fn write_terms(writer: &mut Writer, policy: &AccessPolicy) {
     let date = |time: &Option<Timestamp>| time.as_ref().and_then(precise_date);
     let (start, expiry) = (date(&policy.start_time), date(&policy.expiry_time));
     let terms = [("Start", start), ("Expiry", expiry), ("Permission", policy.permissions.clone())];
@@ -136,8 +101,8 @@ mod tests {
 
         let policies = read_policies(body.as_bytes()).expect("policies");
 
-        let bare = |id: &str| SignedIdentifier { id: id.to_owned(), ..Default::default() };
-        let full = SignedIdentifier {
+        let bare = |id: &str| AccessPolicy { id: id.to_owned(), ..Default::default() };
+        let full = AccessPolicy {
             start_time: at(1_763_726_400, 0),
             expiry_time: at(1_763_726_400, 123_456_700),
             permissions: Some("raup".to_owned()),
@@ -188,8 +153,8 @@ mod tests {
     #[test]
     fn policies_are_written_as_they_are_read() {
         let policies = [
-            SignedIdentifier { id: "a<b".to_owned(), ..Default::default() },
-            SignedIdentifier {
+            AccessPolicy { id: "a<b".to_owned(), ..Default::default() },
+            AccessPolicy {
                 id: "some".to_owned(),
                 start_time: at(1_763_726_400, 0),
                 expiry_time: None,

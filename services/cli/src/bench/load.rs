@@ -8,13 +8,11 @@ use tokio::{sync::mpsc, time::Instant};
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Code, Request, Status, Streaming};
 use trestle_proto::table::v1::{
-    BatchOperation, Entity, ExecuteBatchRequest, GetEntityRequest, ImportEntitiesRequest,
-    ImportEntitiesResponse, InsertEntityRequest, Property, QueryEntitiesRequest,
-    QueryEntitiesResponse, StreamEntitiesRequest, StreamEntitiesResponse, UpsertEntityRequest,
-    Value, WriteMode,
-    batch_operation::{Insert, Operation},
-    import_entities_request::{Chunk, Message, Spec},
-    value::Kind,
+    BatchInsert, BatchOperation, Entity, ExecuteBatchRequest, GetEntityRequest, ImportChunk,
+    ImportEntitiesRequest, ImportEntitiesResponse, ImportSpec, InsertEntityRequest, Property,
+    QueryEntitiesRequest, QueryEntitiesResponse, StreamEntitiesRequest, StreamEntitiesResponse,
+    UpsertEntityRequest, Value, WriteMode, batch_operation::Operation,
+    import_entities_request::Message, value::Kind,
 };
 
 use super::{
@@ -80,7 +78,7 @@ impl Load {
             }),
             BenchOp::Import => chunk.clone(),
         };
-        let spec = Message::Spec(Spec { table, mode: Some(WriteMode::Replace.into()) });
+        let spec = Message::Spec(ImportSpec { table, mode: Some(WriteMode::Replace.into()) });
         let spec = ImportEntitiesRequest { message: Some(spec) }.encode_to_vec().into();
         Self {
             op: args.op,
@@ -275,12 +273,12 @@ fn entity(size: usize) -> Entity {
 
 fn chunk(size: usize) -> ImportEntitiesRequest {
     let entities = vec![entity(size); GROUP];
-    ImportEntitiesRequest { message: Some(Message::Chunk(Chunk { entities })) }
+    ImportEntitiesRequest { message: Some(Message::Chunk(ImportChunk { entities })) }
 }
 
 /// A batch of inserts.
 pub(super) fn batch(table: &str, count: usize, size: usize) -> ExecuteBatchRequest {
-    let insert = Operation::Insert(Insert { entity: Some(entity(size)) });
+    let insert = Operation::Insert(BatchInsert { entity: Some(entity(size)) });
     let operations = vec![BatchOperation { operation: Some(insert) }; count];
     ExecuteBatchRequest { table: table.to_owned(), operations }
 }

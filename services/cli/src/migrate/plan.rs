@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use trestle_proto::{queue::v1 as queue, table::v1 as table};
+use trestle_proto::service::v1::AccessPolicy;
 
 use super::notes::Left;
 
@@ -19,7 +19,7 @@ pub(super) struct Plan {
 pub(super) struct PlannedTable {
     /// As the source spells it.
     pub(super) name: String,
-    pub(super) policies: Vec<table::AccessPolicy>,
+    pub(super) policies: Vec<AccessPolicy>,
 }
 
 /// A queue of the source.
@@ -27,28 +27,5 @@ pub(super) struct PlannedTable {
 pub(super) struct PlannedQueue {
     pub(super) name: String,
     pub(super) metadata: HashMap<String, String>,
-    pub(super) policies: Vec<queue::AccessPolicy>,
-}
-
-/// A stored access policy, as both services of a source write it.
-#[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub(super) struct Policy {
-    pub(super) id: String,
-    pub(super) start: Option<prost_types::Timestamp>,
-    pub(super) expiry: Option<prost_types::Timestamp>,
-    pub(super) permissions: Option<String>,
-}
-
-impl Policy {
-    /// As a policy of a table.
-    pub(super) fn of_table(self) -> table::AccessPolicy {
-        let Self { id, start: start_time, expiry: expiry_time, permissions } = self;
-        table::AccessPolicy { id, start_time, expiry_time, permissions }
-    }
-
-    /// As a policy of a queue.
-    pub(super) fn of_queue(self) -> queue::AccessPolicy {
-        let Self { id, start: start_time, expiry: expiry_time, permissions } = self;
-        queue::AccessPolicy { id, start_time, expiry_time, permissions }
-    }
+    pub(super) policies: Vec<AccessPolicy>,
 }

@@ -8,9 +8,9 @@ use std::{collections::HashSet, sync::Arc, time::Duration};
 use prost_types::FieldMask;
 use tonic::{Code, Status};
 use trestle_proto::queue::v1::{
-    CreateQueueRequest, GetQueueRequest, OutgoingMessage, PeekMessagesRequest, Queue,
+    CreateQueueRequest, GetQueueRequest, NoExpiry, OutgoingMessage, PeekMessagesRequest, Queue,
     SendMessagesRequest, SetQueueAccessPoliciesRequest, UpdateQueueRequest, message,
-    outgoing_message::{Body, Life, NeverExpires},
+    outgoing_message::{Body, Expiration},
     queue_service_client::QueueServiceClient,
     send_result::Outcome,
 };
@@ -243,7 +243,7 @@ impl Queues {
             messages.push(OutgoingMessage {
                 body: Some(body),
                 visibility_delay: delay,
-                life: Some(life),
+                expiration: Some(life),
                 deduplication_id: carried.id,
                 ordering_group: String::new(),
             });
@@ -321,15 +321,15 @@ fn times(
     visible: &Option<Ticks>,
     expires: &Option<Ticks>,
     now: Ticks,
-) -> Option<(Life, Option<prost_types::Duration>)> {
+) -> Option<(Expiration, Option<prost_types::Duration>)> {
     let life = match expires {
-        None => Life::NeverExpires(NeverExpires {}),
+        None => Expiration::NeverExpires(NoExpiry {}),
         Some(expires) => {
             let rest = expires.since(now);
             if rest < LIFE_MIN {
                 return None;
             }
-            Life::TimeToLive(super::span(rest))
+            Expiration::TimeToLive(super::span(rest))
         }
     };
     let delay = visible.map(|visible| visible.since(now)).filter(|delay| !delay.is_zero());
@@ -425,8 +425,8 @@ mod tests {
         };
 
         let hidden = Some(seconds(30));
-        assert_eq!(of(Some(130), Some(200)), Some((Life::TimeToLive(seconds(100)), hidden)));
-        let never = Life::NeverExpires(NeverExpires {});
+        assert_eq!(of(Some(130), Some(200)), Some((Expiration::TimeToLive(seconds(100)), hidden)));
+        let never = Expiration::NeverExpires(NoExpiry {});
         assert_eq!(of(Some(90), None), Some((never, None)), "it can be received already");
         assert_eq!(of(None, Some(100)), None, "its life is over");
     }

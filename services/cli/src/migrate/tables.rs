@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tokio::sync::mpsc;
 use tonic::Code;
 use trestle_proto::table::v1::{
-    CreateTableRequest, Entity, QueryEntitiesRequest, SetTableAccessPoliciesRequest,
+    self as proto, CreateTableRequest, Entity, QueryEntitiesRequest, SetTableAccessPoliciesRequest,
     StreamEntitiesRequest, WriteMode, stored::decode_entities,
 };
 
@@ -146,7 +146,9 @@ pub(super) async fn open(
         Ok(Some(Left { whose: whose(&table.name), which: which.to_owned(), why }))
     };
     let mut client = session.table();
-    let request = CreateTableRequest { table: table.name.clone() };
+    let request = CreateTableRequest {
+        table: Some(proto::Table { name: table.name.clone(), ..Default::default() }),
+    };
     match repeated(async || client.create_table(session.request(request.clone())).await).await {
         Ok(_) => {}
         Err(status) if status.code() == Code::AlreadyExists => {}

@@ -6,11 +6,11 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde_json::{Value, json};
 use tonic::{Code, Status};
 use trestle_proto::queue::v1::{
-    DeleteMessagesRequest, Delivery, Message, OutgoingMessage, PeekMessagesRequest, ReceiptRef,
-    ReceiveMessagesRequest, RedriveMessagesRequest, SendMessagesRequest, SendResult, SentMessage,
-    UpdateMessageRequest,
+    DeleteMessagesRequest, Delivery, Message, NoExpiry, OutgoingMessage, PeekMessagesRequest,
+    ReceiptRef, ReceiveMessagesRequest, RedriveMessagesRequest, SendMessagesRequest, SendResult,
+    SentMessage, UpdateMessageRequest,
     message::Body,
-    outgoing_message::{Body as OutgoingBody, Life, NeverExpires},
+    outgoing_message::{Body as OutgoingBody, Expiration},
     send_result::Outcome,
 };
 
@@ -42,15 +42,15 @@ pub(super) async fn send(context: &mut Context, args: MessageArgs) -> Result<(),
         return Err(CliError::Usage("--id is for one message".to_owned()));
     }
     let life = match (args.life, args.never_expires) {
-        (_, true) => Some(Life::NeverExpires(NeverExpires {})),
-        (life, false) => life.map(|life| Life::TimeToLive(duration(life))),
+        (_, true) => Some(Expiration::NeverExpires(NoExpiry {})),
+        (life, false) => life.map(|life| Expiration::TimeToLive(duration(life))),
     };
     let mut messages = Vec::with_capacity(args.texts.len());
     for text in args.texts {
         messages.push(OutgoingMessage {
             body: Some(OutgoingBody::Text(text_or_input(text)?)),
             visibility_delay: args.delay.map(duration),
-            life,
+            expiration: life,
             deduplication_id: args.id.clone(),
             ordering_group: args.group.clone(),
         });

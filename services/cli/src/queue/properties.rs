@@ -9,9 +9,8 @@ use std::{
 use prost_types::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use trestle_proto::queue::v1::{
-    self as proto, GetServicePropertiesRequest, SetServicePropertiesRequest,
-};
+use trestle_proto::queue::v1::{GetServicePropertiesRequest, SetServicePropertiesRequest};
+use trestle_proto::service::v1 as service;
 
 use super::Context;
 use crate::errors::CliError;
@@ -120,17 +119,17 @@ fn retention(days: Option<i64>) -> Option<Duration> {
     days.map(|days| Duration { seconds: days.saturating_mul(DAY_SECONDS), nanos: 0 })
 }
 
-impl From<proto::ServiceProperties> for Properties {
-    fn from(properties: proto::ServiceProperties) -> Self {
-        let logging = |logging: proto::Logging| {
-            let proto::Logging { read, write, delete, retention, .. } = logging;
+impl From<service::ServiceProperties> for Properties {
+    fn from(properties: service::ServiceProperties) -> Self {
+        let logging = |logging: service::Logging| {
+            let service::Logging { read, write, delete, retention, .. } = logging;
             Logging { read, write, delete, retention_days: days(retention) }
         };
-        let metrics = |metrics: proto::Metrics| {
-            let proto::Metrics { enabled, include_apis, retention, .. } = metrics;
+        let metrics = |metrics: service::Metrics| {
+            let service::Metrics { enabled, include_apis, retention, .. } = metrics;
             Metrics { enabled, include_apis, retention_days: days(retention) }
         };
-        let rule = |rule: proto::CorsRule| CorsRule {
+        let rule = |rule: service::CorsRule| CorsRule {
             allowed_origins: rule.allowed_origins,
             allowed_methods: rule.allowed_methods,
             allowed_headers: rule.allowed_headers,
@@ -146,20 +145,20 @@ impl From<proto::ServiceProperties> for Properties {
     }
 }
 
-impl From<Properties> for proto::ServiceProperties {
+impl From<Properties> for service::ServiceProperties {
     fn from(properties: Properties) -> Self {
         let version = || VERSION.to_owned();
         let logging = |logging: Logging| {
             let Logging { read, write, delete, retention_days } = logging;
             let retention = retention(retention_days);
-            proto::Logging { version: version(), read, write, delete, retention }
+            service::Logging { version: version(), read, write, delete, retention }
         };
         let metrics = |metrics: Metrics| {
             let Metrics { enabled, include_apis, retention_days } = metrics;
             let retention = retention(retention_days);
-            proto::Metrics { version: version(), enabled, include_apis, retention }
+            service::Metrics { version: version(), enabled, include_apis, retention }
         };
-        let rule = |rule: CorsRule| proto::CorsRule {
+        let rule = |rule: CorsRule| service::CorsRule {
             allowed_origins: rule.allowed_origins,
             allowed_methods: rule.allowed_methods,
             allowed_headers: rule.allowed_headers,
@@ -172,7 +171,7 @@ impl From<Properties> for proto::ServiceProperties {
             minute_metrics: properties.minute_metrics.map(metrics),
             cors: properties
                 .cors
-                .map(|rules| proto::Cors { rules: rules.into_iter().map(rule).collect() }),
+                .map(|rules| service::Cors { rules: rules.into_iter().map(rule).collect() }),
         }
     }
 }

@@ -4,12 +4,14 @@ use std::net::{IpAddr, SocketAddr};
 
 use clap::{Args, ValueEnum};
 use serde_json::json;
-use trestle_service::{
+use trestle_identity::{
     account::Account,
+    sas::{Explanation, Outcome, Resource, Time, explain},
+};
+use trestle_service::{
     clock::{Clock as _, SystemClock},
     fault::reason_name,
     peer::{Peer, PeerTls},
-    sas::{Explanation, Outcome, Resource, Time, explain},
 };
 
 use super::{token_of, usage};

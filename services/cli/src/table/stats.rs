@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use serde_json::json;
+use trestle_proto::service::v1::Durability;
 use trestle_proto::table::v1::{
-    Durability, Entity, GetServiceStatsRequest, HotPartition, StreamEntitiesRequest,
-    stored::decode_entities,
+    Entity, GetServiceStatsRequest, HotPartition, StreamEntitiesRequest, stored::decode_entities,
 };
 
 use super::Context;

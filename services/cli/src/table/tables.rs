@@ -17,7 +17,9 @@ pub(super) async fn create(
     table: String,
     if_not_exists: bool,
 ) -> Result<(), CliError> {
-    let request = context.session.request(CreateTableRequest { table: table.clone() });
+    let request = context.session.request(CreateTableRequest {
+        table: Some(Table { name: table.clone(), ..Table::default() }),
+    });
     match context.session.table().create_table(request).await {
         Ok(_) => context
             .output

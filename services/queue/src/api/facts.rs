@@ -5,15 +5,15 @@ use trestle_service::facts::{Facts, Work};
 
 /// A request that names something. What it names is told before it is checked, so that the log also
 /// tells what a refused call was about.
-pub(super) trait Names {
+pub(super) trait NamedRequest {
     /// Tells the names.
-    fn tell(&self, work: &mut Work);
+    fn record_names(&self, work: &mut Work);
 }
 
 macro_rules! names_a_queue {
     ($($request:ident),+ $(,)?) => {$(
-        impl Names for proto::$request {
-            fn tell(&self, work: &mut Work) {
+        impl NamedRequest for proto::$request {
+            fn record_names(&self, work: &mut Work) {
                 work.names_queue(&self.queue);
             }
         }
@@ -22,8 +22,8 @@ macro_rules! names_a_queue {
 
 macro_rules! holds_a_queue {
     ($($request:ident),+ $(,)?) => {$(
-        impl Names for proto::$request {
-            fn tell(&self, work: &mut Work) {
+        impl NamedRequest for proto::$request {
+            fn record_names(&self, work: &mut Work) {
                 if let Some(queue) = &self.queue {
                     work.names_queue(&queue.name);
                 }
@@ -34,8 +34,8 @@ macro_rules! holds_a_queue {
 
 macro_rules! names_nothing {
     ($($request:ident),+ $(,)?) => {$(
-        impl Names for proto::$request {
-            fn tell(&self, _: &mut Work) {}
+        impl NamedRequest for proto::$request {
+            fn record_names(&self, _: &mut Work) {}
         }
     )+};
 }
@@ -58,34 +58,34 @@ names_nothing!(
     GetServiceStatsRequest,
 );
 
-impl Names for proto::SendMessagesRequest {
-    fn tell(&self, work: &mut Work) {
+impl NamedRequest for proto::SendMessagesRequest {
+    fn record_names(&self, work: &mut Work) {
         work.names_queue(&self.queue);
         work.written = self.messages.len() as u64;
     }
 }
 
-impl Names for proto::UpdateMessageRequest {
-    fn tell(&self, work: &mut Work) {
+impl NamedRequest for proto::UpdateMessageRequest {
+    fn record_names(&self, work: &mut Work) {
         work.names_queue(&self.queue);
         work.written = 1;
     }
 }
 
-impl Names for proto::DeleteMessagesRequest {
-    fn tell(&self, work: &mut Work) {
+impl NamedRequest for proto::DeleteMessagesRequest {
+    fn record_names(&self, work: &mut Work) {
         work.names_queue(&self.queue);
         work.written = self.receipts.len() as u64;
     }
 }
 
 /// The name of a stream's queue comes with its first message.
-impl<T> Names for tonic::Streaming<T> {
-    fn tell(&self, _: &mut Work) {}
+impl<T> NamedRequest for tonic::Streaming<T> {
+    fn record_names(&self, _: &mut Work) {}
 }
 
 /// Tells which messages an answer, or one of a stream of them, returns.
-pub(super) fn tell_returned<'a>(
+pub(super) fn record_returned<'a>(
     facts: &Facts,
     messages: impl IntoIterator<Item = Option<&'a proto::Message>>,
 ) {

@@ -10,15 +10,14 @@ use std::{pin::Pin, sync::Arc};
 
 use futures::Stream;
 use tonic::{Request, Response, Status, Streaming};
+use trestle_identity::caller::Caller;
 use trestle_kv::Engine;
 use trestle_proto::queue::v1::{self as proto, queue_service_server::QueueService};
-use trestle_service::{
-    caller::Caller, clock::Ticks, facts::Facts, fault::Fault, name::AccountName,
-};
+use trestle_service::{clock::Ticks, facts::Facts, fault::Fault, name::AccountName};
 
-use self::facts::{Names, tell_returned};
+use self::facts::{NamedRequest, record_returned};
 use crate::{
-    Deps, QUEUE_SERVICE,
+    QUEUE_SERVICE, QueueDeps,
     authorize::{self, Access, Need},
     error::QueueError,
     messages::Messages,
@@ -30,16 +29,16 @@ type Responses<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
 
 /// The implementation of `trestle.queue.v1.QueueService`.
 #[derive(Clone)]
-pub struct Api {
+pub struct QueueApi {
     engine: Arc<dyn Engine>,
     messages: Messages,
     sweeper: Arc<Sweeper>,
     started_at: Ticks,
 }
 
-impl Api {
+impl QueueApi {
     /// Serves what the engine holds.
-    pub(crate) fn new(deps: Deps) -> Self {
+    pub(crate) fn new(deps: QueueDeps) -> Self {
         let started_at = deps.clock.now();
         let messages = Messages::new(Arc::clone(&deps.engine), deps.clock, deps.random);
         let sweeper = Arc::new(Sweeper::new(messages.clone()));
@@ -47,8 +46,8 @@ impl Api {
     }
 
     /// Lets nobody wait for a message any more.
-    pub(crate) fn leave(&self) {
-        self.messages.leaving.cancel();
+    pub(crate) fn shut_down(&self) {
+        self.messages.shutdown.cancel();
     }
 
     /// The background work.
@@ -58,8 +57,8 @@ impl Api {
 
     /// The account that a request works in, and the message, for a caller who may do what it needs.
     ///
-    /// There is no other way to the message than this one and [`Api::enter`].
-    async fn open<T: Names>(
+    /// There is no other way to the message than this one and [`QueueApi::enter`].
+    async fn open<T: NamedRequest>(
         &self,
         request: Request<T>,
         need: Need,
@@ -72,7 +71,7 @@ impl Api {
 
     /// The access of a caller to the messages of queues, and the message. Whoever finds a queue asks the access whether
     /// it is the right one.
-    async fn enter<T: Names>(
+    async fn enter<T: NamedRequest>(
         &self,
         request: Request<T>,
         need: Need,
@@ -85,8 +84,8 @@ impl Api {
 }
 
 /// The caller of a request, of which the names are told before anything is checked.
-fn caller_of<T: Names>(request: &Request<T>) -> Result<Arc<Caller>, Fault> {
-    Facts::of(request.extensions()).note(|work| request.get_ref().tell(work));
+fn caller_of<T: NamedRequest>(request: &Request<T>) -> Result<Arc<Caller>, Fault> {
+    Facts::of(request.extensions()).note(|work| request.get_ref().record_names(work));
     Caller::of(request)
 }
 
@@ -114,7 +113,7 @@ fn item_error(error: impl Into<Fault>) -> tonic_types::Status {
 }
 
 #[tonic::async_trait]
-impl QueueService for Api {
+impl QueueService for QueueApi {
     type StreamMessagesStream = Responses<proto::StreamMessagesResponse>;
 
     async fn create_queue(
@@ -195,7 +194,7 @@ impl QueueService for Api {
         let (queue, receive) = parse::receive(message).map_err(refused)?;
         let delivered = self.messages.receive(&access, &queue, receive).await.map_err(refused)?;
         let deliveries: Vec<_> = delivered.into_iter().map(render::delivery).collect();
-        tell_returned(&facts, deliveries.iter().map(|delivery| delivery.message.as_ref()));
+        record_returned(&facts, deliveries.iter().map(|delivery| delivery.message.as_ref()));
         answer(Ok(proto::ReceiveMessagesResponse { deliveries }))
     }
 
@@ -218,7 +217,7 @@ impl QueueService for Api {
         let found = self.messages.peek(&access, &queue, max).await.map_err(refused)?;
         let messages = found.into_iter().map(|(state, body)| render::message(&state, body));
         let messages: Vec<_> = messages.collect();
-        tell_returned(&facts, messages.iter().map(Some));
+        record_returned(&facts, messages.iter().map(Some));
         answer(Ok(proto::PeekMessagesResponse { messages }))
     }
 
@@ -238,7 +237,7 @@ impl QueueService for Api {
         let receipt = self.messages.update(&access, &queue, update).await.map_err(refused)?;
         answer(Ok(proto::UpdateMessageResponse {
             pop_receipt: receipt.to_text(),
-            next_visible_time: Some(receipt.place.visible_at.into()),
+            next_visible_time: Some(receipt.slot.visible_at.into()),
         }))
     }
 

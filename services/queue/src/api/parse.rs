@@ -34,7 +34,7 @@ fn finish<T>(violations: Violations, parsed: Option<T>) -> Result<T, Fault> {
 }
 
 /// How long deliveries are hidden.
-pub(super) fn hidden_for(
+pub(super) fn visibility_timeout(
     timeout: Option<prost_types::Duration>,
     field: &str,
     violations: &mut Violations,

@@ -5,15 +5,16 @@ use std::time::Duration;
 use bytes::Bytes;
 use trestle_kv::{Durability, EngineStatus};
 use trestle_proto::queue::v1::{self as proto, message::Body as ProtoBody, send_result::Outcome};
+use trestle_proto::service::v1 as service;
 use trestle_service::{clock::Ticks, fault::Fault};
 
 use super::item_error;
 use crate::{
-    memory::Sent,
+    deduplication::Sent,
     messages::Delivered,
     receipt::Receipt,
     record::QueueRecord,
-    stats::Stats,
+    stats::QueueStats,
     stored::{Body, MessageState, Payload},
 };
 
@@ -41,7 +42,7 @@ pub(super) fn queue(name: &str, record: QueueRecord) -> proto::Queue {
 }
 
 /// How a queue is.
-pub(super) fn stats(stats: Stats) -> proto::QueueStats {
+pub(super) fn stats(stats: QueueStats) -> proto::QueueStats {
     let age = |inserted_at| duration(stats.now.since(inserted_at));
     proto::QueueStats {
         approximate_message_count: stats.messages,
@@ -84,7 +85,7 @@ fn text(bytes: &Bytes) -> String {
 pub(super) fn delivery(delivered: Delivered) -> proto::Delivery {
     proto::Delivery {
         pop_receipt: delivered.receipt().to_text(),
-        next_visible_time: Some(delivered.place.visible_at.into()),
+        next_visible_time: Some(delivered.slot.visible_at.into()),
         message: Some(message(&delivered.state, delivered.body)),
     }
 }
@@ -106,7 +107,7 @@ fn sent_message(sent: &Sent) -> proto::SentMessage {
         insertion_time: Some(state.inserted_at.into()),
         expiration_time: state.expires_at.map(Into::into),
         pop_receipt: sent.receipt().map(Receipt::to_text).unwrap_or_default(),
-        next_visible_time: (!sent.sent.waits).then(|| sent.sent.place.visible_at.into()),
+        next_visible_time: (!sent.sent.waits).then(|| sent.sent.slot.visible_at.into()),
         duplicate: sent.is_duplicate,
     }
 }
@@ -118,10 +119,10 @@ pub(super) fn service_stats(
     queues_being_reclaimed: usize,
 ) -> proto::GetServiceStatsResponse {
     let durability = match engine.durability {
-        Durability::Always => proto::Durability::Always,
-        Durability::Interval => proto::Durability::Interval,
-        Durability::Os => proto::Durability::Os,
-        Durability::None => proto::Durability::None,
+        Durability::Always => service::Durability::Always,
+        Durability::Interval => service::Durability::Interval,
+        Durability::Os => service::Durability::Os,
+        Durability::None => service::Durability::None,
     };
     proto::GetServiceStatsResponse {
         durability: durability.into(),

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use trestle_proto::queue::v1 as proto;
 use trestle_service::{fault::Fault, name::AccountName, service_properties};
 
-use super::{Api, parse, render};
+use super::{QueueApi, parse, render};
 use crate::{authorize::Access, error::QueueError, keys, policies, queues::ListQueues};
 
-impl Api {
+impl QueueApi {
     /// Creates a queue.
     pub(super) async fn create(
         &self,
@@ -30,8 +30,11 @@ impl Api {
         request: proto::GetQueueRequest,
     ) -> Result<proto::GetQueueResponse, Fault> {
         let name = parse::queue(request.queue)?;
-        let queue = self.messages.queues.open(access, &name).await?;
-        let stats = self.messages.stats(queue.record.id).await?;
+        let found = self.messages.with_queue(access, &name, async |queue| {
+            let stats = self.messages.stats(&queue).await?;
+            Ok((queue, stats))
+        });
+        let (queue, stats) = found.await?;
         Ok(proto::GetQueueResponse {
             queue: Some(render::queue(name.as_str(), Arc::unwrap_or_clone(queue.record))),
             stats: Some(render::stats(stats)),
@@ -78,9 +81,9 @@ impl Api {
         request: proto::GetQueueAccessPoliciesRequest,
     ) -> Result<proto::GetQueueAccessPoliciesResponse, Fault> {
         let name = parse::queue(request.queue)?;
-        let queue = self.messages.queues.find(account, &name).await?;
-        let queue = queue.ok_or(QueueError::QueueNotFound(name))?;
-        let policies = policies::decode(&queue.record.policies)?;
+        let record = self.messages.queues.stored(account, &name).await?;
+        let record = record.ok_or(QueueError::QueueNotFound(name))?;
+        let policies = policies::decode(&record.policies)?;
         Ok(proto::GetQueueAccessPoliciesResponse { policies })
     }
 
@@ -119,7 +122,8 @@ impl Api {
     ) -> Result<proto::SetServicePropertiesResponse, Fault> {
         let change = service_properties::required(request.properties)?;
         let key = keys::service_properties(account);
-        service_properties::change(&*self.engine, key, change).await?;
+        let domain = keys::own_domain(&key);
+        service_properties::change(&*self.engine, domain, key, change).await?;
         Ok(proto::SetServicePropertiesResponse {})
     }
 }

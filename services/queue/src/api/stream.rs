@@ -10,8 +10,7 @@ use tokio::{sync::mpsc, task::JoinHandle};
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::Status;
 use trestle_proto::queue::v1::{
-    StreamMessagesRequest, StreamMessagesResponse,
-    stream_messages_request::{Message, Open},
+    StreamMessagesRequest, StreamMessagesResponse, StreamOpen, stream_messages_request::Message,
 };
 use trestle_service::{
     facts::Facts,
@@ -20,7 +19,7 @@ use trestle_service::{
     name::QueueName,
 };
 
-use super::{Responses, facts::tell_returned, parse, refused, render};
+use super::{Responses, facts::record_returned, parse, refused, render};
 use crate::{authorize::Access, messages::Messages, receive::Receive};
 
 /// Answers that wait for the client.
@@ -29,7 +28,7 @@ const WAITING_MAX: usize = 1;
 /// What a client asked for.
 struct Opened {
     queue: QueueName,
-    hidden_for: Duration,
+    visibility_timeout: Duration,
     credit: u32,
 }
 
@@ -62,22 +61,22 @@ async fn run(
     answers: mpsc::Sender<StreamMessagesResponse>,
     facts: Facts,
 ) -> Result<(), Status> {
-    // Who says nothing holds a place among the streams all the same.
+    // Who says nothing holds a slot among the streams all the same.
     let first = tokio::time::timeout(STREAM_IDLE_MAX, requests.try_next()).await;
     let first = first.map_err(|_| silent("no first message came"))?;
     let first = first?.and_then(|request| request.message);
     if let Some(Message::Open(open)) = &first {
         facts.note(|work| work.names_queue(&open.queue));
     }
-    let Opened { queue, hidden_for, mut credit } = open(first).map_err(refused)?;
+    let Opened { queue, visibility_timeout, mut credit } = open(first).map_err(refused)?;
     // A queue that is not there is told at once, also without credit.
     messages.queues.open(&access, &queue).await.map_err(refused)?;
     let mut is_open = true;
     let mut receiving = None;
     while is_open || credit > 0 {
-        if receiving.is_none() && credit > 0 && !messages.leaving.is_cancelled() {
+        if receiving.is_none() && credit > 0 && !messages.shutdown.is_cancelled() {
             let max = usize::try_from(credit).unwrap_or(usize::MAX).min(RECEIVE_MESSAGES_MAX);
-            let receive = Receive { max, hidden_for, wait: RECEIVE_WAIT_MAX };
+            let receive = Receive { max, visibility_timeout, wait: RECEIVE_WAIT_MAX };
             receiving = Some(Box::pin(messages.receive(&access, &queue, receive)));
         }
         let is_idle = receiving.is_none();
@@ -100,7 +99,7 @@ async fn run(
             }
             () = answers.closed() => return Ok(()),
             // A receive under way ends by itself then.
-            () = messages.leaving.cancelled(), if is_idle => {
+            () = messages.shutdown.cancelled(), if is_idle => {
                 let message = "the server is about to end: open the stream again";
                 return Err(refused(Fault::new(Reason::ServerUnavailable, message)));
             }
@@ -112,7 +111,7 @@ async fn run(
         }
         credit = credit.saturating_sub(u32::try_from(delivered.len()).unwrap_or(u32::MAX));
         let deliveries: Vec<_> = delivered.into_iter().map(render::delivery).collect();
-        tell_returned(&facts, deliveries.iter().map(|delivery| delivery.message.as_ref()));
+        record_returned(&facts, deliveries.iter().map(|delivery| delivery.message.as_ref()));
         let answer = StreamMessagesResponse { deliveries };
         if answers.send_timeout(answer, STREAM_IDLE_MAX).await.is_err() {
             return Err(silent("no delivery was read"));
@@ -129,18 +128,18 @@ fn silent(what: &str) -> Status {
 
 fn open(first: Option<Message>) -> Result<Opened, Fault> {
     let mut violations = Violations::default();
-    let Some(Message::Open(Open { queue, visibility_timeout, credit })) = first else {
+    let Some(Message::Open(StreamOpen { queue, visibility_timeout, credit })) = first else {
         let rule = "required: the first message opens the stream";
         return Err(Fault::violation(Reason::InvalidInput, "open", rule));
     };
     let queue = QueueName::parse(queue, "open.queue", &mut violations);
     let field = "open.visibility_timeout";
-    let hidden_for = parse::hidden_for(visibility_timeout, field, &mut violations);
+    let visibility_timeout = parse::visibility_timeout(visibility_timeout, field, &mut violations);
     check_credit(credit, 0, "open.credit", &mut violations);
     violations.check(())?;
     let queue = queue
         .ok_or_else(|| Fault::new(Reason::InternalError, "a refused value has no violation"))?;
-    Ok(Opened { queue, hidden_for, credit })
+    Ok(Opened { queue, visibility_timeout, credit })
 }
 
 /// The credit after a grant.

@@ -1,8 +1,6 @@
 use prost_types::Timestamp;
-use trestle_service::{
-    caller::{PolicyRef, QueueGrant, TableGrant},
-    fault::Violations,
-};
+use trestle_identity::caller::{PolicyRef, QueueGrant, TableGrant};
+use trestle_service::fault::Violations;
 
 use super::*;
 
@@ -174,7 +172,7 @@ fn an_owner_may_do_everything_and_a_signature_over_a_table_nothing() {
         table: "jobs".to_owned(),
         permissions: Letters::parse("raud"),
         policy: None,
-        range: trestle_service::caller::KeyRange::default(),
+        range: trestle_identity::caller::KeyRange::default(),
     };
     let table = caller(Authority::Table(table));
     for need in NEEDS {

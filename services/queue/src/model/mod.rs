@@ -1,6 +1,7 @@
 //! Any sequence of commands does what a plain model of a queue does, on every engine, with crashes and a clock that
 //! jumps both ways in between.
 
+mod ownership;
 mod plain;
 mod waiting;
 
@@ -18,7 +19,6 @@ use trestle_service::{
 use self::plain::{DEQUEUES_MAX, Message, Plain, WINDOW};
 use crate::{
     authorize::Access,
-    change::Update,
     error::QueueError,
     keys::KEYSPACES,
     messages::Messages,
@@ -28,11 +28,12 @@ use crate::{
     send::Outgoing,
     stored::{Body, MessageState, Payload},
     sweep::Sweeper,
+    update::Update,
 };
 
 #[derive(Debug, Clone)]
 enum Command {
-    Send { delay: u64, life: Option<u64>, id: Option<u8>, group: Option<u8> },
+    Send { delay: u64, time_to_live: Option<u64>, id: Option<u8>, group: Option<u8> },
     Receive { max: usize, hidden: u64 },
     Delete(usize),
     Update { receipt: usize, hidden: u64, replace: bool },
@@ -45,12 +46,12 @@ enum Command {
 }
 
 fn command() -> impl Strategy<Value = Command> {
-    let life = proptest::option::of(10..60_u64);
+    let time_to_live = proptest::option::of(10..60_u64);
     let id = proptest::option::weighted(0.3, 0..3_u8);
     let group = proptest::option::weighted(0.6, 0..3_u8);
     prop_oneof![
-        6 => (0..9_u64, life, id, group)
-            .prop_map(|(delay, life, id, group)| Command::Send { delay, life, id, group }),
+        6 => (0..9_u64, time_to_live, id, group)
+            .prop_map(|(delay, time_to_live, id, group)| Command::Send { delay, time_to_live, id, group }),
         6 => (1..4_usize, 1..9_u64).prop_map(|(max, hidden)| Command::Receive { max, hidden }),
         4 => (0..1000_usize).prop_map(Command::Delete),
         2 => (0..1000_usize, 0..9_u64, any::<bool>())
@@ -79,15 +80,20 @@ enum Store {
 }
 
 impl Store {
-    fn open(&self) -> Arc<dyn Engine> {
+    fn open(&self, clock: &Arc<ManualClock>) -> Arc<dyn Engine> {
         match self {
             Self::Memory(engine) => Arc::new(engine.clone()),
             Self::Disk(directory) => {
-                let options = FjallOptions::new(directory.path(), KEYSPACES.to_vec());
+                let mut options = FjallOptions::new(directory.path(), KEYSPACES.to_vec());
+                options.clock = Arc::clone(clock) as _;
                 Arc::new(FjallEngine::open(options).expect("the store opens"))
             }
         }
     }
+}
+
+fn in_memory(clock: &Arc<ManualClock>) -> Store {
+    Store::Memory(MemoryEngine::with_clock(KEYSPACES, Arc::clone(clock) as _))
 }
 
 /// The service under test, and what it gave out.
@@ -110,10 +116,11 @@ fn service(engine: Arc<dyn Engine>, clock: &Arc<ManualClock>) -> (Messages, Swee
 }
 
 impl Real {
-    async fn new(store: Store) -> Self {
+    async fn new(store: impl FnOnce(&Arc<ManualClock>) -> Store) -> Self {
         let start = Ticks::from_unix(1_700_000_000, 0).expect("in range");
         let clock = Arc::new(ManualClock::new(start));
-        let (messages, sweeper) = service(store.open(), &clock);
+        let store = store(&clock);
+        let (messages, sweeper) = service(store.open(&clock), &clock);
         let (work, dead) = (queue_name("work"), queue_name("dead"));
         let account = AccountName::development();
         let access = Access::owner(account.clone());
@@ -134,13 +141,13 @@ impl Real {
     async fn reopen(&mut self) {
         if matches!(self.store, Store::Disk(_)) {
             // The directory is locked until its last user is gone.
-            let engine: Arc<dyn Engine> = Arc::new(MemoryEngine::new());
+            let engine: Arc<dyn Engine> = Arc::new(MemoryEngine::new(KEYSPACES));
             (self.messages, self.sweeper) = service(engine, &self.clock);
         }
-        (self.messages, self.sweeper) = service(self.store.open(), &self.clock);
+        (self.messages, self.sweeper) = service(self.store.open(&self.clock), &self.clock);
         for name in [&self.work, &self.dead] {
             let queue = self.messages.queues.open(&self.access, name).await.expect("there");
-            self.messages.shelves.open(queue.record.id).await.expect("readable");
+            self.messages.schedulers.open(&queue).await.expect("readable");
         }
     }
 
@@ -150,7 +157,7 @@ impl Real {
 
     async fn count(&self, name: &QueueName) -> u64 {
         let queue = self.messages.queues.open(&self.access, name).await.expect("there");
-        self.messages.stats(queue.record.id).await.expect("readable").messages
+        self.messages.stats(&queue).await.expect("readable").messages
     }
 
     async fn peek(&self, name: &QueueName) -> Vec<(MessageState, Body)> {
@@ -168,8 +175,12 @@ impl Real {
         !sent.is_duplicate
     }
 
-    async fn receive(&mut self, max: usize, hidden_for: Duration) -> Vec<(String, u32, Ticks)> {
-        let receive = Receive { max, hidden_for, wait: Duration::ZERO };
+    async fn receive(
+        &mut self,
+        max: usize,
+        visibility_timeout: Duration,
+    ) -> Vec<(String, u32, Ticks)> {
+        let receive = Receive { max, visibility_timeout, wait: Duration::ZERO };
         let received = self.messages.receive(&self.access, &self.work, receive).await;
         let received = received.expect("received");
         for delivered in &received {
@@ -177,7 +188,7 @@ impl Real {
             self.receipts.push(Claimed { message_id, receipt: delivered.receipt() });
         }
         let seen = |d: &crate::messages::Delivered| {
-            (text(&d.body), d.state.dequeue_count, d.place.visible_at)
+            (text(&d.body), d.state.dequeue_count, d.slot.visible_at)
         };
         received.iter().map(seen).collect()
     }
@@ -187,11 +198,16 @@ impl Real {
         self.messages.delete(&self.access, &self.work, claimed).await.expect("decided")[0]
     }
 
-    async fn update(&mut self, receipt: usize, hidden_for: Duration, text: Option<String>) -> bool {
+    async fn update(
+        &mut self,
+        receipt: usize,
+        visibility_timeout: Duration,
+        text: Option<String>,
+    ) -> bool {
         let claimed = self.receipts[receipt].clone();
         let message_id = claimed.message_id.clone();
         let payload = text.map(|text| Payload::Text(Bytes::from(text)));
-        let update = Update { claimed, hidden_for, payload };
+        let update = Update { claimed, visibility_timeout, payload };
         match self.messages.update(&self.access, &self.work, update).await {
             Ok(receipt) => {
                 self.receipts.push(Claimed { message_id, receipt });
@@ -220,13 +236,14 @@ async fn run(
 ) -> Result<(), TestCaseError> {
     let now = real.now();
     match command {
-        Command::Send { delay, life, id, group } => {
-            let (delay, life) = (seconds(*delay), life.map(seconds));
+        Command::Send { delay, time_to_live, id, group } => {
+            let (delay, time_to_live) = (seconds(*delay), time_to_live.map(seconds));
             let (text, id) = (format!("m{number}"), id.map(|id| format!("id{id}")));
-            let expected = plain.send(text.clone(), (delay, life), (id.as_deref(), *group), now);
+            let expected =
+                plain.send(text.clone(), (delay, time_to_live), (id.as_deref(), *group), now);
             let group = group.map(|group| format!("group {group}"));
             let payload = Payload::Text(Bytes::from(text));
-            let message = Outgoing { payload, delay, life, deduplication_id: id, group };
+            let message = Outgoing { payload, delay, time_to_live, deduplication_id: id, group };
             prop_assert_eq!(real.send(message).await, expected);
         }
         Command::Receive { max, hidden } => {
@@ -286,7 +303,10 @@ fn seen(message: &Message) -> (String, u32) {
     (message.text.clone(), message.dequeue_count)
 }
 
-async fn follow(store: Store, commands: &[Command]) -> Result<(), TestCaseError> {
+async fn follow(
+    store: impl FnOnce(&Arc<ManualClock>) -> Store,
+    commands: &[Command],
+) -> Result<(), TestCaseError> {
     let (mut real, mut plain) = (Real::new(store).await, Plain::default());
     for (number, command) in commands.iter().enumerate() {
         run(&mut real, &mut plain, number, command).await?;
@@ -304,7 +324,7 @@ fn block_on<T>(work: impl Future<Output = T>) -> T {
 /// goes to the dead letters.
 #[tokio::test]
 async fn a_dead_letter_leaves_an_expired_message_of_its_group_for_the_next_consumer() {
-    let send = |life, group| Command::Send { delay: 0, life, id: None, group };
+    let send = |time_to_live, group| Command::Send { delay: 0, time_to_live, id: None, group };
     let commands = [
         send(None, Some(1)),
         send(Some(10), Some(1)),
@@ -319,7 +339,7 @@ async fn a_dead_letter_leaves_an_expired_message_of_its_group_for_the_next_consu
         Command::Receive { max: 3, hidden: 1 },
     ];
 
-    follow(Store::Memory(MemoryEngine::new()), &commands).await.expect("the same");
+    follow(in_memory, &commands).await.expect("the same");
 }
 
 proptest! {
@@ -328,7 +348,7 @@ proptest! {
     fn any_commands_do_what_the_model_does_in_memory(
         commands in proptest::collection::vec(command(), 1..80),
     ) {
-        block_on(follow(Store::Memory(MemoryEngine::new()), &commands))?;
+        block_on(follow(in_memory, &commands))?;
     }
 }
 
@@ -339,6 +359,6 @@ proptest! {
         commands in proptest::collection::vec(command(), 1..60),
     ) {
         let directory = tempfile::tempdir().expect("a directory");
-        block_on(follow(Store::Disk(directory), &commands))?;
+        block_on(follow(|_| Store::Disk(directory), &commands))?;
     }
 }

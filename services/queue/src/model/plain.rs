@@ -13,7 +13,7 @@ pub(super) struct Message {
     pub(super) text: String,
     /// When it can be received.
     pub(super) visible_at: Ticks,
-    /// Its place among those that become visible together.
+    /// Its slot among those that become visible together.
     pub(super) order: usize,
     /// When it is gone.
     pub(super) expires_at: Option<Ticks>,
@@ -21,7 +21,7 @@ pub(super) struct Message {
     pub(super) dequeue_count: u32,
     /// Its last receipt, by number.
     pub(super) receipt: Option<usize>,
-    /// Its group, as long as it has a place there.
+    /// Its group, as long as it has a slot there.
     pub(super) group: Option<u8>,
     /// Whether another one of its group is before it.
     pub(super) waits: bool,
@@ -52,7 +52,7 @@ impl Message {
     }
 }
 
-/// The places of what is visible, in the order of delivery.
+/// The slots of what is visible, in the order of delivery.
 fn due(messages: &[Message], now: Ticks) -> Vec<usize> {
     let is_due = |message: &Message| !message.waits && message.visible_at <= now;
     let mut due: Vec<_> = (0..messages.len()).filter(|i| is_due(&messages[*i])).collect();
@@ -60,7 +60,7 @@ fn due(messages: &[Message], now: Ticks) -> Vec<usize> {
     due
 }
 
-/// Removes a message; the next one of its group takes its place.
+/// Removes a message; the next one of its group takes its slot.
 fn remove(messages: &mut Vec<Message>, index: usize, now: Ticks) -> Message {
     let removed = messages.remove(index);
     let is_next = |message: &&mut Message| message.waits && message.group == removed.group;
@@ -74,7 +74,7 @@ fn remove(messages: &mut Vec<Message>, index: usize, now: Ticks) -> Message {
     removed
 }
 
-/// Removes every message that `is_gone`, and those only: what takes their places stays for now.
+/// Removes every message that `is_gone`, and those only: what takes their slots stays for now.
 fn remove_all(messages: &mut Vec<Message>, now: Ticks, is_gone: impl Fn(&Message) -> bool) {
     let gone: Vec<_> = (0..messages.len()).filter(|index| is_gone(&messages[*index])).collect();
     for index in gone.into_iter().rev() {

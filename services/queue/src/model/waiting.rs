@@ -1,4 +1,4 @@
-//! Consumers that wait: woken at once, in turn, and leaving nothing behind.
+//! Consumers that wait: woken at once, in turn, and shutdown nothing behind.
 
 use std::time::Instant;
 
@@ -15,7 +15,7 @@ fn start(engine: Arc<dyn Engine>) -> Messages {
 }
 
 async fn queue() -> Messages {
-    let messages = start(Arc::new(MemoryEngine::new()));
+    let messages = start(Arc::new(MemoryEngine::new(KEYSPACES)));
     let settings = QueueSettings::default();
     let created = messages.queues.create(&account(), queue_name("work"), settings).await;
     created.expect("created");
@@ -32,7 +32,8 @@ fn access() -> Access {
 
 async fn send(messages: &Messages, text: &str, delay: Duration) {
     let payload = Payload::Text(Bytes::from(text.to_owned()));
-    let outgoing = Outgoing { payload, delay, life: None, deduplication_id: None, group: None };
+    let outgoing =
+        Outgoing { payload, delay, time_to_live: None, deduplication_id: None, group: None };
     let sent = messages.send(&access(), &queue_name("work"), vec![Ok(outgoing)], None).await;
     sent.expect("sent");
 }
@@ -45,7 +46,7 @@ fn consumer(
 ) -> tokio::task::JoinHandle<Result<Vec<String>, QueueError>> {
     let messages = messages.clone();
     tokio::spawn(async move {
-        let receive = Receive { max, hidden_for: LONG, wait };
+        let receive = Receive { max, visibility_timeout: LONG, wait };
         let received = messages.receive(&access(), &queue_name("work"), receive).await?;
         Ok(received.iter().map(|delivered| text(&delivered.body)).collect())
     })
@@ -58,7 +59,7 @@ async fn a_process_that_ends_answers_who_waits_and_lets_nobody_wait_any_more() {
     waiting(&messages, 2).await;
     let began = Instant::now();
 
-    messages.leaving.cancel();
+    messages.shutdown.cancel();
     for waited in waits {
         assert_eq!(waited.await.expect("no panic").expect("answered"), [""; 0]);
     }
@@ -73,10 +74,10 @@ async fn a_process_that_ends_answers_who_waits_and_lets_nobody_wait_any_more() {
 
 async fn waiting(messages: &Messages, count: usize) {
     let queue = messages.queues.open(&access(), &queue_name("work")).await.expect("there");
-    let shelf = messages.shelves.open(queue.record.id).await.expect("readable");
+    let scheduler = messages.schedulers.open(&queue).await.expect("readable");
     let deadline = Instant::now() + SOON;
-    while shelf.waiting() != count {
-        assert!(Instant::now() < deadline, "{} wait, not {count}", shelf.waiting());
+    while scheduler.waiting() != count {
+        assert!(Instant::now() < deadline, "{} wait, not {count}", scheduler.waiting());
         tokio::time::sleep(Duration::from_millis(2)).await;
     }
 }
@@ -207,7 +208,7 @@ async fn many_consumers_share_many_messages_without_losing_or_doubling_one() {
     assert_eq!(seen.len(), received, "nobody was given what another holds");
     // What those received who gave up is hidden, and everything else was received.
     let queue = messages.queues.open(&access(), &queue_name("work")).await.expect("there");
-    let stats = messages.stats(queue.record.id).await.expect("readable");
+    let stats = messages.stats(&queue).await.expect("readable");
     assert_eq!(stats.messages, u64::try_from(MESSAGES).expect("fits"));
     let peeked = messages.peek(&access(), &queue_name("work"), 32).await.expect("readable");
     assert!(peeked.is_empty(), "{} messages are visible that nobody was given", peeked.len());

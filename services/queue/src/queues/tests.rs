@@ -1,4 +1,4 @@
-//! What is known of a queue in memory is what its store holds, whatever comes between a look and a change.
+//! The cached record of a queue is the stored one, whatever comes between a read and a change.
 
 use std::{
     sync::atomic::{AtomicBool, Ordering::SeqCst},
@@ -8,14 +8,21 @@ use std::{
 use async_trait::async_trait;
 use tokio::sync::watch;
 use trestle_kv::{
-    Change, CommitError, EngineError, EngineStatus, MemoryEngine, Scan, Snapshot, Span,
+    Change, CommitError, EngineError, EngineStatus, Limits, MemoryEngine, Scan, ScanLimit,
+    Snapshot, Span, Version,
 };
-use trestle_service::clock::ManualClock;
+use trestle_service::clock::{ManualClock, Ticks};
 
 use super::*;
-use crate::{model::queue_name, record::DeadLetter, shelf::Turn};
+use crate::{
+    delivery::{AttemptError, FenceCause, TakeOverAlways},
+    head::OwnerId,
+    keys::KEYSPACES,
+    model::queue_name,
+    record::{DeadLetter, QueueSettings},
+};
 
-/// Something that can be held up: how many have come to it, and whether they may pass.
+/// Holds up the first operation that arrives while it is closed.
 struct Gate {
     is_open: watch::Sender<bool>,
     came: watch::Sender<u32>,
@@ -28,6 +35,9 @@ impl Gate {
 
     async fn pass(&self) {
         self.came.send_modify(|came| *came += 1);
+        if *self.came.borrow() > 1 {
+            return;
+        }
         self.is_open.subscribe().wait_for(|is_open| *is_open).await.expect("the gate is there");
     }
 
@@ -66,13 +76,21 @@ impl Engine for Gated {
         Ok(Box::new(GatedSnapshot(self.inner.snapshot().await?, Arc::clone(&self.read))))
     }
 
-    async fn commit(&self, change: Change) -> Result<(), CommitError> {
+    async fn commit(&self, change: Change) -> Result<Version, CommitError> {
         self.commit.pass().await;
-        self.inner.commit(change).await?;
+        let version = self.inner.commit(change).await?;
         match self.is_unknown.load(SeqCst) {
             true => Err(CommitError::Unknown { reason: "of the test".into() }),
-            false => Ok(()),
+            false => Ok(version),
         }
+    }
+
+    fn limits(&self) -> Limits {
+        self.inner.limits()
+    }
+
+    fn now(&self) -> Ticks {
+        self.inner.now()
     }
 
     fn status(&self) -> EngineStatus {
@@ -94,18 +112,23 @@ impl Snapshot for GatedSnapshot {
 }
 
 /// Two services on one store: the one under test, and one that is made anew for each look.
-struct Bench {
+struct Fixture {
     engine: Arc<Gated>,
-    clock: Arc<SteadyClock>,
+    clock: Arc<MonotonicClock>,
     queues: Queues,
     account: AccountName,
     name: QueueName,
 }
 
-fn queues(engine: &Arc<Gated>, clock: &Arc<SteadyClock>) -> Queues {
+fn queues(engine: &Arc<Gated>, clock: &Arc<MonotonicClock>) -> Queues {
     let engine: Arc<dyn Engine> = Arc::clone(engine) as _;
-    let shelves = Arc::new(Shelves::new(Arc::clone(&engine), Arc::clone(clock)));
-    Queues::new(engine, Arc::clone(clock), shelves)
+    let schedulers = Arc::new(Schedulers::new(
+        Arc::clone(&engine),
+        Arc::clone(clock),
+        OwnerId(1),
+        Arc::new(TakeOverAlways),
+    ));
+    Queues::new(engine, Arc::clone(clock), schedulers)
 }
 
 fn settings(value: u32) -> QueueSettings {
@@ -113,23 +136,24 @@ fn settings(value: u32) -> QueueSettings {
     QueueSettings { metadata, ..QueueSettings::default() }
 }
 
-impl Bench {
+impl Fixture {
     /// With a queue of that name that is known.
     async fn new() -> Self {
+        let start = Ticks::from_unix(1_700_000_000, 0).expect("in range");
+        let clock = Arc::new(ManualClock::new(start));
         let engine = Arc::new(Gated {
-            inner: MemoryEngine::new(),
+            inner: MemoryEngine::with_clock(KEYSPACES, Arc::clone(&clock) as _),
             read: Arc::new(Gate::new()),
             commit: Arc::new(Gate::new()),
             is_unknown: AtomicBool::new(false),
         });
-        let start = Ticks::from_unix(1_700_000_000, 0).expect("in range");
-        let clock = Arc::new(SteadyClock::new(Arc::new(ManualClock::new(start))));
+        let clock = Arc::new(MonotonicClock::new(clock));
         let queues = queues(&engine, &clock);
         let (account, name) = (AccountName::development(), queue_name("jobs"));
-        let bench = Self { engine, clock, queues, account, name };
-        bench.change(1).await;
-        assert!(bench.known().await.is_some());
-        bench
+        let fixture = Self { engine, clock, queues, account, name };
+        fixture.change(1).await;
+        assert!(fixture.known().await.is_some());
+        fixture
     }
 
     /// What the service gives: to whoever does not wait at the gate, what is known.
@@ -181,103 +205,105 @@ impl Bench {
 }
 
 #[tokio::test]
-async fn after_every_change_what_is_known_is_what_is_stored() {
-    let bench = Bench::new().await;
+async fn after_every_change_the_cached_record_is_the_stored_one() {
+    let fixture = Fixture::new().await;
     let mut seen = Vec::new();
 
     for number in 2..=13 {
-        bench.change(number).await;
+        fixture.change(number).await;
 
-        let stored = bench.stored().await;
-        assert_eq!(bench.known().await, stored, "after change {number}");
-        assert_eq!(bench.known().await, stored, "and when it was kept, after change {number}");
+        let stored = fixture.stored().await;
+        assert_eq!(fixture.known().await, stored, "after change {number}");
+        assert_eq!(fixture.known().await, stored, "and when it was kept, after change {number}");
         assert!(!seen.contains(&stored) || stored.is_none(), "change {number} changed something");
         seen.push(stored);
     }
 }
 
 #[tokio::test]
-async fn a_change_whose_outcome_is_unknown_leaves_nothing_that_is_not_stored() {
-    let bench = Bench::new().await;
-    bench.engine.is_unknown.store(true, SeqCst);
+async fn a_change_of_unknown_outcome_leaves_no_outdated_record() {
+    let fixture = Fixture::new().await;
+    fixture.engine.is_unknown.store(true, SeqCst);
 
     for number in 2..=13 {
-        let before = bench.known().await;
-        bench.change(number).await;
+        let before = fixture.known().await;
+        fixture.change(number).await;
 
-        let stored = bench.stored().await;
+        let stored = fixture.stored().await;
         assert_ne!(stored, before, "change {number} was made");
-        assert_eq!(bench.known().await, stored, "after change {number}");
+        assert_eq!(fixture.known().await, stored, "after change {number}");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_look_that_ends_after_a_change_leaves_nothing_old() {
+async fn a_read_that_ends_after_a_change_leaves_no_outdated_record() {
     for number in 2..=6 {
-        let bench = Arc::new(Bench::new().await);
+        let fixture = Arc::new(Fixture::new().await);
         // So that the next look goes to the store.
-        bench.queues.known.changing(&bench.account, &bench.name);
-        bench.engine.read.close();
+        fixture.queues.cache.changing(&fixture.account, &fixture.name);
+        fixture.engine.read.close();
         let looking = tokio::spawn({
-            let bench = Arc::clone(&bench);
-            async move { bench.known().await }
+            let fixture = Arc::clone(&fixture);
+            async move { fixture.known().await }
         });
-        bench.engine.read.somebody().await;
+        fixture.engine.read.somebody().await;
 
-        bench.change(number).await;
-        bench.engine.read.open();
+        fixture.change(number).await;
+        fixture.engine.read.open();
         let before = looking.await.expect("no panic");
 
-        let stored = bench.stored().await;
+        let stored = fixture.stored().await;
         assert_ne!(before, stored, "it looked before change {number}");
-        assert_eq!(bench.known().await, stored, "after change {number}");
+        assert_eq!(fixture.known().await, stored, "after change {number}");
     }
 }
 
 /// Otherwise a consumer would wait there for what is sent elsewhere.
 #[tokio::test(start_paused = true)]
-async fn a_shelf_that_is_opened_while_its_queue_goes_is_closed() {
+async fn a_scheduler_that_is_opened_while_its_queue_is_replaced_is_closed() {
     for (number, what) in [(5, "cleared"), (6, "deleted")] {
-        let bench = Bench::new().await;
-        let id = bench.known().await.expect("there").id;
-        bench.engine.read.close();
-        let shelves = Arc::clone(&bench.queues.shelves);
-        let opening = tokio::spawn(async move { shelves.open(id).await });
-        bench.engine.read.somebody().await;
+        let fixture = Fixture::new().await;
+        let queue = fixture.queues.find(&fixture.account, &fixture.name).await;
+        let queue = queue.expect("readable").expect("there");
+        let id = queue.record.id;
+        fixture.engine.read.close();
+        let schedulers = Arc::clone(&fixture.queues.schedulers);
+        let opening = tokio::spawn(async move { schedulers.open(&queue).await });
+        fixture.engine.read.somebody().await;
 
-        bench.change(number).await;
-        bench.engine.read.open();
+        fixture.change(number).await;
+        fixture.engine.read.open();
 
-        let shelf = opening.await.expect("no panic").expect("readable");
-        let deadline = tokio::time::Instant::now() + Duration::from_secs(20);
-        let turn = shelf.claim(1, deadline).await.expect("readable");
-        assert!(matches!(turn, Turn::Closed), "{what}");
-        assert!(bench.queues.shelves.find(id).is_none(), "{what}");
+        let Err(AttemptError::Fenced(fenced)) = opening.await.expect("no panic") else {
+            panic!("open, though the queue was {what}");
+        };
+        assert_eq!((fenced.id, fenced.cause), (id, FenceCause::QueueReplaced), "{what}");
+        assert!(fixture.queues.schedulers.find(id).is_none(), "{what}");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_look_during_a_change_leaves_nothing_old_also_when_the_caller_of_the_change_is_gone() {
+async fn a_read_during_a_change_leaves_no_outdated_record_even_when_the_change_is_cancelled() {
     for (number, is_left) in (2..=6).flat_map(|number| [(number, false), (number, true)]) {
-        let bench = Arc::new(Bench::new().await);
-        bench.engine.commit.close();
+        let fixture = Arc::new(Fixture::new().await);
+        fixture.engine.commit.close();
         let changing = tokio::spawn({
-            let bench = Arc::clone(&bench);
-            async move { bench.change(number).await }
+            let fixture = Arc::clone(&fixture);
+            async move { fixture.change(number).await }
         });
-        bench.engine.commit.somebody().await;
+        fixture.engine.commit.somebody().await;
         if is_left {
             changing.abort();
             // The time is that of the test: everybody else has come to rest by then.
             tokio::time::sleep(Duration::from_secs(1)).await;
         }
 
-        let during = bench.known().await;
-        bench.engine.commit.open();
+        let during = fixture.known().await;
+        fixture.engine.commit.open();
         tokio::time::sleep(Duration::from_secs(1)).await;
 
-        let stored = bench.stored().await;
+        let stored = fixture.stored().await;
         assert_ne!(during, stored, "it looked before change {number} was made");
-        assert_eq!(bench.known().await, stored, "after change {number}, left: {is_left}");
+        assert_eq!(fixture.known().await, stored, "after change {number}, left: {is_left}");
     }
 }

@@ -1,8 +1,24 @@
 //! Tests of the decisions of the sweeper.
 
+use std::time::Duration;
+
+use trestle_kv::{ChangeSpec, Entry, Reads, Scan, Write, after_key};
+use trestle_service::clock::Ticks;
 use uuid::Uuid;
 
-use super::*;
+use super::{
+    deduplication::{ScheduledRemoval, decide_removal},
+    deleted::decide_sweep,
+    expired::{Examined, sort_out},
+    *,
+};
+use crate::{
+    deduplication::DeduplicationRecord,
+    deleted_range::{DeletedRange, QueuePart},
+    keys::{self, QueueId},
+    slot::Slot,
+    stored::MessageState,
+};
 
 const ID: QueueId = QueueId(5);
 
@@ -10,11 +26,11 @@ fn at(ticks: u64) -> Ticks {
     Ticks::new(ticks).expect("in range")
 }
 
-fn place(sequence: u64) -> Place {
-    Place { visible_at: at(10), sequence }
+fn slot(sequence: u64) -> Slot {
+    Slot { visible_at: at(10), sequence }
 }
 
-fn entry(place: Place, expires_at: Option<Ticks>) -> Entry {
+fn entry(slot: Slot, expires_at: Option<Ticks>) -> Entry {
     let state = MessageState {
         id: Uuid::nil(),
         inserted_at: at(1),
@@ -23,70 +39,76 @@ fn entry(place: Place, expires_at: Option<Ticks>) -> Entry {
         dequeue_count: 0,
         group: None,
     };
-    Entry { key: keys::state(ID, place), value: state.encode() }
+    Entry { key: keys::state(ID, slot), value: state.encode() }
 }
 
-fn dead(resume: Bytes) -> DeadRange {
-    DeadRange { died_at: at(1), resume }
+fn range(resume: Bytes) -> DeletedRange {
+    DeletedRange { deleted_at: at(1), resume }
 }
 
 #[test]
-fn a_step_removes_what_it_found_and_notes_where_to_go_on() {
-    let start = keys::remains(ID, Remains::States).start;
-    let entry = entry(place(1), None);
+fn a_step_removes_what_it_found_and_stores_where_to_continue() {
+    let start = keys::part_span(ID, QueuePart::States).start;
+    let entry = entry(slot(1), None);
     let row = entry.key.clone();
     let scan = Scan { entries: vec![entry], more: true };
 
-    let writes = decide_sweep(ID, Remains::States, &dead(start), &scan, false);
+    let writes = decide_sweep((ID, QueuePart::States), &range(start), &scan, false);
 
-    let key = keys::dead(ID, Remains::States);
-    let progress = dead(after_key(&row).into()).encode();
-    assert_eq!(writes, [Write::Delete { key: row }, Write::Put { key, value: progress }]);
+    let key = keys::deleted(ID, QueuePart::States);
+    let value = range(after_key(&row).into()).encode();
+    assert_eq!(writes.as_slice(), [Write::Delete { key: row }, Write::Put { key, value }]);
 }
 
 #[test]
-fn an_empty_range_is_forgotten_only_after_the_grace() {
-    let swept = dead(keys::state(ID, place(1)));
+fn an_empty_range_is_dropped_only_after_the_grace() {
+    let swept = range(keys::state(ID, slot(1)));
     let nothing = Scan { entries: Vec::new(), more: false };
+    let writes = |is_over| decide_sweep((ID, QueuePart::States), &swept, &nothing, is_over);
 
-    assert_eq!(decide_sweep(ID, Remains::States, &swept, &nothing, false), []);
-    let key = keys::dead(ID, Remains::States);
-    let forget = [Write::Delete { key }];
-    assert_eq!(decide_sweep(ID, Remains::States, &swept, &nothing, true), forget);
+    assert_eq!(writes(false).as_slice(), []);
+    let key = keys::deleted(ID, QueuePart::States);
+    assert_eq!(writes(true).as_slice(), [Write::Delete { key }]);
 }
 
 #[test]
-fn what_is_over_is_told_from_what_will_be() {
+fn expired_messages_are_separated_from_the_others() {
     let entries = vec![
-        entry(place(1), Some(at(20))),
-        entry(place(2), Some(at(50))),
-        entry(place(3), None),
-        entry(place(4), Some(at(40))),
-        Entry { value: Bytes::from_static(b"?"), ..entry(place(5), None) },
+        entry(slot(1), Some(at(20))),
+        entry(slot(2), Some(at(50))),
+        entry(slot(3), None),
+        entry(slot(4), Some(at(40))),
+        Entry { value: Bytes::from_static(b"?"), ..entry(slot(5), None) },
     ];
 
-    let sorted = sort_out(&entries, at(20)).expect("readable");
+    let examined = sort_out(&entries, at(20)).expect("readable");
 
-    let expected = Sorted { expired: vec![place(1)], next: Some(at(40)), unreadable: 1 };
-    assert_eq!(sorted, expected);
+    let expected = Examined { expired: vec![slot(1)], next: Some(at(40)), unreadable: 1 };
+    assert_eq!(examined, expected);
 }
 
 #[test]
-fn a_mark_goes_and_takes_along_only_what_is_over() {
-    let memory = |until| crate::memory::Memory { until: at(until), sent: Vec::new() }.encode();
-    let key = |text: &str| keys::memory(ID, keys::Remembered::Request, text);
-    let memories: Vec<_> = ["a", "b", "c", "d"].map(key).into();
-    let marks: Vec<_> = memories.iter().map(|key| keys::forget(at(10), key)).collect();
+fn a_scheduled_removal_removes_only_a_record_that_has_expired() {
+    let record = |until| DeduplicationRecord { until: at(until), sent: Vec::new() }.encode();
+    let key = |text: &str| keys::deduplication(ID, keys::IdKind::Request, text);
+    let record_keys: Vec<_> = ["a", "b", "c", "d"].map(key).into();
+    let mut spec = ChangeSpec::new(keys::queue_domain(ID));
+    let scheduled = record_keys.iter().map(|key| ScheduledRemoval {
+        expiry_key: keys::deduplication_expiry(at(10), key),
+        record: spec.read(key.clone()),
+    });
+    let scheduled: Vec<_> = scheduled.collect();
     let damaged = Bytes::from_static(b"?");
-    let current = [Some(memory(10)), Some(memory(99)), None, Some(damaged)];
+    let values = [Some(record(10)), Some(record(99)), None, Some(damaged)];
 
-    let (writes, unreadable) = decide_forget(at(20), &marks, &memories, &current);
+    let reads = Reads::new(&spec.reads, &values);
+    let (writes, unreadable) = decide_removal(at(20), &scheduled, &reads);
 
     let delete = |key: &Bytes| Write::Delete { key: key.clone() };
-    let rest = marks[1..].iter().map(delete);
-    let expected: Vec<_> =
-        [delete(&marks[0]), delete(&memories[0])].into_iter().chain(rest).collect();
-    assert_eq!(writes, expected, "b was remembered anew, and nobody knows of d");
+    let rest = scheduled[1..].iter().map(|removal| delete(&removal.expiry_key));
+    let first = [delete(&scheduled[0].expiry_key), delete(&record_keys[0])];
+    let expected: Vec<_> = first.into_iter().chain(rest).collect();
+    assert_eq!(writes.as_slice(), expected, "b was renewed, and d cannot be read");
     assert_eq!(unreadable, 1);
 }
 

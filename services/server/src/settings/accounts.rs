@@ -3,10 +3,11 @@
 use std::{collections::BTreeMap, fmt, path::PathBuf};
 
 use serde::{Deserialize, Serialize, Serializer};
-use trestle_service::{account::AccountKey, name::AccountName};
+use trestle_identity::account::AccountKey;
+use trestle_service::name::AccountName;
 
 use super::{DevelopmentAccount, ServerSettings};
-use crate::roles::Role;
+use crate::roles::GATEWAY;
 
 /// Most accounts of a process.
 const ACCOUNTS_MAX: usize = 1024;
@@ -94,7 +95,7 @@ impl AccountsSettings {
         server: &ServerSettings,
         development: DevelopmentAccount,
     ) -> Vec<String> {
-        if !server.roles.has(Role::Gateway) {
+        if !server.roles.has(GATEWAY.name) {
             return Vec::new();
         }
         let mut problems = Vec::new();

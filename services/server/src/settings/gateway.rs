@@ -6,8 +6,12 @@ use serde::{Deserialize, Serialize};
 use trestle_runtime::config::choice;
 use trestle_service::upstream::Endpoint;
 
-use super::{outside, wide};
-use crate::roles::{Role, Roles};
+use super::{
+    outside,
+    per_role::{PerRole, RoleKey},
+    wide,
+};
+use crate::roles::{GATEWAY, RoleSpec, Roles};
 
 /// Longest setting for the time that calls wait for a role.
 const WAIT_MS_MAX: u64 = 60_000;
@@ -19,14 +23,11 @@ const WAITING_CALLS_MAX: u64 = 1_000_000;
 /// The section `gateway`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GatewaySettings {
-    /// Where the table role is when it is not in this process, such as `http://table:50051`. A name
-    /// may have several addresses. No default.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub table_endpoint: Option<String>,
-    /// Where the queue role is when it is not in this process, such as `http://queue:50051`.
-    /// Default: nowhere; without the role here, the gateway has no queues then.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub queue_endpoint: Option<String>,
+    /// `table_endpoint`, `queue_endpoint` …: where a role is when it is not in this process, such as
+    /// `http://table:50051`. A name may have several addresses. No default: required for tables;
+    /// without the others, the gateway does not serve them.
+    #[serde(flatten)]
+    pub endpoints: PerRole<EndpointText>,
     /// Where the development account is there, whose key everybody knows: `loopback`, `off` or
     /// `anywhere`. Default: `loopback`, which is `off` where others can reach the listener.
     #[serde(deserialize_with = "choice")]
@@ -60,13 +61,54 @@ pub struct RoleTlsSettings {
     /// The name in the certificates of the roles. Default: the host of the endpoint.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub server_name: Option<String>,
-    /// The name in the certificate of the queue role, where that is another. Default: `server_name`,
-    /// or the host of its endpoint.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub queue_server_name: Option<String>,
+    /// `queue_server_name` …: the name in the certificate of a role, where that is another. Default:
+    /// `server_name`, or the host of its endpoint.
+    #[serde(flatten)]
+    pub server_names: PerRole<ServerName>,
 }
 
-/// Where the development account is there.
+/// The address of a role, as an operator writes it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EndpointText(pub String);
+
+impl RoleKey for EndpointText {
+    const SECTION: &'static str = "gateway";
+    const PREFIX: &'static str = "";
+    const SUFFIX: &'static str = "_endpoint";
+}
+
+/// A name in a certificate.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServerName(pub String);
+
+impl RoleKey for ServerName {
+    const SECTION: &'static str = "gateway.tls";
+    const PREFIX: &'static str = "";
+    const SUFFIX: &'static str = "_server_name";
+}
+
+macro_rules! text {
+    ($name:ident) => {
+        impl std::str::FromStr for $name {
+            type Err = std::convert::Infallible;
+
+            fn from_str(text: &str) -> Result<Self, Self::Err> {
+                Ok(Self(text.to_owned()))
+            }
+        }
+
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+    };
+}
+
+text!(EndpointText);
+text!(ServerName);
+
+/// Where the development account exists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DevelopmentAccount {
@@ -81,8 +123,7 @@ pub enum DevelopmentAccount {
 impl Default for GatewaySettings {
     fn default() -> Self {
         Self {
-            table_endpoint: None,
-            queue_endpoint: None,
+            endpoints: PerRole::default(),
             development_account: DevelopmentAccount::Loopback,
             connections: 4,
             wait_ms: 5000,
@@ -93,26 +134,32 @@ impl Default for GatewaySettings {
 }
 
 impl GatewaySettings {
-    /// What is wrong with the section for a process with these roles, each with its key.
-    pub(super) fn problems(&self, roles: &Roles) -> Vec<String> {
+    /// What is wrong with the section for a process with these of the roles, each with its key.
+    pub(super) fn problems(&self, here: &Roles, roles: &[RoleSpec]) -> Vec<String> {
         let rules = [
             ("connections", wide(self.connections), 1..=CONNECTIONS_MAX),
             ("waiting_calls_max", wide(self.waiting_calls_max), 1..=WAITING_CALLS_MAX),
             ("wait_ms", self.wait_ms, 0..=WAIT_MS_MAX),
         ];
         let mut problems = outside("gateway", rules);
-        if self.table_endpoint.is_none() && roles.has(Role::Gateway) && !roles.has(Role::Table) {
-            let rule = "required, since the role table is not in this process";
-            problems.push(format!("gateway.table_endpoint: {rule}: roles=`{roles}`"));
+        if here.has(GATEWAY.name) {
+            let is_missing = |role: &&RoleSpec| {
+                let is_reached = here.has(role.name) || self.endpoints.get(role.name).is_some();
+                role.is_required && !is_reached
+            };
+            let missing = roles.iter().filter(is_missing).map(|role| {
+                let (key, name) = (EndpointText::full_key(role.name), role.name);
+                format!(
+                    "{key}: required, since the role {name} is not in this process: roles=`{here}`"
+                )
+            });
+            problems.extend(missing);
         }
-        let named =
-            [("table_endpoint", &self.table_endpoint), ("queue_endpoint", &self.queue_endpoint)];
         let mut endpoints = Vec::new();
-        for (key, value) in named {
-            match value.as_deref().map(Endpoint::parse) {
-                Some(Ok(endpoint)) => endpoints.push(endpoint),
-                Some(Err(error)) => problems.push(format!("gateway.{key}: {error}")),
-                None => {}
+        for (role, EndpointText(text)) in self.endpoints.iter() {
+            match Endpoint::parse(text) {
+                Ok(endpoint) => endpoints.push(endpoint),
+                Err(error) => problems.push(format!("{}: {error}", EndpointText::full_key(role))),
             }
         }
         problems.extend(self.tls.problems(&endpoints));

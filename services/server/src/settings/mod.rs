@@ -4,6 +4,7 @@
 mod accounts;
 mod gateway;
 mod limits;
+mod per_role;
 mod quotas;
 mod server;
 mod storage;
@@ -17,10 +18,13 @@ use trestle_runtime::{
     telemetry::TelemetrySettings,
 };
 
+use crate::roles::{ROLES, RoleSpec};
+
 pub use self::{
     accounts::{AccountSettings, AccountsSettings, Secret},
-    gateway::{DevelopmentAccount, GatewaySettings, RoleTlsSettings},
+    gateway::{DevelopmentAccount, EndpointText, GatewaySettings, RoleTlsSettings, ServerName},
     limits::LimitSettings,
+    per_role::{PerRole, RoleKey},
     quotas::{QuotaNumbers, QuotaSettings},
     server::{Listen, ServerSettings},
     storage::{Durability, StorageSettings},
@@ -36,7 +40,7 @@ const FOREIGN: &[(&str, &str)] = &[
 ];
 
 /// The settings of a process.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Settings {
     /// Listeners and process.
     pub server: ServerSettings,
@@ -57,29 +61,54 @@ pub struct Settings {
     pub telemetry: TelemetrySettings,
 }
 
+impl Default for Settings {
+    fn default() -> Self {
+        Self::defaults(ROLES)
+    }
+}
+
 impl Settings {
-    /// Settings out of their defaults and `sources`, checked. The standard variables of
-    /// OpenTelemetry count too.
+    /// The defaults where these roles exist.
+    #[must_use]
+    pub fn defaults(roles: &[RoleSpec]) -> Self {
+        Self {
+            server: ServerSettings::defaults(roles),
+            tls: TlsSettings::default(),
+            storage: StorageSettings::default(),
+            accounts: AccountsSettings::default(),
+            gateway: GatewaySettings::default(),
+            limits: LimitSettings::default(),
+            quotas: QuotaSettings::default(),
+            telemetry: TelemetrySettings::default(),
+        }
+    }
+
+    /// Settings out of their defaults and `sources`, checked, where these roles exist. The standard
+    /// variables of OpenTelemetry count too.
     ///
     /// # Errors
     /// Every kind of [`ConfigError`].
-    pub fn load(sources: Sources<'_>) -> Result<Self, ConfigError> {
+    pub fn load(roles: &[RoleSpec], sources: Sources<'_>) -> Result<Self, ConfigError> {
         let sources = Sources { foreign: FOREIGN, ..sources };
-        let settings: Self = config::load(&Self::default(), sources)?;
-        settings.check()?;
+        let settings: Self = config::load(&Self::defaults(roles), sources)?;
+        settings.check(roles)?;
         Ok(settings)
     }
 
     /// Checks what the form of the values does not say.
     ///
     /// # Errors
-    /// [`ConfigError::Invalid`] with every problem.
-    pub fn check(&self) -> Result<(), ConfigError> {
+    /// [`ConfigError::UnknownKeys`], [`ConfigError::Invalid`] with every problem.
+    pub fn check(&self, roles: &[RoleSpec]) -> Result<(), ConfigError> {
+        let keys = self.unknown_keys(roles);
+        if !keys.is_empty() {
+            return Err(ConfigError::UnknownKeys { keys });
+        }
         let sections = [
-            self.server.problems(&self.tls),
+            self.server.problems(&self.tls, roles),
             self.tls.problems(),
             self.storage.problems(),
-            self.gateway.problems(&self.server.roles),
+            self.gateway.problems(&self.server.roles, roles),
             self.accounts.problems(&self.server, self.gateway.development_account),
             self.limits.problems(),
             self.quotas.problems(),
@@ -87,6 +116,27 @@ impl Settings {
         ];
         let problems = sections.concat();
         if problems.is_empty() { Ok(()) } else { Err(ConfigError::Invalid { problems }) }
+    }
+
+    /// Whether the process has one of these roles that owns data.
+    #[must_use]
+    pub fn owns_data(&self, roles: &[RoleSpec]) -> bool {
+        roles.iter().any(|role| role.owns_data() && self.server.roles.has(role.name))
+    }
+
+    /// Keys in sections with keys for each role that belong to no role.
+    fn unknown_keys(&self, roles: &[RoleSpec]) -> Vec<String> {
+        let names = |has: fn(&&RoleSpec) -> bool| -> Vec<_> {
+            roles.iter().filter(has).map(|role| role.name).collect()
+        };
+        let (fronts, services) =
+            (names(|role| role.azure.is_some()), names(|role| !role.is_ingress()));
+        [
+            self.server.azure.unknown(&fronts),
+            self.gateway.endpoints.unknown(&services),
+            self.gateway.tls.server_names.unknown(&services),
+        ]
+        .concat()
     }
 }
 

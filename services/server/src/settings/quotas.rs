@@ -163,6 +163,7 @@ mod tests {
     use trestle_runtime::config::{ConfigError, Sources};
 
     use super::{super::Settings, *};
+    use crate::roles::ROLES;
 
     fn rate(per_second: u64, burst: u64) -> Option<Rate> {
         Rate::new(per_second, burst)
@@ -177,7 +178,7 @@ mod tests {
         let variable =
             |(key, value): &(&str, &str)| (format!("TRESTLE__QUOTAS__{key}"), (*value).to_owned());
         let environment = variables.iter().map(variable).collect();
-        Settings::load(Sources { environment, ..Sources::default() })
+        Settings::load(ROLES, Sources { environment, ..Sources::default() })
     }
 
     #[test]

@@ -6,10 +6,14 @@ use std::{
     str::FromStr,
 };
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
+use serde::{Deserialize, Deserializer, Serialize, de::Error as _};
 
-use super::{TlsSettings, outside, wide};
-use crate::roles::{Role, Roles};
+use super::{
+    TlsSettings, outside,
+    per_role::{PerRole, RoleKey},
+    wide,
+};
+use crate::roles::{GATEWAY, RoleSpec, Roles};
 
 /// Where to listen, if anywhere.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,18 +49,10 @@ impl fmt::Display for Listen {
     }
 }
 
-impl Serialize for Listen {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
-impl<'de> Deserialize<'de> for Listen {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        text.parse()
-            .map_err(|rule: ListenError| D::Error::custom(format!("{rule}: value=`{text}`")))
-    }
+impl RoleKey for Listen {
+    const SECTION: &'static str = "server";
+    const PREFIX: &'static str = "azure_";
+    const SUFFIX: &'static str = "";
 }
 
 /// Reads an address; the error says what one looks like.
@@ -74,12 +70,10 @@ pub struct ServerSettings {
     /// Address of gRPC; port 0 takes a free one. Default: `127.0.0.1:50051`.
     #[serde(deserialize_with = "address")]
     pub listen: SocketAddr,
-    /// Address of tables for clients of Azure Storage; port 0 takes a free one, `off` none.
-    /// Default: `127.0.0.1:10002`.
-    pub azure_table: Listen,
-    /// Address of queues for clients of Azure Storage; port 0 takes a free one, `off` none.
-    /// Default: `127.0.0.1:10001`.
-    pub azure_queue: Listen,
+    /// `azure_queue`, `azure_table` …: address of a role for clients of Azure Storage; port 0 takes a
+    /// free one, `off` none. Default: `127.0.0.1` with the port that its [`RoleSpec`] has.
+    #[serde(flatten)]
+    pub azure: PerRole<Listen>,
     /// Compress answers for clients of Azure Storage that take gzip, as most say they do. Default:
     /// no, as Azure: it takes time on both sides, and helps over slow networks only.
     pub azure_gzip: bool,
@@ -114,13 +108,17 @@ const DRAIN_SECONDS_MAX: u64 = 24 * 3600;
 /// Most threads that work on calls.
 const WORKER_THREADS_MAX: u64 = 1024;
 
-impl Default for ServerSettings {
-    fn default() -> Self {
+impl ServerSettings {
+    /// The defaults where these roles exist.
+    pub(super) fn defaults(roles: &[RoleSpec]) -> Self {
+        let mut azure = PerRole::default();
+        for (role, front) in roles.iter().filter_map(|role| Some((role, role.azure?))) {
+            azure.set(role.name, Listen::At((Ipv4Addr::LOCALHOST, front.port).into()));
+        }
         Self {
-            roles: Roles::all(),
+            roles: Roles::All,
             listen: (Ipv4Addr::LOCALHOST, 50051).into(),
-            azure_table: Listen::At((Ipv4Addr::LOCALHOST, 10002).into()),
-            azure_queue: Listen::At((Ipv4Addr::LOCALHOST, 10001).into()),
+            azure,
             azure_gzip: false,
             admin: (Ipv4Addr::LOCALHOST, 9464).into(),
             allow_plaintext: false,
@@ -131,34 +129,28 @@ impl Default for ServerSettings {
             worker_threads: None,
         }
     }
-}
 
-impl ServerSettings {
-    /// Where a front for clients of Azure Storage listens: only where the gateway is.
-    #[must_use]
-    pub fn azure(&self, listen: Listen) -> Option<SocketAddr> {
-        match listen {
-            Listen::At(address) => self.roles.has(Role::Gateway).then_some(address),
+    /// Where clients of Azure Storage are listened for, by role: only where the gateway is.
+    pub fn azure_listeners(&self) -> impl Iterator<Item = (&str, SocketAddr)> {
+        let listen = |(role, listen): (_, &Listen)| match *listen {
+            Listen::At(address) => self.roles.has(GATEWAY.name).then_some((role, address)),
             Listen::Off => None,
-        }
+        };
+        self.azure.iter().filter_map(listen)
     }
 
     /// The listeners for calls: key and address.
     #[must_use]
-    pub fn calls(&self) -> Vec<(&'static str, SocketAddr)> {
-        let listeners = [
-            ("server.listen", Some(self.listen)),
-            ("server.azure_table", self.azure(self.azure_table)),
-            ("server.azure_queue", self.azure(self.azure_queue)),
-        ];
-        listeners.into_iter().filter_map(|(key, address)| Some((key, address?))).collect()
+    pub fn calls(&self) -> Vec<(String, SocketAddr)> {
+        let azure = self.azure_listeners().map(|(role, at)| (Listen::full_key(role), at));
+        std::iter::once(("server.listen".to_owned(), self.listen)).chain(azure).collect()
     }
 
     /// The listeners that others can reach and that are not encrypted: key and address.
     #[must_use]
-    pub fn exposed(&self, tls: &TlsSettings) -> Vec<(&'static str, SocketAddr)> {
+    pub fn exposed(&self, tls: &TlsSettings) -> Vec<(String, SocketAddr)> {
         let of_calls = |(key, address)| (key, address, tls.grpc().is_some());
-        let admin = ("server.admin", self.admin, tls.admin().is_some());
+        let admin = ("server.admin".to_owned(), self.admin, tls.admin().is_some());
         let listeners = self.calls().into_iter().map(of_calls).chain([admin]);
         let exposed = listeners.filter_map(|(key, address, is_encrypted)| {
             let is_exposed = !address.ip().to_canonical().is_loopback() && !is_encrypted;
@@ -168,7 +160,7 @@ impl ServerSettings {
     }
 
     /// What is wrong with the section, each with its key.
-    pub(super) fn problems(&self, tls: &TlsSettings) -> Vec<String> {
+    pub(super) fn problems(&self, tls: &TlsSettings, roles: &[RoleSpec]) -> Vec<String> {
         let threads = self.worker_threads.map_or(1, wide);
         let rules = [
             ("worker_threads", threads, 1..=WORKER_THREADS_MAX),
@@ -176,9 +168,11 @@ impl ServerSettings {
             ("drain_seconds", self.drain_seconds, 0..=DRAIN_SECONDS_MAX),
         ];
         let mut problems = outside("server", rules);
+        problems.extend(self.roles.problem(roles).map(|rule| format!("server.roles: {rule}")));
+        problems.extend(self.azure.problems());
         let exposed = self.exposed(tls);
         for (key, address) in exposed.into_iter().filter(|_| !self.allow_plaintext) {
-            let encrypt = match key {
+            let encrypt = match key.as_str() {
                 "server.admin" => "tls.cert_file, tls.key_file and tls.admin = true",
                 _ => "tls.cert_file and tls.key_file",
             };

@@ -2,16 +2,16 @@
 
 use serde_json::Value;
 use tonic::{Code, Request, transport::Channel};
+use trestle_identity::{
+    account::AccountKey,
+    caller::KeyRange,
+    sas::{Scope, Terms, Time, Version, mint},
+};
 use trestle_proto::{
     queue::v1::{self as queue, queue_service_client::QueueServiceClient},
     table::v1::{self as proto, table_service_client::TableServiceClient},
 };
-use trestle_service::{
-    account::AccountKey,
-    caller::KeyRange,
-    name::AccountName,
-    sas::{Scope, Terms, Time, Version, mint},
-};
+use trestle_service::name::AccountName;
 
 use crate::process::Serving;
 
@@ -84,16 +84,17 @@ fn get(row: &str) -> proto::GetEntityRequest {
 }
 
 fn batch(rows: &[&str]) -> proto::ExecuteBatchRequest {
-    use proto::batch_operation::{Insert, Operation};
+    use proto::{BatchInsert, batch_operation::Operation};
     let operations = rows.iter().map(|row| proto::BatchOperation {
-        operation: Some(Operation::Insert(Insert { entity: Some(entity(row)) })),
+        operation: Some(Operation::Insert(BatchInsert { entity: Some(entity(row)) })),
     });
     proto::ExecuteBatchRequest { table: "Orders".into(), operations: operations.collect() }
 }
 
 /// One call of every kind, each with its own id.
 async fn call_everything(client: &mut TableServiceClient<Channel>) {
-    let table = proto::CreateTableRequest { table: "Orders".into() };
+    let table = Some(proto::Table { name: "Orders".into(), ..Default::default() });
+    let table = proto::CreateTableRequest { table };
     client.create_table(request("create", table)).await.unwrap();
     let insert = proto::InsertEntityRequest { table: "Orders".into(), entity: Some(entity("1")) };
     client.insert_entity(request("insert", insert)).await.unwrap();

@@ -6,5 +6,6 @@ mod access;
 mod commands;
 mod process;
 mod refusals;
+mod roles;
 mod serving;
 mod upstream;

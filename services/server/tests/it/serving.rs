@@ -15,16 +15,20 @@ use tonic_health::pb::{
 };
 use trestle::{
     compose::{Deps, Node, compose},
+    roles::ROLES,
     running::{Listeners, Running},
     settings::Settings,
 };
-use trestle_kv::{Change, CommitError, Engine, EngineError, EngineStatus, MemoryEngine, Snapshot};
+use trestle_kv::{
+    Change, CommitError, Engine, EngineError, EngineStatus, Limits, MemoryEngine, Snapshot, Ticks,
+    Version,
+};
 use trestle_proto::queue::v1::{
-    CreateQueueRequest, Queue, ReceiveMessagesRequest, StreamMessagesRequest,
+    CreateQueueRequest, Queue, ReceiveMessagesRequest, StreamMessagesRequest, StreamOpen,
     queue_service_client::QueueServiceClient, stream_messages_request,
 };
 use trestle_proto::table::v1::{
-    CreateTableRequest, ImportEntitiesRequest, table_service_client::TableServiceClient,
+    CreateTableRequest, ImportEntitiesRequest, Table, table_service_client::TableServiceClient,
 };
 use trestle_runtime::{config::Sources, openmetrics::Exposition};
 use trestle_service::{
@@ -33,8 +37,7 @@ use trestle_service::{
 
 use crate::process::Serving;
 
-/// A store in memory that can be told to stop.
-#[derive(Default)]
+/// A store in memory that a test can stop.
 struct Stoppable {
     inner: MemoryEngine,
     stopped: Mutex<Option<Arc<str>>>,
@@ -46,8 +49,16 @@ impl Engine for Stoppable {
         self.inner.snapshot().await
     }
 
-    async fn commit(&self, change: Change) -> Result<(), CommitError> {
+    async fn commit(&self, change: Change) -> Result<Version, CommitError> {
         self.inner.commit(change).await
+    }
+
+    fn limits(&self) -> Limits {
+        self.inner.limits()
+    }
+
+    fn now(&self) -> Ticks {
+        self.inner.now()
     }
 
     fn status(&self) -> EngineStatus {
@@ -59,11 +70,8 @@ fn settings(variables: &[(&str, &str)]) -> Settings {
     let free =
         [("TRESTLE__SERVER__LISTEN", "127.0.0.1:0"), ("TRESTLE__SERVER__ADMIN", "127.0.0.1:0")];
     let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
-    Settings::load(Sources {
-        environment: free.iter().chain(variables).map(owned).collect(),
-        ..Sources::default()
-    })
-    .unwrap()
+    let environment = free.iter().chain(variables).map(owned).collect();
+    Settings::load(ROLES, Sources { environment, ..Sources::default() }).unwrap()
 }
 
 async fn node_on(engine: Arc<dyn Engine>, variables: &[(&str, &str)]) -> Node {
@@ -74,13 +82,14 @@ async fn node_on(engine: Arc<dyn Engine>, variables: &[(&str, &str)]) -> Node {
         traces: Traces::default(),
         access: AccessLog::off(),
         random: || 7,
+        source: None,
     };
-    compose(&settings(variables), deps).await.unwrap()
+    compose(&settings(variables), ROLES, deps).await.unwrap()
 }
 
 /// A node on a store in memory.
 pub(crate) async fn node(variables: &[(&str, &str)]) -> Node {
-    node_on(Arc::new(MemoryEngine::new()), variables).await
+    node_on(Arc::new(MemoryEngine::new(trestle::storage::keyspaces())), variables).await
 }
 
 fn client(routes: &CallService) -> TableServiceClient<CallService> {
@@ -88,7 +97,7 @@ fn client(routes: &CallService) -> TableServiceClient<CallService> {
 }
 
 fn table(name: &str) -> CreateTableRequest {
-    CreateTableRequest { table: name.to_owned() }
+    CreateTableRequest { table: Some(Table { name: name.to_owned(), ..Table::default() }) }
 }
 
 #[tokio::test]
@@ -118,7 +127,10 @@ async fn calls_over_the_admission_limit_are_refused_at_once() {
 
 #[tokio::test]
 async fn a_store_that_stops_takes_the_node_out_of_service() {
-    let engine = Arc::new(Stoppable::default());
+    let engine = Arc::new(Stoppable {
+        inner: MemoryEngine::new(trestle::storage::keyspaces()),
+        stopped: Mutex::default(),
+    });
     let node = node_on(engine.clone(), &[]).await;
     let (health, routes) = (node.health.clone(), node.routes.clone());
     let settings = settings(&[]);
@@ -141,19 +153,19 @@ async fn a_store_that_stops_takes_the_node_out_of_service() {
 }
 
 #[tokio::test]
-async fn a_listener_that_breaks_is_noticed_and_does_not_look_like_a_clean_end() {
+async fn reports_a_listener_that_fails() {
     // More than a semaphore takes, which the settings would refuse: the listener panics.
     let mut settings = settings(&[]);
     settings.limits.connections_max = usize::MAX;
     let listeners = Listeners::bind(&settings).await.unwrap();
     let running = Running::start(node(&[]).await, listeners, &settings, Exposition::default());
-    let lost = running.lost();
+    let watchdog = running.watchdog();
 
-    let noticed = tokio::time::timeout(Duration::from_secs(10), lost.happens()).await;
+    let failure = tokio::time::timeout(Duration::from_secs(10), watchdog.failure()).await;
     running.stop().await;
 
-    assert!(noticed.is_ok(), "nobody noticed");
-    assert!(lost.listener().is_some_and(|key| key.starts_with("server.")), "{lost:?}");
+    assert!(failure.is_ok(), "no listener failed");
+    assert!(watchdog.failed().is_some_and(|key| key.starts_with("server.")), "{watchdog:?}");
 }
 
 #[tokio::test]
@@ -191,7 +203,7 @@ async fn a_consumer_who_waits_is_answered_at_once_when_the_process_is_asked_to_e
     let receive = ReceiveMessagesRequest { queue: "jobs".to_owned(), wait, ..Default::default() };
     let mut waiting = client.clone();
     let answer = tokio::spawn(async move { waiting.receive_messages(receive).await });
-    let open = stream_messages_request::Open { queue: "jobs".to_owned(), ..Default::default() };
+    let open = StreamOpen { queue: "jobs".to_owned(), ..Default::default() };
     let message = Some(stream_messages_request::Message::Open(open));
     let requests = tokio_stream::iter([StreamMessagesRequest { message }]);
     let requests = tokio_stream::StreamExt::chain(requests, tokio_stream::pending());

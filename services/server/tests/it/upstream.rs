@@ -12,7 +12,7 @@ use tonic_types::StatusExt as _;
 use tower::ServiceExt as _;
 use trestle_cli::TlsArgs;
 use trestle_proto::table::v1::{
-    CreateTableRequest, GetTableRequest, ListTablesRequest,
+    CreateTableRequest, GetTableRequest, ListTablesRequest, Table,
     table_service_client::TableServiceClient,
 };
 use trestle_service::layer::Request;
@@ -50,7 +50,9 @@ async fn local_and_remote_give_the_same_answers_and_the_same_failures() {
     let gateway = Serving::start(&["--roles", "gateway"], &variables);
     let clients = [local, remote(&endpoint), remote(&gateway.endpoint())];
     for client in &clients[..2] {
-        let request = CreateTableRequest { table: "Things".to_owned() };
+        let request = CreateTableRequest {
+            table: Some(Table { name: "Things".to_owned(), ..Table::default() }),
+        };
         client.clone().create_table(request).await.unwrap();
     }
 

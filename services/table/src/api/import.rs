@@ -13,66 +13,70 @@ use trestle_service::{
 };
 
 use super::{
-    Responses,
-    outbox::{self, Outbox},
-    parse,
+    ResponseStream, parse,
+    response_stream::{self, ResponseSender},
 };
 use crate::{
-    authorize::{Access, Action},
+    authorize::{EntityAccess, EntityAction},
     error::TableError,
-    operation::{Mode, Operation, Prepared},
+    operation::{EncodedEntity, EntityOperation, WriteMode},
     tables::Tables,
-    write::{Progress, Writer},
+    write::{EntityWriter, WriteOutcomes},
 };
 
-/// Shortest wait for room in a quota: worth a commit.
+/// Shortest wait for tokens of a quota: enough of them for a commit.
 const PAUSE_MIN: Duration = Duration::from_millis(100);
 
-/// What the first message asks for.
-struct Spec {
+/// The parsed first message.
+struct ImportSpec {
     table: TableName,
     /// None: insert.
-    mode: Option<Mode>,
+    mode: Option<WriteMode>,
 }
 
-impl Spec {
-    fn action(&self) -> Action {
+impl ImportSpec {
+    fn action(&self) -> EntityAction {
         match self.mode {
-            None => Action::Insert,
-            Some(_) => Action::Upsert,
+            None => EntityAction::Insert,
+            Some(_) => EntityAction::Upsert,
         }
     }
 }
 
-/// An import under way.
+/// A running import.
 pub(super) struct Import {
     tables: Tables,
-    writer: Writer,
-    access: Access,
+    writer: EntityWriter,
+    access: EntityAccess,
     /// Position of the next entity in the stream.
     next_index: u64,
     facts: Facts,
 }
 
 impl Import {
-    pub(super) fn new(tables: Tables, writer: Writer, access: Access, facts: Facts) -> Self {
+    pub(super) fn new(
+        tables: Tables,
+        writer: EntityWriter,
+        access: EntityAccess,
+        facts: Facts,
+    ) -> Self {
         Self { tables, writer, access, next_index: 0, facts }
     }
 
-    /// Takes the messages and answers each chunk; ends with the stream, or at the first failure of the whole.
+    /// Responds to each chunk; ends with the stream, or at the first error of the whole call.
     pub(super) fn run(
         mut self,
         mut messages: Streaming<proto::ImportEntitiesRequest>,
-    ) -> Responses<proto::ImportEntitiesResponse> {
-        outbox::responses(|outbox| async move {
+    ) -> ResponseStream<proto::ImportEntitiesResponse> {
+        response_stream::spawn(|sender| async move {
             let spec = first_message(&mut messages).await?;
             self.facts.note(|work| work.names(spec.table.as_str()));
-            // A caller who may not import at all learns it before the entities are sent.
-            let target = self.tables.target(&self.access, &spec.table).await;
-            target.and_then(|target| target.permit(spec.action())).map_err(Fault::from)?;
+            // A caller without the permission is denied before it sends entities.
+            let table = self.tables.authorized(&self.access, &spec.table).await;
+            table.and_then(|table| table.check_action(spec.action())).map_err(Fault::from)?;
             while let Some(message) = next_message(&mut messages).await? {
-                let answer = self.chunk(&spec, message, &outbox).await?;
-                outbox.send(answer).await?;
+                let response = self.chunk(&spec, message, &sender).await?;
+                sender.send(response).await?;
             }
             Ok(())
         })
@@ -80,9 +84,9 @@ impl Import {
 
     async fn chunk(
         &mut self,
-        spec: &Spec,
+        spec: &ImportSpec,
         message: proto::ImportEntitiesRequest,
-        outbox: &Outbox<proto::ImportEntitiesResponse>,
+        sender: &ResponseSender<proto::ImportEntitiesResponse>,
     ) -> Result<proto::ImportEntitiesResponse, Status> {
         let Some(Message::Chunk(chunk)) = message.message else {
             return Err(misplaced("chunk", "required in every message after the first").into());
@@ -91,11 +95,11 @@ impl Import {
         self.next_index += chunk.entities.len() as u64;
         self.facts.note(|work| work.written = self.next_index);
         let (operations, mut results) = parse_chunk(spec, chunk, first_index)?;
-        let (places, operations): (Vec<_>, Vec<_>) = operations.into_iter().unzip();
-        let outcomes = self.write(spec, operations, outbox).await?;
-        for (place, outcome) in places.into_iter().zip(outcomes) {
+        let (indexes, operations): (Vec<_>, Vec<_>) = operations.into_iter().unzip();
+        let outcomes = self.write(spec, operations, sender).await?;
+        for (index, outcome) in indexes.into_iter().zip(outcomes) {
             let error = outcome.err().map(Fault::from);
-            if let (Some(fault), Some(result)) = (error, results.get_mut(place)) {
+            if let (Some(fault), Some(result)) = (error, results.get_mut(index)) {
                 let result: &mut proto::ImportResult = result;
                 result.error = Some(rpc_status(fault));
             }
@@ -103,49 +107,56 @@ impl Import {
         Ok(proto::ImportEntitiesResponse { results })
     }
 
-    /// Writes a chunk, at the pace that the limits of the account and its partitions allow: a
-    /// loader is slowed down rather than failed.
+    /// Writes a chunk, at the pace that the quotas of the account and its partitions allow: a
+    /// loader is throttled rather than failed.
     async fn write(
         &self,
-        spec: &Spec,
-        mut operations: Vec<Operation>,
-        outbox: &Outbox<proto::ImportEntitiesResponse>,
+        spec: &ImportSpec,
+        mut operations: Vec<EntityOperation>,
+        sender: &ResponseSender<proto::ImportEntitiesResponse>,
     ) -> Result<Vec<Result<(), TableError>>, Status> {
         let mut outcomes = Vec::with_capacity(operations.len());
         loop {
             let count = operations.len();
-            let progress = match self.each(spec, operations).await {
-                Ok(progress) => progress,
+            let written = match self.write_now(spec, operations).await {
+                Ok(written) => written,
                 Err(error) if outcomes.is_empty() => return Err(Fault::from(error).into()),
-                // Some of the chunk is written, so what failed is the rest of it.
+                // Some of the chunk is written, so only the rest of it failed.
                 Err(error) => {
                     outcomes.extend((0..count).map(|_| Err(error.clone())));
                     return Ok(outcomes);
                 }
             };
-            outcomes.extend(progress.outcomes);
-            let Some((over, rest)) = progress.held else { return Ok(outcomes) };
-            outbox.pause(over.wait.max(PAUSE_MIN)).await?;
+            outcomes.extend(written.outcomes);
+            let Some((exceeded, rest)) = written.deferred else { return Ok(outcomes) };
+            sender.pause(exceeded.wait.max(PAUSE_MIN)).await?;
             operations = rest;
         }
     }
 
-    /// Writes what may be written now.
-    async fn each(&self, spec: &Spec, operations: Vec<Operation>) -> Result<Progress, TableError> {
-        // Looked up each time: a table deleted or a policy revoked meanwhile ends the import.
-        let target = self.tables.target(&self.access, &spec.table).await?;
-        self.writer.each(&target, spec.action(), operations).await
+    /// Writes the operations that the quotas admit now.
+    async fn write_now(
+        &self,
+        spec: &ImportSpec,
+        operations: Vec<EntityOperation>,
+    ) -> Result<WriteOutcomes, TableError> {
+        // Looked up each time: deleting the table or revoking the policy ends the import.
+        let table = self.tables.authorized(&self.access, &spec.table).await?;
+        self.writer.independent(&table, spec.action(), operations).await
     }
 }
 
-/// The next message, which must come before the client counts as gone.
+/// The next message, within the idle timeout.
 async fn next_message(
     messages: &mut Streaming<proto::ImportEntitiesRequest>,
 ) -> Result<Option<proto::ImportEntitiesRequest>, Status> {
     match tokio::time::timeout(STREAM_IDLE_MAX, messages.message()).await {
         Ok(message) => message,
         Err(_) => {
-            let message = format!("no message came: seconds=`{}`", STREAM_IDLE_MAX.as_secs());
+            let message = format!(
+                "no message within the idle timeout: seconds=`{}`",
+                STREAM_IDLE_MAX.as_secs()
+            );
             Err(Fault::new(Reason::OperationTimedOut, message).into())
         }
     }
@@ -153,7 +164,7 @@ async fn next_message(
 
 async fn first_message(
     messages: &mut Streaming<proto::ImportEntitiesRequest>,
-) -> Result<Spec, Status> {
+) -> Result<ImportSpec, Status> {
     let Some(message) = next_message(messages).await? else {
         return Err(misplaced("spec", "required: the first message").into());
     };
@@ -164,16 +175,16 @@ async fn first_message(
     let table = TableName::parse(spec.table, "spec.table", &mut violations);
     let mode = spec.mode.and_then(|mode| parse::mode(mode, "spec.mode", &mut violations));
     let table = parse::finish(violations, table)?;
-    Ok(Spec { table, mode })
+    Ok(ImportSpec { table, mode })
 }
 
-/// The operations of the entities that are in order, each with its place in the results; the results already tell
-/// what is wrong with the others.
-type Parsed = (Vec<(usize, Operation)>, Vec<proto::ImportResult>);
+/// The operations of the valid entities, each with its index in the results; the results of the others have their
+/// errors already.
+type Parsed = (Vec<(usize, EntityOperation)>, Vec<proto::ImportResult>);
 
 fn parse_chunk(
-    spec: &Spec,
-    chunk: proto::import_entities_request::Chunk,
+    spec: &ImportSpec,
+    chunk: proto::ImportChunk,
     first_index: u64,
 ) -> Result<Parsed, Fault> {
     let count = chunk.entities.len();
@@ -188,19 +199,19 @@ fn parse_chunk(
     let mut bytes = 0;
     let mut operations = Vec::with_capacity(chunk.entities.len());
     let mut results = Vec::with_capacity(chunk.entities.len());
-    for (place, entity) in chunk.entities.into_iter().enumerate() {
+    for (index, entity) in chunk.entities.into_iter().enumerate() {
         let mut violations = Violations::default();
-        let field = format!("chunk.entities[{place}]");
+        let field = format!("chunk.entities[{index}]");
         let prepared = parse::prepared(Some(entity), &field, &mut violations);
         let error = match parse::finish(violations, prepared) {
             Ok(prepared) => {
                 bytes += prepared.bytes();
-                operations.push((place, operation(spec, prepared)));
+                operations.push((index, operation(spec, prepared)));
                 None
             }
             Err(fault) => Some(rpc_status(fault)),
         };
-        results.push(proto::ImportResult { index: first_index + place as u64, error });
+        results.push(proto::ImportResult { index: first_index + index as u64, error });
     }
     if bytes > BATCH_BYTES_MAX {
         let rule = format!("must have at most {BATCH_BYTES_MAX} bytes together: bytes=`{bytes}`");
@@ -209,10 +220,10 @@ fn parse_chunk(
     Ok((operations, results))
 }
 
-fn operation(spec: &Spec, entity: Prepared) -> Operation {
+fn operation(spec: &ImportSpec, entity: EncodedEntity) -> EntityOperation {
     match spec.mode {
-        None => Operation::Insert(entity),
-        Some(mode) => Operation::Upsert { entity, mode },
+        None => EntityOperation::Insert(entity),
+        Some(mode) => EntityOperation::Upsert { entity, mode },
     }
 }
 
@@ -220,7 +231,7 @@ fn misplaced(field: &str, rule: &str) -> Fault {
     Fault::violation(Reason::PropertiesNeedValue, field, rule)
 }
 
-/// The failure of one entity in the form that a response carries.
+/// The error of one entity as a field of a response.
 fn rpc_status(fault: Fault) -> tonic_types::Status {
     let status = Status::from(fault);
     let details = prost::Message::decode(status.details()).unwrap_or_default();

@@ -1,141 +1,137 @@
-//! The gRPC face of the service: parse the request, call the domain, render the response. Decides nothing itself.
+//! The gRPC layer: parses the request, calls the domain, renders the response. Decides nothing itself.
 
-mod facts;
+mod access_log;
 mod import;
-mod outbox;
 mod parse;
 mod query;
 mod render;
+mod response_stream;
 
 use std::{pin::Pin, sync::Arc};
 
 use futures::Stream;
 use tonic::{Request, Response, Status, Streaming};
+use trestle_identity::caller::Caller;
 use trestle_kv::Engine;
 use trestle_proto::table::v1::{self as proto, table_service_server::TableService};
 use trestle_service::{
-    caller::Caller,
-    clock::{Clock, Ticks, WriteClock},
+    clock::Ticks,
     facts::Facts,
     fault::{Fault, Violations},
     name::{AccountName, TableName},
     service_properties,
 };
 
-use self::facts::{Names, tell_cost};
+use self::access_log::{AccessLogFields, record_cost};
 use crate::{
-    authorize::{self, Access, Need},
+    authorize::{self, EntityAccess, TableAction},
     error::TableError,
-    operation::Operation,
+    operation::EntityOperation,
     query::NameFilter,
-    read::Reader,
-    settings::Settings,
-    sweep::Sweeper,
+    read::EntityReader,
+    sweep::DeletedTableSweeper,
+    table_settings::TableSettings,
     tables::{ListTables, Tables},
     throttle::Throttle,
-    write::{Writer, Written},
+    write::{EntityWriter, NewVersion},
 };
 
-/// Most partitions in the answer of GetServiceStats.
+/// Most partitions in the response of GetServiceStats.
 const HOTTEST_MAX: usize = 10;
 
 /// A stream of responses.
-type Responses<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
+type ResponseStream<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
 
 /// The implementation of `trestle.table.v1.TableService`.
 #[derive(Clone)]
-pub struct Api {
+pub struct TableApi {
     engine: Arc<dyn Engine>,
     tables: Tables,
-    writer: Writer,
-    reader: Reader,
-    settings: Settings,
-    sweeper: Sweeper,
+    writer: EntityWriter,
+    reader: EntityReader,
+    settings: TableSettings,
+    sweeper: DeletedTableSweeper,
     throttle: Arc<Throttle>,
     started_at: Ticks,
 }
 
-impl Api {
-    /// Serves what `engine` holds.
-    pub(crate) fn new(
-        engine: Arc<dyn Engine>,
-        clock: Arc<dyn Clock>,
-        throttle: Arc<Throttle>,
-    ) -> Self {
-        let started_at = clock.now();
-        let clock = Arc::new(WriteClock::new(clock));
+impl TableApi {
+    /// Serves the tables in `engine`.
+    pub(crate) fn new(engine: Arc<dyn Engine>, throttle: Arc<Throttle>) -> Self {
         Self {
-            tables: Tables::new(Arc::clone(&engine), Arc::clone(&clock)),
-            writer: Writer::new(Arc::clone(&engine), Arc::clone(&clock), Arc::clone(&throttle)),
-            reader: Reader::new(Arc::clone(&engine), Arc::clone(&clock), Arc::clone(&throttle)),
-            settings: Settings::new(Arc::clone(&engine)),
-            sweeper: Sweeper::new(Arc::clone(&engine), clock),
+            tables: Tables::new(Arc::clone(&engine)),
+            writer: EntityWriter::new(Arc::clone(&engine), Arc::clone(&throttle)),
+            reader: EntityReader::new(Arc::clone(&engine), Arc::clone(&throttle)),
+            settings: TableSettings::new(Arc::clone(&engine)),
+            sweeper: DeletedTableSweeper::new(Arc::clone(&engine)),
+            started_at: engine.now(),
             engine,
             throttle,
-            started_at,
         }
     }
 
     /// The background work on deleted tables.
-    pub(crate) fn sweeper(&self) -> &Sweeper {
+    pub(crate) fn sweeper(&self) -> &DeletedTableSweeper {
         &self.sweeper
     }
 
-    /// What was used of the limits.
+    /// The quotas and their use.
     pub(crate) fn throttle(&self) -> &Throttle {
         &self.throttle
     }
 
-    /// The account that a request works in, and the message, for a caller who may do what it needs.
+    /// The account of a request, and its message, for a caller who may do this action.
     ///
-    /// There is no other way to the message than this one and [`Api::enter`].
-    async fn open<T: Names>(
+    /// A message is available only through this check and [`TableApi::authorize_entities`].
+    async fn authorize<T: AccessLogFields>(
         &self,
         request: Request<T>,
-        need: Need,
+        action: TableAction,
     ) -> Result<(AccountName, T), Fault> {
         let caller = caller_of(&request)?;
         self.tables.admit(&caller).await?;
-        authorize::check(&caller, need)?;
+        authorize::check(&caller, action)?;
         Ok((caller.account.clone(), request.into_inner()))
     }
 
-    /// The access of a caller to entities, and the message. Reader and writer ask the access what
-    /// they may do.
-    async fn enter<T: Names>(&self, request: Request<T>) -> Result<(Access, T), Fault> {
+    /// The access of a caller to entities, and the message. Reader and writer check each entity against the access.
+    async fn authorize_entities<T: AccessLogFields>(
+        &self,
+        request: Request<T>,
+    ) -> Result<(EntityAccess, T), Fault> {
         let caller = caller_of(&request)?;
         self.tables.admit(&caller).await?;
-        Ok((Access::new(caller)?, request.into_inner()))
+        Ok((EntityAccess::new(caller)?, request.into_inner()))
     }
 
     async fn write(
         &self,
-        access: &Access,
+        access: &EntityAccess,
         table: &TableName,
-        operation: Operation,
-    ) -> Result<Written, Fault> {
-        let target = self.tables.target(access, table).await?;
-        Ok(self.writer.one(&target, operation).await?)
+        operation: EntityOperation,
+    ) -> Result<NewVersion, Fault> {
+        let table = self.tables.authorized(access, table).await?;
+        Ok(self.writer.one(&table, operation).await?)
     }
 }
 
-/// The caller of a request, of which the names are told before anything is checked.
-fn caller_of<T: Names>(request: &Request<T>) -> Result<Arc<Caller>, Fault> {
-    Facts::of(request.extensions()).note(|work| request.get_ref().tell(work));
+/// The caller of a request, whose names are recorded before anything is checked.
+fn caller_of<T: AccessLogFields>(request: &Request<T>) -> Result<Arc<Caller>, Fault> {
+    Facts::of(request.extensions()).note(|work| request.get_ref().record(work));
     Caller::of(request)
 }
 
 #[tonic::async_trait]
-impl TableService for Api {
-    type StreamEntitiesStream = Responses<proto::StreamEntitiesResponse>;
-    type ImportEntitiesStream = Responses<proto::ImportEntitiesResponse>;
+impl TableService for TableApi {
+    type StreamEntitiesStream = ResponseStream<proto::StreamEntitiesResponse>;
+    type ImportEntitiesStream = ResponseStream<proto::ImportEntitiesResponse>;
 
     async fn create_table(
         &self,
         request: Request<proto::CreateTableRequest>,
     ) -> Result<Response<proto::CreateTableResponse>, Status> {
-        let (account, message) = self.open(request, Need::CreateTable).await?;
-        let table = self.tables.create(&account, parse::table(message.table)?).await;
+        let (account, message) = self.authorize(request, TableAction::CreateTable).await?;
+        let table = self.tables.create(&account, parse::new_table(message.table)?).await;
         let table = Some(render::table(table.map_err(Fault::from)?));
         Ok(Response::new(proto::CreateTableResponse { table }))
     }
@@ -144,7 +140,7 @@ impl TableService for Api {
         &self,
         request: Request<proto::GetTableRequest>,
     ) -> Result<Response<proto::GetTableResponse>, Status> {
-        let (account, message) = self.open(request, Need::ListTables).await?;
+        let (account, message) = self.authorize(request, TableAction::ListTables).await?;
         let table = self.tables.get(&account, parse::table(message.table)?).await;
         let table = Some(render::table(table.map_err(Fault::from)?));
         Ok(Response::new(proto::GetTableResponse { table }))
@@ -154,7 +150,7 @@ impl TableService for Api {
         &self,
         request: Request<proto::ListTablesRequest>,
     ) -> Result<Response<proto::ListTablesResponse>, Status> {
-        let (account, message) = self.open(request, Need::ListTables).await?;
+        let (account, message) = self.authorize(request, TableAction::ListTables).await?;
         let mut violations = Violations::default();
         let page_size = parse::page_size(message.page_size, &mut violations);
         let filter = parse::filter(NameFilter::parse(&message.filter), &mut violations);
@@ -176,7 +172,7 @@ impl TableService for Api {
         &self,
         request: Request<proto::DeleteTableRequest>,
     ) -> Result<Response<proto::DeleteTableResponse>, Status> {
-        let (account, message) = self.open(request, Need::DeleteTable).await?;
+        let (account, message) = self.authorize(request, TableAction::DeleteTable).await?;
         let deleted = self.tables.delete(&account, parse::table(message.table)?).await;
         deleted.map_err(Fault::from)?;
         Ok(Response::new(proto::DeleteTableResponse {}))
@@ -186,7 +182,7 @@ impl TableService for Api {
         &self,
         request: Request<proto::GetTableAccessPoliciesRequest>,
     ) -> Result<Response<proto::GetTableAccessPoliciesResponse>, Status> {
-        let (account, message) = self.open(request, Need::AccessPolicies).await?;
+        let (account, message) = self.authorize(request, TableAction::AccessPolicies).await?;
         let table = parse::table(message.table)?;
         let policies = self.settings.access_policies(&account, &table).await;
         let policies = policies.map_err(Fault::from)?;
@@ -197,7 +193,7 @@ impl TableService for Api {
         &self,
         request: Request<proto::SetTableAccessPoliciesRequest>,
     ) -> Result<Response<proto::SetTableAccessPoliciesResponse>, Status> {
-        let (account, message) = self.open(request, Need::AccessPolicies).await?;
+        let (account, message) = self.authorize(request, TableAction::AccessPolicies).await?;
         let table = parse::table(message.table)?;
         let set = self.settings.set_access_policies(&account, &table, message.policies).await;
         set.map_err(Fault::from)?;
@@ -208,7 +204,7 @@ impl TableService for Api {
         &self,
         request: Request<proto::InsertEntityRequest>,
     ) -> Result<Response<proto::InsertEntityResponse>, Status> {
-        let (access, message) = self.enter(request).await?;
+        let (access, message) = self.authorize_entities(request).await?;
         let (table, operation) = parse::insert(message)?;
         let (etag, timestamp) = render::version(self.write(&access, &table, operation).await?);
         Ok(Response::new(proto::InsertEntityResponse { etag, timestamp }))
@@ -219,9 +215,9 @@ impl TableService for Api {
         request: Request<proto::GetEntityRequest>,
     ) -> Result<Response<proto::GetEntityResponse>, Status> {
         let facts = Facts::of(request.extensions());
-        let (access, message) = self.enter(request).await?;
+        let (access, message) = self.authorize_entities(request).await?;
         let response = query::get(&self.reader, &access, message).await?;
-        tell_cost(&facts, response.cost.as_ref());
+        record_cost(&facts, response.cost.as_ref());
         Ok(Response::new(response))
     }
 
@@ -229,7 +225,7 @@ impl TableService for Api {
         &self,
         request: Request<proto::UpdateEntityRequest>,
     ) -> Result<Response<proto::UpdateEntityResponse>, Status> {
-        let (access, message) = self.enter(request).await?;
+        let (access, message) = self.authorize_entities(request).await?;
         let (table, operation) = parse::update(message)?;
         let (etag, timestamp) = render::version(self.write(&access, &table, operation).await?);
         Ok(Response::new(proto::UpdateEntityResponse { etag, timestamp }))
@@ -239,7 +235,7 @@ impl TableService for Api {
         &self,
         request: Request<proto::UpsertEntityRequest>,
     ) -> Result<Response<proto::UpsertEntityResponse>, Status> {
-        let (access, message) = self.enter(request).await?;
+        let (access, message) = self.authorize_entities(request).await?;
         let (table, operation) = parse::upsert(message)?;
         let (etag, timestamp) = render::version(self.write(&access, &table, operation).await?);
         Ok(Response::new(proto::UpsertEntityResponse { etag, timestamp }))
@@ -249,7 +245,7 @@ impl TableService for Api {
         &self,
         request: Request<proto::DeleteEntityRequest>,
     ) -> Result<Response<proto::DeleteEntityResponse>, Status> {
-        let (access, message) = self.enter(request).await?;
+        let (access, message) = self.authorize_entities(request).await?;
         let (table, operation) = parse::delete(message)?;
         self.write(&access, &table, operation).await?;
         Ok(Response::new(proto::DeleteEntityResponse {}))
@@ -259,12 +255,12 @@ impl TableService for Api {
         &self,
         request: Request<proto::ExecuteBatchRequest>,
     ) -> Result<Response<proto::ExecuteBatchResponse>, Status> {
-        let (access, message) = self.enter(request).await?;
+        let (access, message) = self.authorize_entities(request).await?;
         let (table, operations) = parse::batch(message)?;
-        let target = self.tables.target(&access, &table).await.map_err(Fault::from)?;
-        let written = self.writer.batch(&target, operations).await?;
-        let results = written.into_iter().map(|written| {
-            let (etag, timestamp) = render::version(written);
+        let table = self.tables.authorized(&access, &table).await.map_err(Fault::from)?;
+        let versions = self.writer.batch(&table, operations).await?;
+        let results = versions.into_iter().map(|version| {
+            let (etag, timestamp) = render::version(version);
             proto::BatchResult { etag, timestamp }
         });
         Ok(Response::new(proto::ExecuteBatchResponse { results: results.collect() }))
@@ -275,9 +271,9 @@ impl TableService for Api {
         request: Request<proto::QueryEntitiesRequest>,
     ) -> Result<Response<proto::QueryEntitiesResponse>, Status> {
         let facts = Facts::of(request.extensions());
-        let (access, message) = self.enter(request).await?;
+        let (access, message) = self.authorize_entities(request).await?;
         let response = query::page(&self.reader, access, message).await?;
-        tell_cost(&facts, response.cost.as_ref());
+        record_cost(&facts, response.cost.as_ref());
         Ok(Response::new(response))
     }
 
@@ -286,7 +282,7 @@ impl TableService for Api {
         request: Request<proto::StreamEntitiesRequest>,
     ) -> Result<Response<Self::StreamEntitiesStream>, Status> {
         let facts = Facts::of(request.extensions());
-        let (access, message) = self.enter(request).await?;
+        let (access, message) = self.authorize_entities(request).await?;
         let stream = query::stream(&self.reader, access, message, facts).await?;
         Ok(Response::new(stream))
     }
@@ -296,7 +292,7 @@ impl TableService for Api {
         request: Request<Streaming<proto::ImportEntitiesRequest>>,
     ) -> Result<Response<Self::ImportEntitiesStream>, Status> {
         let facts = Facts::of(request.extensions());
-        let (access, messages) = self.enter(request).await?;
+        let (access, messages) = self.authorize_entities(request).await?;
         let import = import::Import::new(self.tables.clone(), self.writer.clone(), access, facts);
         Ok(Response::new(import.run(messages)))
     }
@@ -306,9 +302,9 @@ impl TableService for Api {
         request: Request<proto::ExplainQueryRequest>,
     ) -> Result<Response<proto::ExplainQueryResponse>, Status> {
         let facts = Facts::of(request.extensions());
-        let (access, message) = self.enter(request).await?;
+        let (access, message) = self.authorize_entities(request).await?;
         let response = query::explain(&self.reader, access, message).await?;
-        tell_cost(&facts, response.cost.as_ref());
+        record_cost(&facts, response.cost.as_ref());
         Ok(Response::new(response))
     }
 
@@ -316,7 +312,7 @@ impl TableService for Api {
         &self,
         request: Request<proto::GetServicePropertiesRequest>,
     ) -> Result<Response<proto::GetServicePropertiesResponse>, Status> {
-        let (account, _) = self.open(request, Need::ReadProperties).await?;
+        let (account, _) = self.authorize(request, TableAction::ReadProperties).await?;
         let properties = self.settings.properties(&account).await.map_err(Fault::from)?;
         let properties = Some(properties);
         Ok(Response::new(proto::GetServicePropertiesResponse { properties }))
@@ -326,7 +322,7 @@ impl TableService for Api {
         &self,
         request: Request<proto::SetServicePropertiesRequest>,
     ) -> Result<Response<proto::SetServicePropertiesResponse>, Status> {
-        let (account, message) = self.open(request, Need::WriteProperties).await?;
+        let (account, message) = self.authorize(request, TableAction::WriteProperties).await?;
         let change = service_properties::required(message.properties)?;
         self.settings.set_properties(&account, change).await.map_err(Fault::from)?;
         Ok(Response::new(proto::SetServicePropertiesResponse {}))
@@ -336,7 +332,7 @@ impl TableService for Api {
         &self,
         request: Request<proto::GetServiceStatsRequest>,
     ) -> Result<Response<proto::GetServiceStatsResponse>, Status> {
-        let (account, _) = self.open(request, Need::ReadStats).await?;
+        let (account, _) = self.authorize(request, TableAction::ReadStats).await?;
         let pending =
             self.sweeper.pending().await.map_err(|error: TableError| Fault::from(error))?;
         let mut stats = render::stats(&self.engine.status(), self.started_at, pending);

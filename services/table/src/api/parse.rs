@@ -10,10 +10,21 @@ use trestle_service::{
 
 use crate::{
     entity::{Entity, EntityKey},
-    operation::{Mode, Operation, Prepared},
+    operation::{EncodedEntity, EntityOperation, WriteMode},
     query::FilterError,
     write::check_batch_count,
 };
+
+/// The name of a table to create.
+pub(super) fn new_table(table: Option<proto::Table>) -> Result<TableName, Fault> {
+    let mut violations = Violations::default();
+    let Some(table) = table else {
+        let rule = "required: the new table";
+        return Err(Fault::violation(Reason::PropertiesNeedValue, "table", rule));
+    };
+    let name = TableName::parse(table.name, "table.name", &mut violations);
+    finish(violations, name)
+}
 
 /// A table name alone.
 pub(super) fn table(name: String) -> Result<TableName, Fault> {
@@ -29,18 +40,22 @@ pub(super) fn finish<T>(violations: Violations, parsed: Option<T>) -> Result<T, 
 }
 
 /// A table and an insert into it.
-pub(super) fn insert(request: proto::InsertEntityRequest) -> Result<(TableName, Operation), Fault> {
+pub(super) fn insert(
+    request: proto::InsertEntityRequest,
+) -> Result<(TableName, EntityOperation), Fault> {
     let mut violations = Violations::default();
     let table = TableName::parse(request.table, "table", &mut violations);
     let entity = prepared(request.entity, "entity", &mut violations);
-    finish(violations, table.zip(entity.map(Operation::Insert)))
+    finish(violations, table.zip(entity.map(EntityOperation::Insert)))
 }
 
 /// A table and an update in it.
-pub(super) fn update(request: proto::UpdateEntityRequest) -> Result<(TableName, Operation), Fault> {
+pub(super) fn update(
+    request: proto::UpdateEntityRequest,
+) -> Result<(TableName, EntityOperation), Fault> {
     let mut violations = Violations::default();
     let table = TableName::parse(request.table, "table", &mut violations);
-    let update = proto::batch_operation::Update {
+    let update = proto::BatchUpdate {
         entity: request.entity,
         mode: request.mode,
         if_match: request.if_match,
@@ -50,19 +65,23 @@ pub(super) fn update(request: proto::UpdateEntityRequest) -> Result<(TableName, 
 }
 
 /// A table and an upsert in it.
-pub(super) fn upsert(request: proto::UpsertEntityRequest) -> Result<(TableName, Operation), Fault> {
+pub(super) fn upsert(
+    request: proto::UpsertEntityRequest,
+) -> Result<(TableName, EntityOperation), Fault> {
     let mut violations = Violations::default();
     let table = TableName::parse(request.table, "table", &mut violations);
-    let upsert = proto::batch_operation::Upsert { entity: request.entity, mode: request.mode };
+    let upsert = proto::BatchUpsert { entity: request.entity, mode: request.mode };
     let operation = upsert_operation(upsert, "", &mut violations);
     finish(violations, table.zip(operation))
 }
 
 /// A table and a delete in it.
-pub(super) fn delete(request: proto::DeleteEntityRequest) -> Result<(TableName, Operation), Fault> {
+pub(super) fn delete(
+    request: proto::DeleteEntityRequest,
+) -> Result<(TableName, EntityOperation), Fault> {
     let mut violations = Violations::default();
     let table = TableName::parse(request.table, "table", &mut violations);
-    let delete = proto::batch_operation::Delete {
+    let delete = proto::BatchDelete {
         partition_key: request.partition_key,
         row_key: request.row_key,
         if_match: request.if_match,
@@ -74,7 +93,7 @@ pub(super) fn delete(request: proto::DeleteEntityRequest) -> Result<(TableName, 
 /// A table and the operations of a batch on it.
 pub(super) fn batch(
     request: proto::ExecuteBatchRequest,
-) -> Result<(TableName, Vec<Operation>), Fault> {
+) -> Result<(TableName, Vec<EntityOperation>), Fault> {
     check_batch_count(request.operations.len())?;
     let mut violations = Violations::default();
     let table = TableName::parse(request.table, "table", &mut violations);
@@ -96,13 +115,13 @@ fn batch_operation(
     operation: proto::BatchOperation,
     prefix: &str,
     violations: &mut Violations,
-) -> Option<Operation> {
+) -> Option<EntityOperation> {
     use proto::batch_operation::Operation as Proto;
     let field = |name: &str| format!("{prefix}{name}.");
     match operation.operation {
         Some(Proto::Insert(insert)) => {
             prepared(insert.entity, &format!("{prefix}insert.entity"), violations)
-                .map(Operation::Insert)
+                .map(EntityOperation::Insert)
         }
         Some(Proto::Update(update)) => update_operation(update, &field("update"), violations),
         Some(Proto::Upsert(upsert)) => upsert_operation(upsert, &field("upsert"), violations),
@@ -116,34 +135,34 @@ fn batch_operation(
 }
 
 fn update_operation(
-    update: proto::batch_operation::Update,
+    update: proto::BatchUpdate,
     prefix: &str,
     violations: &mut Violations,
-) -> Option<Operation> {
+) -> Option<EntityOperation> {
     let entity = prepared(update.entity, &format!("{prefix}entity"), violations);
     let mode = mode(update.mode, &format!("{prefix}mode"), violations);
     let condition = condition(update.if_match.as_deref(), prefix, violations);
-    Some(Operation::Update { entity: entity?, mode: mode?, condition: condition? })
+    Some(EntityOperation::Update { entity: entity?, mode: mode?, condition: condition? })
 }
 
 fn upsert_operation(
-    upsert: proto::batch_operation::Upsert,
+    upsert: proto::BatchUpsert,
     prefix: &str,
     violations: &mut Violations,
-) -> Option<Operation> {
+) -> Option<EntityOperation> {
     let entity = prepared(upsert.entity, &format!("{prefix}entity"), violations);
     let mode = mode(upsert.mode, &format!("{prefix}mode"), violations);
-    Some(Operation::Upsert { entity: entity?, mode: mode? })
+    Some(EntityOperation::Upsert { entity: entity?, mode: mode? })
 }
 
 fn delete_operation(
-    delete: proto::batch_operation::Delete,
+    delete: proto::BatchDelete,
     prefix: &str,
     violations: &mut Violations,
-) -> Option<Operation> {
+) -> Option<EntityOperation> {
     let key = EntityKey::parse(delete.partition_key, delete.row_key, prefix, violations);
     let condition = condition(delete.if_match.as_deref(), prefix, violations);
-    Some(Operation::Delete { key: key?, condition: condition? })
+    Some(EntityOperation::Delete { key: key?, condition: condition? })
 }
 
 /// An entity, checked and encoded.
@@ -151,19 +170,19 @@ pub(super) fn prepared(
     entity: Option<proto::Entity>,
     field: &str,
     violations: &mut Violations,
-) -> Option<Prepared> {
+) -> Option<EncodedEntity> {
     let Some(entity) = entity else {
         violations.push(Reason::PropertiesNeedValue, field, "required: the entity");
         return None;
     };
-    Entity::parse(entity, field, violations).map(Prepared::new)
+    Entity::parse(entity, field, violations).map(EncodedEntity::new)
 }
 
 /// A write mode.
-pub(super) fn mode(mode: i32, field: &str, violations: &mut Violations) -> Option<Mode> {
+pub(super) fn mode(mode: i32, field: &str, violations: &mut Violations) -> Option<WriteMode> {
     match proto::WriteMode::try_from(mode) {
-        Ok(proto::WriteMode::Replace) => Some(Mode::Replace),
-        Ok(proto::WriteMode::Merge) => Some(Mode::Merge),
+        Ok(proto::WriteMode::Replace) => Some(WriteMode::Replace),
+        Ok(proto::WriteMode::Merge) => Some(WriteMode::Merge),
         Ok(proto::WriteMode::Unspecified) | Err(_) => {
             let rule = "must be WRITE_MODE_REPLACE or WRITE_MODE_MERGE";
             violations.push(Reason::InvalidInput, field, format!("{rule}: value=`{mode}`"));

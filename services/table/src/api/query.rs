@@ -10,17 +10,17 @@ use trestle_service::{
 };
 
 use super::{
-    Responses,
-    facts::tell_cost,
-    outbox::{self, Outbox},
+    ResponseStream,
+    access_log::record_cost,
     parse,
+    response_stream::{self, ResponseSender},
 };
 use crate::{
-    authorize::Access,
+    authorize::EntityAccess,
     entity::EntityKey,
     error::TableError,
-    query::{Filter, KeyEdge, Scope},
-    read::{Ask, Cost, Page, PageLimit, Query, Reader},
+    query::{Filter, KeyBound, QueryScope},
+    read::{EntityPage, EntityReader, PageLimit, PlannedQuery, QueryRequest, ReadCost},
     stored::Projection,
 };
 
@@ -29,8 +29,8 @@ const STREAM_MESSAGE: PageLimit = PageLimit { entities: PAGE_ENTITIES_MAX, bytes
 
 /// GetEntity.
 pub(super) async fn get(
-    reader: &Reader,
-    access: &Access,
+    reader: &EntityReader,
+    access: &EntityAccess,
     request: proto::GetEntityRequest,
 ) -> Result<proto::GetEntityResponse, Fault> {
     let mut violations = Violations::default();
@@ -39,19 +39,19 @@ pub(super) async fn get(
     let select = Projection::parse(request.select, "select", &mut violations);
     let (table, key) = parse::finish(violations, table.zip(key))?;
     let (entity, cost) = reader.get(access, &table, key, select.as_ref()).await?;
-    Ok(proto::GetEntityResponse { entity, cost: Some(render_cost(Scope::Point, cost)) })
+    Ok(proto::GetEntityResponse { entity, cost: Some(render_cost(QueryScope::Point, cost)) })
 }
 
 /// QueryEntities.
 pub(super) async fn page(
-    reader: &Reader,
-    access: Access,
+    reader: &EntityReader,
+    access: EntityAccess,
     request: proto::QueryEntitiesRequest,
 ) -> Result<proto::QueryEntitiesResponse, Fault> {
     let mut violations = Violations::default();
     let entities = parse::page_size(request.page_size, &mut violations);
-    let ask = parse_query(request.table, request.filter, request.select, &mut violations);
-    let query = Query::new(access, parse::finish(violations, ask)?);
+    let query = parse_query(request.table, request.filter, request.select, &mut violations);
+    let query = PlannedQuery::new(access, parse::finish(violations, query)?);
     let limit = PageLimit { entities, bytes: PAGE_BYTES_MAX };
     let page = reader.page(&query, &request.page_token, limit).await?;
     Ok(proto::QueryEntitiesResponse {
@@ -61,61 +61,61 @@ pub(super) async fn page(
     })
 }
 
-/// StreamEntities: a page a message, each on a snapshot of its own, so that a slow client holds nothing back.
+/// StreamEntities: a page a message, each on a snapshot of its own, so that a slow client pins no old versions.
 pub(super) async fn stream(
-    reader: &Reader,
-    access: Access,
+    reader: &EntityReader,
+    access: EntityAccess,
     request: proto::StreamEntitiesRequest,
     facts: Facts,
-) -> Result<Responses<proto::StreamEntitiesResponse>, Fault> {
+) -> Result<ResponseStream<proto::StreamEntitiesResponse>, Fault> {
     let mut violations = Violations::default();
-    let ask = parse_query(request.table, request.filter, request.select, &mut violations);
+    let query = parse_query(request.table, request.filter, request.select, &mut violations);
     let limit = parse_limit(request.limit, &mut violations);
-    let ask = Ask { token_field: "resume_token", ..parse::finish(violations, ask)? };
-    let mut streaming = Streaming {
+    let query = QueryRequest { token_field: "resume_token", ..parse::finish(violations, query)? };
+    let mut stream = EntityStream {
         reader: reader.clone(),
-        query: Query::new(access, ask),
-        left: limit,
+        query: PlannedQuery::new(access, query),
+        remaining: limit,
         token: request.resume_token,
         facts,
     };
-    // The first message is read here, so that what is wrong with the request fails the call itself.
-    let first = streaming.next().await?;
-    Ok(outbox::responses(|outbox| async move {
+    // The first message is read here, so that an error of the request fails the call itself.
+    let first = stream.next().await?;
+    Ok(response_stream::spawn(|sender| async move {
         let mut message = first;
         loop {
             let last = message.resume_token.is_empty();
-            outbox.send(message).await?;
+            sender.send(message).await?;
             if last {
                 return Ok(());
             }
-            message = streaming.next_in_time(&outbox).await?;
+            message = stream.next_within_quota(&sender).await?;
         }
     }))
 }
 
-/// A stream under way.
-struct Streaming {
-    reader: Reader,
-    query: Query,
+/// A running stream.
+struct EntityStream {
+    reader: EntityReader,
+    query: PlannedQuery,
     /// Entities that may still be sent.
-    left: u64,
+    remaining: u64,
     token: String,
     facts: Facts,
 }
 
-impl Streaming {
-    /// The next message. A stream that was begun slows down at a limit rather than fail.
-    async fn next_in_time(
+impl EntityStream {
+    /// The next message. A started stream is throttled at a quota rather than failed.
+    async fn next_within_quota(
         &mut self,
-        outbox: &Outbox<proto::StreamEntitiesResponse>,
+        sender: &ResponseSender<proto::StreamEntitiesResponse>,
     ) -> Result<proto::StreamEntitiesResponse, Status> {
-        let mut left = QUOTA_WAIT_MAX;
+        let mut wait_budget = QUOTA_WAIT_MAX;
         loop {
             match self.next().await {
-                Err(TableError::OverQuota(over)) if over.wait <= left => {
-                    left -= over.wait;
-                    outbox.pause(over.wait).await?;
+                Err(TableError::QuotaExceeded(exceeded)) if exceeded.wait <= wait_budget => {
+                    wait_budget -= exceeded.wait;
+                    sender.pause(exceeded.wait).await?;
                 }
                 other => return Ok(other.map_err(Fault::from)?),
             }
@@ -123,28 +123,29 @@ impl Streaming {
     }
 
     async fn next(&mut self) -> Result<proto::StreamEntitiesResponse, TableError> {
-        let left = usize::try_from(self.left).unwrap_or(usize::MAX);
-        let limit = PageLimit { entities: STREAM_MESSAGE.entities.min(left), ..STREAM_MESSAGE };
-        let Page { entities, next, cost } =
+        let remaining = usize::try_from(self.remaining).unwrap_or(usize::MAX);
+        let limit =
+            PageLimit { entities: STREAM_MESSAGE.entities.min(remaining), ..STREAM_MESSAGE };
+        let EntityPage { entities, next, cost } =
             self.reader.page(&self.query, &self.token, limit).await?;
-        self.left = self.left.saturating_sub(cost.returned);
-        self.token = next.filter(|_| self.left > 0).unwrap_or_default();
+        self.remaining = self.remaining.saturating_sub(cost.returned);
+        self.token = next.filter(|_| self.remaining > 0).unwrap_or_default();
         let cost = Some(render_cost(self.query.plan().scope, cost));
-        tell_cost(&self.facts, cost.as_ref());
+        record_cost(&self.facts, cost.as_ref());
         Ok(proto::StreamEntitiesResponse { entities, resume_token: self.token.clone(), cost })
     }
 }
 
 /// ExplainQuery.
 pub(super) async fn explain(
-    reader: &Reader,
-    access: Access,
+    reader: &EntityReader,
+    access: EntityAccess,
     request: proto::ExplainQueryRequest,
 ) -> Result<proto::ExplainQueryResponse, Fault> {
     let mut violations = Violations::default();
-    let ask = parse_query(request.table, request.filter, request.select, &mut violations);
-    let query = Query::new(access, parse::finish(violations, ask)?);
-    // Without `analyze` a page of nothing still tells that the table is there.
+    let query = parse_query(request.table, request.filter, request.select, &mut violations);
+    let query = PlannedQuery::new(access, parse::finish(violations, query)?);
+    // Without `analyze` an empty page still checks that the table exists.
     let entities = if request.analyze { PAGE_ENTITIES_MAX } else { 0 };
     let limit = PageLimit { entities, bytes: PAGE_BYTES_MAX };
     let page = reader.page(&query, "", limit).await?;
@@ -152,8 +153,8 @@ pub(super) async fn explain(
     let range = plan.range.clone().unwrap_or_default();
     Ok(proto::ExplainQueryResponse {
         scope: render_scope(plan.scope).into(),
-        start: range.start.map(render_edge),
-        end: range.end.map(render_edge),
+        start: range.start.map(render_bound),
+        end: range.end.map(render_bound),
         residual_filter: plan.residual.as_ref().map(Filter::to_string).unwrap_or_default(),
         filter_properties: plan.filter_properties(),
         advice: plan.advice(query.selects()),
@@ -166,11 +167,17 @@ fn parse_query(
     filter_text: String,
     select: Option<proto::PropertyMask>,
     violations: &mut Violations,
-) -> Option<Ask> {
+) -> Option<QueryRequest> {
     let table = TableName::parse(table, "table", violations);
     let filter = parse::filter(Filter::parse(&filter_text), violations);
     let select = Projection::parse(select, "select", violations);
-    Some(Ask { table: table?, filter: filter?, filter_text, select, token_field: "page_token" })
+    Some(QueryRequest {
+        table: table?,
+        filter: filter?,
+        filter_text,
+        select,
+        token_field: "page_token",
+    })
 }
 
 fn parse_limit(limit: Option<i64>, violations: &mut Violations) -> u64 {
@@ -182,7 +189,7 @@ fn parse_limit(limit: Option<i64>, violations: &mut Violations) -> u64 {
     })
 }
 
-fn render_cost(scope: Scope, cost: Cost) -> proto::QueryCost {
+fn render_cost(scope: QueryScope, cost: ReadCost) -> proto::QueryCost {
     proto::QueryCost {
         scope: render_scope(scope).into(),
         scanned: cost.scanned,
@@ -191,20 +198,20 @@ fn render_cost(scope: Scope, cost: Cost) -> proto::QueryCost {
     }
 }
 
-fn render_scope(scope: Scope) -> proto::QueryScope {
+fn render_scope(scope: QueryScope) -> proto::QueryScope {
     match scope {
-        Scope::Point => proto::QueryScope::Point,
-        Scope::RowRange => proto::QueryScope::RowRange,
-        Scope::Partition => proto::QueryScope::Partition,
-        Scope::PartitionRange => proto::QueryScope::PartitionRange,
-        Scope::Table => proto::QueryScope::Table,
+        QueryScope::Point => proto::QueryScope::Point,
+        QueryScope::RowRange => proto::QueryScope::RowRange,
+        QueryScope::Partition => proto::QueryScope::Partition,
+        QueryScope::PartitionRange => proto::QueryScope::PartitionRange,
+        QueryScope::Table => proto::QueryScope::Table,
     }
 }
 
-fn render_edge(edge: KeyEdge) -> proto::KeyBound {
+fn render_bound(bound: KeyBound) -> proto::KeyBound {
     proto::KeyBound {
-        partition_key: edge.partition_key,
-        row_key: edge.row_key,
-        inclusive: edge.inclusive,
+        partition_key: bound.partition_key,
+        row_key: bound.row_key,
+        inclusive: bound.inclusive,
     }
 }

@@ -1,10 +1,11 @@
 //! From our own types to responses.
 
-use trestle_kv::{Durability, EngineStatus};
+use trestle_kv::{Durability, EngineStatus, Version};
+use trestle_proto::service::v1 as service;
 use trestle_proto::table::v1 as proto;
-use trestle_service::{clock::Ticks, etag::format_etag, quota::HotKey};
+use trestle_service::{clock::Ticks, etag::format_etag, quota::HeavyHitter};
 
-use crate::{keys::TableRecord, throttle::HotPartition, write::Written};
+use crate::{keys::TableRecord, throttle::HotPartition, write::NewVersion};
 
 /// A table.
 pub(super) fn table(record: TableRecord) -> proto::Table {
@@ -12,8 +13,9 @@ pub(super) fn table(record: TableRecord) -> proto::Table {
 }
 
 /// The etag and the time of a write; nothing of a delete.
-pub(super) fn version(written: Written) -> (String, Option<prost_types::Timestamp>) {
-    (written.map(format_etag).unwrap_or_default(), written.map(Into::into))
+pub(super) fn version(version: NewVersion) -> (String, Option<prost_types::Timestamp>) {
+    let written_at = version.map(Version::ticks);
+    (written_at.map(format_etag).unwrap_or_default(), written_at.map(Into::into))
 }
 
 /// The state of the service.
@@ -23,10 +25,10 @@ pub(super) fn stats(
     tables_being_reclaimed: usize,
 ) -> proto::GetServiceStatsResponse {
     let durability = match engine.durability {
-        Durability::Always => proto::Durability::Always,
-        Durability::Interval => proto::Durability::Interval,
-        Durability::Os => proto::Durability::Os,
-        Durability::None => proto::Durability::None,
+        Durability::Always => service::Durability::Always,
+        Durability::Interval => service::Durability::Interval,
+        Durability::Os => service::Durability::Os,
+        Durability::None => service::Durability::None,
     };
     proto::GetServiceStatsResponse {
         durability: durability.into(),
@@ -41,8 +43,8 @@ pub(super) fn stats(
 }
 
 /// A partition that is used much.
-pub(super) fn hot_partition(hot: HotKey<HotPartition>) -> proto::HotPartition {
-    let HotKey { name, per_second, refused } = hot;
+pub(super) fn hot_partition(hot: HeavyHitter<HotPartition>) -> proto::HotPartition {
+    let HeavyHitter { name, per_second, refused } = hot;
     proto::HotPartition {
         table: name.table,
         partition_key: name.partition_key,

@@ -2,18 +2,16 @@
 
 use std::{cmp::Ordering, sync::Arc};
 
+use trestle_identity::caller::{Authority, Caller, KeyRange, Letters, PolicyRef, TableGrant};
 use trestle_kv::order::compare_text;
-use trestle_proto::table::v1::AccessPolicy;
+use trestle_proto::service::v1::AccessPolicy;
 use trestle_service::{
-    caller::{Authority, Caller, KeyRange, Letters, PolicyRef, TableGrant},
     clock::Ticks,
     fault::Fault,
     name::{AccountName, TableName},
 };
 
-use super::{
-    check_permissions, check_resource_type, check_service, policy, refused, wrong_service,
-};
+use super::{check_permissions, check_resource_type, check_service, denied, policy, wrong_service};
 use crate::entity::EntityKey;
 
 /// The resource type of entities.
@@ -21,7 +19,7 @@ const OBJECT: &str = "o";
 
 /// What a call does to an entity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Action {
+pub(crate) enum EntityAction {
     /// Get, query, stream, explain.
     Read,
     /// Insert.
@@ -34,7 +32,7 @@ pub(crate) enum Action {
     Delete,
 }
 
-impl Action {
+impl EntityAction {
     /// The permissions that it needs, every one.
     fn permissions(self) -> &'static str {
         match self {
@@ -47,17 +45,17 @@ impl Action {
     }
 }
 
-/// A caller who may do something to entities, of some table.
+/// A caller with a permission on entities of some table.
 #[derive(Debug, Clone)]
-pub(crate) struct Access {
+pub(crate) struct EntityAccess {
     caller: Arc<Caller>,
 }
 
-impl Access {
+impl EntityAccess {
     /// The access of a caller.
     ///
     /// # Errors
-    /// When the caller may do nothing to entities of any table.
+    /// When the caller has no permission on entities of any table.
     pub(crate) fn new(caller: Arc<Caller>) -> Result<Self, Fault> {
         match &caller.authority {
             Authority::Owner | Authority::Table(_) => {}
@@ -75,12 +73,12 @@ impl Access {
         &self.caller.account
     }
 
-    /// The keys that the caller is held to, if any.
+    /// The key range of the caller, if it has one.
     pub(crate) fn range(&self) -> Option<&KeyRange> {
         self.table_grant().map(|grant| &grant.range)
     }
 
-    /// The stored access policy that [`Access::bounds`] has to be told about, if any.
+    /// The stored access policy that [`EntityAccess::permissions`] needs, if any.
     pub(crate) fn policy(&self) -> Option<&PolicyRef> {
         self.table_grant().and_then(|grant| grant.policy.as_ref())
     }
@@ -95,24 +93,24 @@ impl Access {
     /// What the caller may do to the entities of `table`, which has these stored access policies.
     ///
     /// # Errors
-    /// When it is another table than the one granted, or the policy does not hold now.
-    pub(crate) fn bounds(
+    /// When it is another table than the one granted, or the policy is not valid now.
+    pub(crate) fn permissions(
         &self,
         table: &TableName,
         policies: &[AccessPolicy],
         now: Ticks,
-    ) -> Result<Bounds<'_>, Fault> {
+    ) -> Result<EntityPermissions<'_>, Fault> {
         match &self.caller.authority {
-            Authority::Owner => Ok(Bounds { permissions: None, range: None }),
+            Authority::Owner => Ok(EntityPermissions { permissions: None, range: None }),
             Authority::Account(grant) => {
-                Ok(Bounds { permissions: Some(grant.permissions), range: None })
+                Ok(EntityPermissions { permissions: Some(grant.permissions), range: None })
             }
             Authority::Table(grant) => {
                 if grant.table != table.folded() {
-                    return Err(refused("the signature is for another table"));
+                    return Err(denied("the signature is for another table"));
                 }
                 let permissions = policy::permissions(grant, policies, now)?;
-                Ok(Bounds { permissions: Some(permissions), range: Some(&grant.range) })
+                Ok(EntityPermissions { permissions: Some(permissions), range: Some(&grant.range) })
             }
             Authority::Queue(_) => Err(wrong_service()),
         }
@@ -121,37 +119,37 @@ impl Access {
 
 /// What a caller may do to the entities of one table.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Bounds<'a> {
+pub(crate) struct EntityPermissions<'a> {
     /// None: everything.
     permissions: Option<Letters>,
     /// None: every key.
     range: Option<&'a KeyRange>,
 }
 
-impl Bounds<'_> {
+impl EntityPermissions<'_> {
     /// Whether the caller may do this to some entity.
     ///
     /// # Errors
-    /// The failure that says what the caller lacks.
-    pub(crate) fn permit(&self, action: Action) -> Result<(), Fault> {
+    /// The missing permission.
+    pub(crate) fn check(&self, action: EntityAction) -> Result<(), Fault> {
         self.permissions.map_or(Ok(()), |letters| check_permissions(letters, action.permissions()))
     }
 
     /// Whether the caller may do this to this entity.
     ///
     /// # Errors
-    /// The failure that says what the caller lacks.
-    pub(crate) fn allow(&self, action: Action, key: &EntityKey) -> Result<(), Fault> {
-        self.permit(action)?;
-        if self.range.is_none_or(|range| has(range, key)) {
+    /// The missing permission.
+    pub(crate) fn check_entity(&self, action: EntityAction, key: &EntityKey) -> Result<(), Fault> {
+        self.check(action)?;
+        if self.range.is_none_or(|range| contains(range, key)) {
             return Ok(());
         }
-        Err(refused("the entity is outside of the key range of the signature"))
+        Err(denied("the entity is outside of the key range of the signature"))
     }
 }
 
 /// Whether a key is in a range.
-pub(super) fn has(range: &KeyRange, key: &EntityKey) -> bool {
+pub(super) fn contains(range: &KeyRange, key: &EntityKey) -> bool {
     let order = |partition: &str, row: Option<&str>| {
         compare_text(&key.partition_key, partition)
             .then_with(|| row.map_or(Ordering::Equal, |row| compare_text(&key.row_key, row)))

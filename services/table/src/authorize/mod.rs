@@ -1,40 +1,38 @@
-//! What a caller may do: pure decisions on what the gateway vouches for.
+//! Authorization: pure decisions on the caller that the gateway authenticated.
 //!
-//! Calls on tables and settings need one thing, a [`Need`], and are allowed or not before anything
-//! is read. Calls on entities have an [`Access`]; together with the table it gives [`Bounds`]:
+//! Calls on tables and settings are one [`TableAction`], which is permitted or denied before anything
+//! is read. Calls on entities have an [`EntityAccess`]; together with the table it gives [`EntityPermissions`]:
 //! which actions, on which keys. Checks come in a fixed order: stored access policy (of the table that
 //! the signature is over, whatever the call is about), service, resource type, permission, key range.
-//! All of them come before the store is asked whether something exists.
+//! All of them come before anything reports whether a resource exists.
 
 mod bounds;
 mod policy;
 #[cfg(test)]
 pub(crate) mod tests;
 
-use trestle_service::{
-    caller::{AccountGrant, Authority, Caller, Letters},
-    fault::{Fault, Reason},
-};
+use trestle_identity::caller::{AccountGrant, Authority, Caller, Letters};
+use trestle_service::fault::{Fault, Reason};
 
 pub(crate) use self::{
-    bounds::{Access, Action, Bounds},
+    bounds::{EntityAccess, EntityAction, EntityPermissions},
     policy::{permissions, stated},
 };
 
 /// The letter of this service.
 const TABLE_SERVICE: char = 't';
 
-/// What a call needs that is not on entities.
+/// An action that is not on entities.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Need {
-    /// To list the tables of the account, or look at one.
+pub(crate) enum TableAction {
+    /// To list the tables of the account, or get one.
     ListTables,
     /// To create a table.
     CreateTable,
     /// To delete a table.
     DeleteTable,
     /// To read or change the stored access policies of a table: for owners only, or a signature
-    /// could give itself more.
+    /// could extend its own permissions.
     AccessPolicies,
     /// To read the settings of the service.
     ReadProperties,
@@ -44,10 +42,10 @@ pub(crate) enum Need {
     ReadStats,
 }
 
-impl Need {
-    /// The resource types and the permissions of which an account grant must each have one; none
+impl TableAction {
+    /// An account grant must have one of these resource types and one of these permissions; none
     /// where no such grant suffices.
-    fn of_account_grant(self) -> Option<(&'static str, &'static str)> {
+    fn account_grant(self) -> Option<(&'static str, &'static str)> {
         match self {
             // Azure documents both resource types.
             Self::ListTables => Some(("cs", "l")),
@@ -60,11 +58,11 @@ impl Need {
     }
 }
 
-/// Whether a caller may do what a call needs that is not on entities.
+/// Whether a caller may do an action that is not on entities.
 ///
 /// # Errors
-/// The failure that says what the caller lacks.
-pub(crate) fn check(caller: &Caller, need: Need) -> Result<(), Fault> {
+/// The missing permission.
+pub(crate) fn check(caller: &Caller, action: TableAction) -> Result<(), Fault> {
     let grant = match &caller.authority {
         Authority::Owner => return Ok(()),
         Authority::Account(grant) => grant,
@@ -72,7 +70,7 @@ pub(crate) fn check(caller: &Caller, need: Need) -> Result<(), Fault> {
         Authority::Queue(_) => return Err(wrong_service()),
     };
     check_service(grant)?;
-    let (resource_types, permissions) = need.of_account_grant().ok_or_else(never)?;
+    let (resource_types, permissions) = action.account_grant().ok_or_else(never)?;
     check_resource_type(grant, resource_types)?;
     if permissions.chars().any(|letter| grant.permissions.has(letter)) {
         return Ok(());
@@ -102,7 +100,7 @@ fn check_resource_type(grant: &AccountGrant, one_of: &str) -> Result<(), Fault> 
     Err(Fault::new(Reason::AuthorizationResourceTypeMismatch, message))
 }
 
-/// Whether every one of these permissions is there.
+/// Whether every one of these permissions is granted.
 fn check_permissions(granted: Letters, all_of: &str) -> Result<(), Fault> {
     if all_of.chars().all(|letter| granted.has(letter)) {
         return Ok(());
@@ -116,12 +114,12 @@ fn no_permission(one_of: &str) -> Fault {
     Fault::new(Reason::AuthorizationPermissionMismatch, message)
 }
 
-/// The failure of a call that no signature of this kind allows.
+/// The error of a call that no signature of this kind permits.
 fn never() -> Fault {
-    refused("a shared access signature of this kind never allows it")
+    denied("a shared access signature of this kind never allows it")
 }
 
-fn refused(why: &str) -> Fault {
+fn denied(why: &str) -> Fault {
     let message = format!("this request is not authorized to perform this operation: {why}");
     Fault::new(Reason::AuthorizationFailure, message)
 }

@@ -1,12 +1,11 @@
 //! Stored access policies: what a signature that names one leaves to the table.
 
-use trestle_proto::table::v1::AccessPolicy;
-use trestle_service::{
+use trestle_identity::{
     access_policy::{self, Reference, Stated},
     caller::{Letters, TableGrant},
-    clock::Ticks,
-    fault::Fault,
 };
+use trestle_proto::service::v1::AccessPolicy;
+use trestle_service::{clock::Ticks, fault::Fault};
 
 /// A policy as the rules that every service shares take it.
 pub(crate) fn stated(policy: &AccessPolicy) -> Stated<'_> {

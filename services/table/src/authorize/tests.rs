@@ -5,28 +5,35 @@ pub(crate) mod ranges;
 use std::sync::Arc;
 
 use prost_types::Timestamp;
-use trestle_proto::table::v1::AccessPolicy;
-use trestle_service::{
+use trestle_identity::{
     caller::{AccountGrant, Authority, Caller, KeyRange, Letters, PolicyRef, TableGrant},
+    sas::START_SKEW,
+};
+use trestle_proto::service::v1::AccessPolicy;
+use trestle_service::{
     clock::Ticks,
     fault::{Fault, Reason, Violations},
     name::{AccountName, TableName},
-    sas::START_SKEW,
 };
 
-use super::{Access, Action, Need, check};
+use super::{EntityAccess, EntityAction, TableAction, check};
 use crate::entity::EntityKey;
 
-const ACTIONS: [Action; 5] =
-    [Action::Read, Action::Insert, Action::Update, Action::Upsert, Action::Delete];
-const NEEDS: [Need; 7] = [
-    Need::ListTables,
-    Need::CreateTable,
-    Need::DeleteTable,
-    Need::AccessPolicies,
-    Need::ReadProperties,
-    Need::WriteProperties,
-    Need::ReadStats,
+const ACTIONS: [EntityAction; 5] = [
+    EntityAction::Read,
+    EntityAction::Insert,
+    EntityAction::Update,
+    EntityAction::Upsert,
+    EntityAction::Delete,
+];
+const TABLE_ACTIONS: [TableAction; 7] = [
+    TableAction::ListTables,
+    TableAction::CreateTable,
+    TableAction::DeleteTable,
+    TableAction::AccessPolicies,
+    TableAction::ReadProperties,
+    TableAction::WriteProperties,
+    TableAction::ReadStats,
 ];
 const NOW: i64 = 1_800_000_000;
 
@@ -71,62 +78,64 @@ fn reason(outcome: Result<(), Fault>) -> Option<Reason> {
     outcome.err().map(|fault| fault.reason)
 }
 
-/// What becomes of an action of a caller on one entity of the table `Orders`.
-fn outcome(caller: Arc<Caller>, policies: &[AccessPolicy], action: Action) -> Option<Reason> {
+/// The outcome of an action of a caller on one entity of the table `Orders`.
+fn outcome(caller: Arc<Caller>, policies: &[AccessPolicy], action: EntityAction) -> Option<Reason> {
     let act = || {
-        Access::new(caller)?.bounds(&table("Orders"), policies, now())?.allow(action, &key("p", ""))
+        EntityAccess::new(caller)?
+            .permissions(&table("Orders"), policies, now())?
+            .check_entity(action, &key("p", ""))
     };
     reason(act())
 }
 
 #[test]
-fn an_account_signature_allows_what_its_letters_say_beside_entities() {
-    let allowed: Vec<_> = NEEDS
+fn an_account_signature_permits_table_actions_by_its_letters() {
+    let allowed: Vec<_> = TABLE_ACTIONS
         .into_iter()
-        .flat_map(|need| "sco".chars().map(move |srt| (need, srt)))
-        .flat_map(|(need, srt)| "rwdlacup".chars().map(move |sp| (need, srt, sp)))
-        .filter(|(need, srt, sp)| {
+        .flat_map(|action| "sco".chars().map(move |srt| (action, srt)))
+        .flat_map(|(action, srt)| "rwdlacup".chars().map(move |sp| (action, srt, sp)))
+        .filter(|(action, srt, sp)| {
             let caller = account("t", &srt.to_string(), &sp.to_string());
-            check(&caller, *need).is_ok()
+            check(&caller, *action).is_ok()
         })
         .collect();
 
     let expected = [
-        (Need::ListTables, 's', 'l'),
-        (Need::ListTables, 'c', 'l'),
-        (Need::CreateTable, 'c', 'w'),
-        (Need::CreateTable, 'c', 'c'),
-        (Need::DeleteTable, 'c', 'd'),
-        (Need::ReadProperties, 's', 'r'),
-        (Need::WriteProperties, 's', 'w'),
-        (Need::ReadStats, 's', 'r'),
+        (TableAction::ListTables, 's', 'l'),
+        (TableAction::ListTables, 'c', 'l'),
+        (TableAction::CreateTable, 'c', 'w'),
+        (TableAction::CreateTable, 'c', 'c'),
+        (TableAction::DeleteTable, 'c', 'd'),
+        (TableAction::ReadProperties, 's', 'r'),
+        (TableAction::WriteProperties, 's', 'w'),
+        (TableAction::ReadStats, 's', 'r'),
     ];
     assert_eq!(allowed, expected);
 }
 
 #[test]
-fn only_an_owner_may_touch_access_policies_and_a_table_signature_nothing_beside_entities() {
+fn only_owners_access_policies_and_table_signatures_only_entities() {
     let widest = account("bqtf", "sco", "rwdlacup");
     let over_table = caller(Authority::Table(grant("raud")));
     let owner = caller(Authority::Owner);
 
-    for need in NEEDS {
-        assert_eq!(reason(check(&owner, need)), None, "{need:?}");
+    for action in TABLE_ACTIONS {
+        assert_eq!(reason(check(&owner, action)), None, "{action:?}");
         let never = Some(Reason::AuthorizationFailure);
-        assert_eq!(reason(check(&over_table, need)), never, "{need:?}");
-        let of_account = if need == Need::AccessPolicies { never } else { None };
-        assert_eq!(reason(check(&widest, need)), of_account, "{need:?}");
+        assert_eq!(reason(check(&over_table, action)), never, "{action:?}");
+        let of_account = if action == TableAction::AccessPolicies { never } else { None };
+        assert_eq!(reason(check(&widest, action)), of_account, "{action:?}");
     }
 }
 
 #[test]
-fn every_action_needs_its_own_permissions_and_an_upsert_two() {
-    let needed = |action| match action {
-        Action::Read => "r",
-        Action::Insert => "a",
-        Action::Update => "u",
-        Action::Upsert => "au",
-        Action::Delete => "d",
+fn each_entity_action_requires_its_permissions() {
+    let required = |action| match action {
+        EntityAction::Read => "r",
+        EntityAction::Insert => "a",
+        EntityAction::Update => "u",
+        EntityAction::Upsert => "au",
+        EntityAction::Delete => "d",
     };
     let sets = (0..16_u32).map(|set| {
         let chosen = "raud".chars().enumerate().filter(|(bit, _)| set & (1 << bit) != 0);
@@ -134,7 +143,7 @@ fn every_action_needs_its_own_permissions_and_an_upsert_two() {
     });
     for granted in sets {
         for action in ACTIONS {
-            let covers = needed(action).chars().all(|letter| granted.contains(letter));
+            let covers = required(action).chars().all(|letter| granted.contains(letter));
             let expected = (!covers).then_some(Reason::AuthorizationPermissionMismatch);
             let over_table = caller(Authority::Table(grant(&granted)));
             assert_eq!(outcome(over_table, &[], action), expected, "{granted} {action:?}");
@@ -148,7 +157,7 @@ fn every_action_needs_its_own_permissions_and_an_upsert_two() {
 }
 
 #[test]
-fn what_is_missing_first_is_what_is_reported() {
+fn reports_the_first_failed_check() {
     use Reason::{
         AuthorizationFailure as Failure, AuthorizationPermissionMismatch as Permission,
         AuthorizationResourceTypeMismatch as Type, AuthorizationServiceMismatch as Service,
@@ -160,7 +169,7 @@ fn what_is_missing_first_is_what_is_reported() {
         ("t", "o", "r", None),
     ] {
         let caller = account(services, types, permissions);
-        assert_eq!(outcome(caller, &[], Action::Read), expected);
+        assert_eq!(outcome(caller, &[], EntityAction::Read), expected);
     }
     for (services, types, permissions, expected) in [
         ("bqf", "so", "r", Some(Service)),
@@ -169,7 +178,7 @@ fn what_is_missing_first_is_what_is_reported() {
         ("t", "c", "d", None),
     ] {
         let caller = account(services, types, permissions);
-        assert_eq!(reason(check(&caller, Need::DeleteTable)), expected);
+        assert_eq!(reason(check(&caller, TableAction::DeleteTable)), expected);
     }
     let elsewhere = KeyRange { start_partition_key: Some("q".into()), ..KeyRange::default() };
     for (permissions, range, expected) in [
@@ -178,13 +187,13 @@ fn what_is_missing_first_is_what_is_reported() {
         ("r", KeyRange::default(), None),
     ] {
         let grant = TableGrant { range, ..grant(permissions) };
-        assert_eq!(outcome(caller(Authority::Table(grant)), &[], Action::Read), expected);
+        assert_eq!(outcome(caller(Authority::Table(grant)), &[], EntityAction::Read), expected);
     }
 }
 
 #[test]
-fn a_table_signature_is_for_its_table_in_any_case_and_for_no_other() {
-    let access = Access::new(caller(Authority::Table(grant("raud")))).expect("entities");
+fn a_table_signature_covers_only_its_table_in_any_case() {
+    let access = EntityAccess::new(caller(Authority::Table(grant("raud")))).expect("entities");
 
     for (name, expected) in [
         ("orders", None),
@@ -192,7 +201,7 @@ fn a_table_signature_is_for_its_table_in_any_case_and_for_no_other() {
         ("orders2", Some(Reason::AuthorizationFailure)),
         ("order", Some(Reason::AuthorizationFailure)),
     ] {
-        let bounds = access.bounds(&table(name), &[], now());
+        let bounds = access.permissions(&table(name), &[], now());
         assert_eq!(reason(bounds.map(drop)), expected, "{name}");
     }
 }
@@ -201,7 +210,7 @@ fn at(seconds: i64) -> Option<Timestamp> {
     Some(Timestamp { seconds, nanos: 0 })
 }
 
-/// A policy `p` that states everything, and holds now.
+/// A policy `p` that states every field, and is valid now.
 fn policy() -> AccessPolicy {
     AccessPolicy {
         id: "p".to_owned(),
@@ -218,9 +227,9 @@ fn by_policy(id: &str) -> TableGrant {
 }
 
 #[test]
-fn expiry_and_permissions_must_each_be_stated_once_and_a_start_at_most_once() {
+fn requires_expiry_and_permissions_exactly_once_and_start_at_most_once() {
     for bits in 0..64_u32 {
-        let bit = |place: u32| bits & (1 << place) != 0;
+        let bit = |index: u32| bits & (1 << index) != 0;
         let stored = AccessPolicy {
             start_time: policy().start_time.filter(|_| bit(0)),
             expiry_time: policy().expiry_time.filter(|_| bit(1)),
@@ -239,7 +248,7 @@ fn expiry_and_permissions_must_each_be_stated_once_and_a_start_at_most_once() {
         };
         let once = !(bit(0) && bit(3)) && bit(1) != bit(4) && bit(2) != bit(5);
 
-        let outcome = outcome(caller(Authority::Table(grant)), &[stored], Action::Read);
+        let outcome = outcome(caller(Authority::Table(grant)), &[stored], EntityAction::Read);
 
         let expected = (!once).then_some(Reason::AuthenticationFailed);
         assert_eq!(outcome, expected, "{bits:06b}");
@@ -247,7 +256,7 @@ fn expiry_and_permissions_must_each_be_stated_once_and_a_start_at_most_once() {
 }
 
 #[test]
-fn empty_permissions_are_not_stated() {
+fn empty_permissions_count_as_absent() {
     let empty = AccessPolicy { permissions: Some(String::new()), ..policy() };
     let stated = TableGrant { permissions: Some(letters("r")), ..by_policy("p") };
     let stated_empty = TableGrant { permissions: Some(letters("")), ..by_policy("p") };
@@ -261,26 +270,30 @@ fn empty_permissions_are_not_stated() {
         (nothing, policy(), Some(Reason::AuthorizationPermissionMismatch)),
     ] {
         let stored = [stored];
-        assert_eq!(outcome(caller(Authority::Table(grant)), &stored, Action::Read), expected);
+        assert_eq!(outcome(caller(Authority::Table(grant)), &stored, EntityAction::Read), expected);
     }
 }
 
 #[test]
-fn a_policy_is_found_by_its_id_and_states_the_permissions() {
+fn a_policy_is_found_by_id_and_grants_its_permissions() {
     let other = AccessPolicy { id: "P".to_owned(), permissions: Some("d".to_owned()), ..policy() };
     let policies = [other, policy()];
     let act = |id, action| outcome(caller(Authority::Table(by_policy(id))), &policies, action);
 
-    assert_eq!(act("p", Action::Read), None);
-    assert_eq!(act("p", Action::Delete), Some(Reason::AuthorizationPermissionMismatch));
-    assert_eq!(act("P", Action::Delete), None);
+    assert_eq!(act("p", EntityAction::Read), None);
+    assert_eq!(act("p", EntityAction::Delete), Some(Reason::AuthorizationPermissionMismatch));
+    assert_eq!(act("P", EntityAction::Delete), None);
     for unknown in ["q", "", "p "] {
-        assert_eq!(act(unknown, Action::Read), Some(Reason::AuthenticationFailed), "{unknown}");
+        assert_eq!(
+            act(unknown, EntityAction::Read),
+            Some(Reason::AuthenticationFailed),
+            "{unknown}"
+        );
     }
 }
 
 #[test]
-fn a_policy_holds_from_a_little_before_its_start_until_before_its_expiry() {
+fn a_policy_is_valid_from_its_start_less_skew_until_its_expiry() {
     let failed = Some(Reason::AuthenticationFailed);
     let skew = i64::try_from(START_SKEW.as_secs()).expect("minutes");
     for (start, expiry, expected) in [
@@ -293,6 +306,6 @@ fn a_policy_holds_from_a_little_before_its_start_until_before_its_expiry() {
     ] {
         let stored = [AccessPolicy { start_time: at(start), expiry_time: at(expiry), ..policy() }];
         let caller = caller(Authority::Table(by_policy("p")));
-        assert_eq!(outcome(caller, &stored, Action::Read), expected, "{start} {expiry}");
+        assert_eq!(outcome(caller, &stored, EntityAction::Read), expected, "{start} {expiry}");
     }
 }

@@ -89,7 +89,7 @@ fn every_violation_is_reported_with_its_path() {
 }
 
 #[test]
-fn keys_may_hold_anything_but_separators_and_control_characters() {
+fn keys_reject_separators_and_control_characters() {
     let parse_key = |key: &str| {
         let mut violations = Violations::default();
         let key = EntityKey::parse(key.to_owned(), String::new(), "", &mut violations);
@@ -100,23 +100,23 @@ fn keys_may_hold_anything_but_separators_and_control_characters() {
         assert_eq!(parse_key(key), (true, None), "{key}");
     }
     for c in ['/', '\\', '#', '?', '\0', '\u{1F}', '\u{7F}', '\u{80}', '\u{9F}'] {
-        let refused = (false, Some(Reason::OutOfRangeInput));
-        assert_eq!(parse_key(&format!("a{c}")), refused, "{c:?}");
+        let rejected = (false, Some(Reason::OutOfRangeInput));
+        assert_eq!(parse_key(&format!("a{c}")), rejected, "{c:?}");
     }
     assert_eq!(parse_key(&"𝄞".repeat(512)), (true, None));
-    let refused = (false, Some(Reason::PropertyValueTooLarge));
-    assert_eq!(parse_key(&format!("{}a", "𝄞".repeat(512))), refused);
+    let rejected = (false, Some(Reason::PropertyValueTooLarge));
+    assert_eq!(parse_key(&format!("{}a", "𝄞".repeat(512))), rejected);
 }
 
 #[test]
-fn names_have_the_shape_of_identifiers() {
+fn property_names_must_be_identifiers() {
     for name in ["a", "_", "_1", "Été", "变量", "a\u{301}", "a\u{200D}b", "a‿b", "Ⅷ", "timestamp"]
     {
         assert_eq!(name_is_legal(name), Ok(()), "{name}");
     }
-    let refused =
+    let rejected =
         ["", "1a", "a-b", "a b", "a.b", "\u{301}a", "\u{200D}a", "‿a", "a²", "PartitionKey", "a€"];
-    for name in refused {
+    for name in rejected {
         assert_eq!(name_is_legal(name), Err(Reason::PropertyNameInvalid), "{name}");
     }
     for reserved in ["RowKey", "Timestamp"] {
@@ -127,7 +127,7 @@ fn names_have_the_shape_of_identifiers() {
 }
 
 #[test]
-fn up_to_252_properties_count_and_nulls_do_not() {
+fn rejects_253_properties_not_counting_nulls() {
     let mut properties: Vec<_> =
         (0..252).map(|index| property(&format!("p{index}"), Kind::Int32Value(1))).collect();
     properties.push(property("nothing", None));
@@ -140,7 +140,7 @@ fn up_to_252_properties_count_and_nulls_do_not() {
 }
 
 #[test]
-fn an_entity_of_one_mebibyte_is_accepted_and_one_byte_more_is_not() {
+fn rejects_an_entity_one_byte_over_1_mebibyte() {
     // 4 + 2 x 2 for the key; 8 + 2 x 3 + 4 for each property, and its bytes.
     let binary =
         |name: &str, len| property(name, Kind::BinaryValue(bytes::Bytes::from(vec![0; len])));
@@ -159,7 +159,7 @@ fn an_entity_of_one_mebibyte_is_accepted_and_one_byte_more_is_not() {
 }
 
 #[test]
-fn a_merge_replaces_and_adds_but_removes_nothing() {
+fn a_merge_replaces_and_adds_properties() {
     let parse = |names: &[&str], number| {
         let properties = names.iter().map(|name| property(name, Kind::Int32Value(number)));
         parse(entity(properties.collect())).unwrap()

@@ -1,24 +1,24 @@
-//! How to make a query cheaper, in words.
+//! Advice on how to make a query cheaper.
 
 use trestle_service::fault::quoted;
 
 use super::{
     ast::{Comparison, Expr, Operator},
-    plan::Scope,
     region::Region,
+    scope::QueryScope,
 };
 
 /// Most property names that one piece of advice lists.
 const NAMES_SHOWN_MAX: usize = 5;
 
 /// Advice on a condition in normal form. `properties` are those it checks that no key implies.
-pub(super) fn advise(normal: &Expr, scope: Scope, properties: &[String]) -> Vec<String> {
+pub(super) fn advise(normal: &Expr, scope: QueryScope, properties: &[String]) -> Vec<String> {
     let mut advice = Vec::new();
-    let mut seen = Seen::default();
-    normal.for_each_comparison(&mut |comparison| seen.note(comparison));
+    let mut conditions = KeyConditions::default();
+    normal.for_each_comparison(&mut |comparison| conditions.add(comparison));
 
-    if scope == Scope::Table {
-        advice.push(if seen.partition_key {
+    if scope == QueryScope::Table {
+        advice.push(if conditions.partition_key {
             "the conditions on PartitionKey rule out no partition, so the whole table is read; \
              fix PartitionKey with `eq` in a condition that every match fulfils"
                 .to_owned()
@@ -35,18 +35,18 @@ pub(super) fn advise(normal: &Expr, scope: Scope, properties: &[String]) -> Vec<
                 .to_owned(),
         );
     }
-    if seen.key_not_equal {
+    if conditions.key_not_equal {
         advice.push(
             "`ne` on PartitionKey or RowKey rules out single keys only and narrows nothing"
                 .to_owned(),
         );
     }
-    if seen.row_key && scope >= Scope::PartitionRange {
+    if conditions.row_key && scope >= QueryScope::PartitionRange {
         advice.push(
             "RowKey narrows what is read only where PartitionKey is fixed by `eq`".to_owned(),
         );
     }
-    if !properties.is_empty() && scope != Scope::Point {
+    if !properties.is_empty() && scope != QueryScope::Point {
         advice.push(format!(
             "{} not part of the key, so the condition is checked on every entity read; put what \
              you search by into RowKey, or keep a second copy of the entities under such a key",
@@ -57,14 +57,14 @@ pub(super) fn advise(normal: &Expr, scope: Scope, properties: &[String]) -> Vec<
 }
 
 #[derive(Default)]
-struct Seen {
+struct KeyConditions {
     partition_key: bool,
     row_key: bool,
     key_not_equal: bool,
 }
 
-impl Seen {
-    fn note(&mut self, comparison: &Comparison) {
+impl KeyConditions {
+    fn add(&mut self, comparison: &Comparison) {
         let partition_key = comparison.property == "PartitionKey";
         let row_key = comparison.property == "RowKey";
         self.partition_key |= partition_key;
@@ -74,7 +74,7 @@ impl Seen {
     }
 }
 
-/// Whether an `or` has branches in partitions that it does not share with the others.
+/// Whether an `or` has branches in different partitions.
 fn joins_partitions(normal: &Expr) -> bool {
     match normal {
         Expr::And(parts) => parts.iter().any(joins_partitions),

@@ -1,6 +1,6 @@
 //! The syntax tree of a filter, and its canonical text.
 //!
-//! Trees are flat where the language allows it: an `and` holds no `and`, an `or` no `or`, so that
+//! Trees are flat where the language allows it: an `and` contains no `and`, an `or` no `or`, so that
 //! the depth of a tree is bounded by the nesting of the text and not by its length.
 
 use std::fmt::{self, Display, Write as _};
@@ -144,7 +144,7 @@ impl Operator {
         }
     }
 
-    /// The operator that holds exactly where this one does not, among ordered values.
+    /// The operator that is true exactly where this one is false, among ordered values.
     #[must_use]
     pub fn inverted(self) -> Self {
         match self {

@@ -11,7 +11,7 @@ use trestle_kv::order::compare_text;
 use super::ast::Operator;
 use crate::stored::ValueRef;
 
-/// Whether `value operator literal` holds.
+/// Whether `value operator literal` is true.
 #[inline]
 pub(super) fn holds(value: ValueRef<'_>, operator: Operator, literal: ValueRef<'_>) -> bool {
     let ordering = match (value, literal, operator) {
@@ -83,7 +83,7 @@ fn compare_mixed(whole: i64, double: f64) -> Option<Ordering> {
     }
 }
 
-/// The place of a type among the others; the numbers share one.
+/// The rank of a type among the others; the numbers share one.
 pub(super) fn rank(value: ValueRef<'_>) -> u8 {
     match value {
         ValueRef::Boolean(_) => 0,

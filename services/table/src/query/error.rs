@@ -1,14 +1,14 @@
-//! A filter that does not parse.
+//! A filter that cannot be parsed.
 
 use trestle_service::fault::{Fault, Reason, Violations, quoted};
 
-/// Why a filter was refused, and where.
+/// Why a filter was rejected, and where.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 // Azure's sentence comes first, word for word: clients look for it.
 #[error("Syntax error at position {position} in '{}'. {message}", quoted(filter))]
 pub struct FilterError {
-    /// Bytes of the filter up to where the mistake was seen: to the end of what is wrong there, or to
-    /// a character that begins nothing.
+    /// Bytes of the filter up to the error: to the end of the faulty token, or to a character that
+    /// starts no token.
     pub position: usize,
     /// What was expected there, or which rule is broken.
     pub message: String,

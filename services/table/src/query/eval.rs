@@ -9,9 +9,12 @@ use super::{
     compare::holds,
     parse,
 };
-use crate::stored::{Corrupt, EntityView, ValueRef, text};
+use crate::{
+    corrupt::CorruptRecord,
+    stored::{EntityView, ValueRef, text},
+};
 
-/// Values that are kept on the stack; filters that read more properties allocate for each entity.
+/// Values that fit on the stack; filters that read more properties allocate for each entity.
 const INLINE_VALUES: usize = 8;
 /// Up to this many names, comparing with each is faster than a search.
 const NAMES_SCANNED_MAX: usize = 4;
@@ -24,27 +27,27 @@ pub struct Filter {
     names: Vec<String>,
     reads_key: bool,
     reads_timestamp: bool,
-    program: Node,
+    program: FilterNode,
 }
 
-/// The condition with each property replaced by the place of its value.
+/// The condition with each property replaced by the slot of its value.
 #[derive(Debug, Clone, PartialEq)]
-enum Node {
+enum FilterNode {
     Constant(bool),
-    Compare { place: usize, comparison: Comparison },
-    Not(Box<Node>),
-    All(Vec<Node>),
-    Any(Vec<Node>),
+    Compare { slot: usize, comparison: Comparison },
+    Not(Box<FilterNode>),
+    All(Vec<FilterNode>),
+    Any(Vec<FilterNode>),
 }
 
-/// Places of what every entity has; custom properties follow, in the order of `Filter::names`.
+/// Slots of the properties that every entity has; custom ones follow, in the order of `Filter::names`.
 const PARTITION_KEY: usize = 0;
 const ROW_KEY: usize = 1;
 pub(super) const TIMESTAMP: usize = 2;
-const SYSTEM_PLACES: usize = 3;
+const SYSTEM_SLOTS: usize = 3;
 
-/// The place of a property that every entity has.
-pub(super) fn system_place(property: &str) -> Option<usize> {
+/// The slot of a property that every entity has.
+pub(super) fn system_slot(property: &str) -> Option<usize> {
     match property {
         "PartitionKey" => Some(PARTITION_KEY),
         "RowKey" => Some(ROW_KEY),
@@ -67,7 +70,7 @@ impl Filter {
     pub fn new(expr: Expr) -> Self {
         let mut names = Vec::new();
         let (mut reads_key, mut reads_timestamp) = (false, false);
-        expr.for_each_comparison(&mut |comparison| match system_place(&comparison.property) {
+        expr.for_each_comparison(&mut |comparison| match system_slot(&comparison.property) {
             Some(TIMESTAMP) => reads_timestamp = true,
             Some(_) => reads_key = true,
             None => names.push(comparison.property.clone()),
@@ -88,11 +91,11 @@ impl Filter {
     ///
     /// # Errors
     /// When the entity cannot be read as far as the filter needs it.
-    pub fn matches(&self, wire: &[u8]) -> Result<bool, Corrupt> {
-        if self.names.len() <= INLINE_VALUES - SYSTEM_PLACES {
+    pub fn matches(&self, wire: &[u8]) -> Result<bool, CorruptRecord> {
+        if self.names.len() <= INLINE_VALUES - SYSTEM_SLOTS {
             self.run(wire, &mut [None; INLINE_VALUES])
         } else {
-            self.run(wire, &mut vec![None; SYSTEM_PLACES + self.names.len()])
+            self.run(wire, &mut vec![None; SYSTEM_SLOTS + self.names.len()])
         }
     }
 
@@ -100,16 +103,16 @@ impl Filter {
         &self,
         wire: &'a [u8],
         values: &mut [Option<ValueRef<'a>>],
-    ) -> Result<bool, Corrupt> {
-        let mut keep = |place: usize, value: ValueRef<'a>| {
-            if let Some(kept) = values.get_mut(place) {
-                *kept = Some(value);
+    ) -> Result<bool, CorruptRecord> {
+        let mut set = |slot: usize, value: ValueRef<'a>| {
+            if let Some(entry) = values.get_mut(slot) {
+                *entry = Some(value);
             }
         };
         let (partition_key, row_key, mut properties) = EntityView::new(wire).open()?;
         if self.reads_key {
-            keep(PARTITION_KEY, ValueRef::String(text(partition_key)?));
-            keep(ROW_KEY, ValueRef::String(text(row_key)?));
+            set(PARTITION_KEY, ValueRef::String(text(partition_key)?));
+            set(ROW_KEY, ValueRef::String(text(row_key)?));
         }
         let mut missing = self.names.len();
         while missing > 0 {
@@ -117,13 +120,13 @@ impl Filter {
                 break;
             };
             if let Some(index) = self.index_of(property.name) {
-                keep(SYSTEM_PLACES + index, property.value()?);
+                set(SYSTEM_SLOTS + index, property.value()?);
                 missing -= 1;
             }
         }
         if self.reads_timestamp {
             while properties.next_raw()?.is_some() {}
-            keep(TIMESTAMP, ValueRef::DateTime(properties.timestamp()?));
+            set(TIMESTAMP, ValueRef::DateTime(properties.timestamp()?));
         }
         Ok(self.program.eval(values))
     }
@@ -145,34 +148,34 @@ impl fmt::Display for Filter {
     }
 }
 
-fn compile(expr: &Expr, names: &[String]) -> Node {
+fn compile(expr: &Expr, names: &[String]) -> FilterNode {
     let list = |parts: &[Expr]| parts.iter().map(|part| compile(part, names)).collect();
     match expr {
-        Expr::Constant(truth) => Node::Constant(*truth),
-        Expr::Not(inner) => Node::Not(Box::new(compile(inner, names))),
-        Expr::And(parts) => Node::All(list(parts)),
-        Expr::Or(parts) => Node::Any(list(parts)),
+        Expr::Constant(truth) => FilterNode::Constant(*truth),
+        Expr::Not(inner) => FilterNode::Not(Box::new(compile(inner, names))),
+        Expr::And(parts) => FilterNode::All(list(parts)),
+        Expr::Or(parts) => FilterNode::Any(list(parts)),
         Expr::Compare(comparison) => {
-            let place = system_place(&comparison.property).or_else(|| {
+            let slot = system_slot(&comparison.property).or_else(|| {
                 let index = names.binary_search(&comparison.property).ok()?;
-                Some(SYSTEM_PLACES + index)
+                Some(SYSTEM_SLOTS + index)
             });
-            // Every property of the condition is among the names; were it not, it would be missing.
-            place.map_or(Node::Constant(false), |place| Node::Compare {
-                place,
+            // Every property of the condition is among the names; any other would count as missing.
+            slot.map_or(FilterNode::Constant(false), |slot| FilterNode::Compare {
+                slot,
                 comparison: comparison.clone(),
             })
         }
     }
 }
 
-impl Node {
+impl FilterNode {
     fn eval(&self, values: &[Option<ValueRef<'_>>]) -> bool {
         match self {
             Self::Constant(truth) => *truth,
             // A comparison with a property that the entity lacks is false, whatever the operator.
-            Self::Compare { place, comparison } => {
-                values.get(*place).copied().flatten().is_some_and(|value| {
+            Self::Compare { slot, comparison } => {
+                values.get(*slot).copied().flatten().is_some_and(|value| {
                     holds(value, comparison.operator, comparison.literal.as_value())
                 })
             }

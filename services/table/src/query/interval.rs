@@ -1,17 +1,17 @@
 //! Intervals of texts and of keys, between cuts.
 //!
-//! A cut is a place between two neighbours of an order, so an interval is two cuts and needs no
-//! inclusive or exclusive ends. Keys are ordered by partition key, then row key; a cut of keys is
+//! A cut is a position between two neighbours of an order, so an interval is two cuts and needs no
+//! inclusive or exclusive ends. KeyInterval are ordered by partition key, then row key; a cut of keys is
 //! a partition key and a cut of the row keys within it.
 
 use std::cmp::Ordering;
 
+use trestle_identity::caller::KeyRange;
 use trestle_kv::order::compare_text;
-use trestle_service::caller::KeyRange;
 
 use super::ast::Operator;
 
-/// A place in the order of texts.
+/// A position in the order of texts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Cut {
     /// Before every text, the empty one too.
@@ -59,15 +59,15 @@ impl PartialOrd for Cut {
 
 /// The texts between two cuts.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Texts {
+pub(super) struct TextInterval {
     pub(super) start: Cut,
     pub(super) end: Cut,
 }
 
-impl Texts {
+impl TextInterval {
     pub(super) const ALL: Self = Self { start: Cut::First, end: Cut::Last };
 
-    /// The texts for which a comparison holds; none when they are no interval.
+    /// The texts that satisfy a comparison; none when they are not one interval.
     pub(super) fn of(operator: Operator, text: &str) -> Option<Self> {
         let (before, after) = (Cut::before(text), Cut::after(text));
         Some(match operator {
@@ -88,12 +88,12 @@ impl Texts {
         Self { start: self.start.max(other.start), end: self.end.min(other.end) }
     }
 
-    /// The smallest interval with both.
+    /// The smallest interval that contains both.
     pub(super) fn hull(self, other: Self) -> Self {
         Self { start: self.start.min(other.start), end: self.end.max(other.end) }
     }
 
-    /// Whether the hull of both has nothing in it that neither has.
+    /// Whether the hull of both is exactly their union.
     pub(super) fn touches(&self, other: &Self) -> bool {
         self.start <= other.end && other.start <= self.end
     }
@@ -103,7 +103,7 @@ impl Texts {
     }
 }
 
-/// A place in the order of keys.
+/// A position in the order of keys.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct KeyCut {
     pub(super) partition: String,
@@ -135,18 +135,18 @@ impl PartialOrd for KeyCut {
 
 /// The keys between two cuts.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Keys {
+pub(super) struct KeyInterval {
     pub(super) start: KeyCut,
     /// None for the end of the table.
     pub(super) end: Option<KeyCut>,
 }
 
-impl Keys {
+impl KeyInterval {
     pub(super) fn all() -> Self {
         Self { start: KeyCut::first(), end: None }
     }
 
-    /// The keys that a grant is for.
+    /// The keys of a grant.
     pub(super) fn granted(range: &KeyRange) -> Self {
         let start = range.start_partition_key.as_deref().map(|partition| {
             KeyCut::new(partition, range.start_row_key.as_deref().map_or(Cut::First, Cut::before))
@@ -157,12 +157,12 @@ impl Keys {
         Self { start: start.unwrap_or_else(KeyCut::first), end }
     }
 
-    /// Whether some of every partition is in it.
+    /// Whether it contains some rows of every partition.
     pub(super) fn has_every_partition(&self) -> bool {
         self.start.partition.is_empty() && self.start.row != Cut::Last && self.end.is_none()
     }
 
-    /// The keys whose partition key fulfils a comparison; none when they are no interval.
+    /// The keys whose partition key satisfies a comparison; none when they are not one interval.
     pub(super) fn of(operator: Operator, partition: &str) -> Option<Self> {
         let (before, after) =
             (KeyCut::new(partition, Cut::First), KeyCut::new(partition, Cut::Last));
@@ -188,13 +188,13 @@ impl Keys {
         Self { start: self.start.max(other.start), end }
     }
 
-    /// The smallest interval with both.
+    /// The smallest interval that contains both.
     pub(super) fn hull(self, other: Self) -> Self {
         let end = self.end.zip(other.end).map(|(a, b)| a.max(b));
         Self { start: self.start.min(other.start), end }
     }
 
-    /// Whether the hull of both has nothing in it that neither has.
+    /// Whether the hull of both is exactly their union.
     pub(super) fn touches(&self, other: &Self) -> bool {
         let reaches = |a: &Self, b: &Self| b.end.as_ref().is_none_or(|end| a.start <= *end);
         reaches(self, other) && reaches(other, self)
@@ -210,17 +210,17 @@ impl Keys {
     }
 
     /// The partition and its row keys, when all keys lie in one.
-    pub(super) fn one_partition(&self) -> Option<(&str, Texts)> {
+    pub(super) fn one_partition(&self) -> Option<(&str, TextInterval)> {
         let end = self.end.as_ref().filter(|end| end.partition == self.start.partition)?;
-        let rows = Texts { start: self.start.row.clone(), end: end.row.clone() };
+        let rows = TextInterval { start: self.start.row.clone(), end: end.row.clone() };
         Some((&self.start.partition, rows))
     }
 
-    /// The smallest interval that has the keys of this one whose row key is in `rows`.
+    /// The smallest interval that contains the keys of this one whose row key is in `rows`.
     ///
     /// Only the first and the last partition can shrink: of those between, every one may have
     /// such rows, and they are not neighbours.
-    pub(super) fn with_rows(mut self, rows: &Texts) -> Self {
+    pub(super) fn with_rows(mut self, rows: &TextInterval) -> Self {
         if self.start.row != Cut::Last {
             let row = self.start.row.max(rows.start.clone());
             self.start.row = if row < rows.end { row } else { Cut::Last };

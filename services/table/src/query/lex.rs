@@ -1,4 +1,4 @@
-//! Splits a filter into tokens, one at a time, each with its place in the text.
+//! Splits a filter into tokens, one at a time, each with its position in the text.
 
 use std::str::FromStr;
 
@@ -16,15 +16,14 @@ const FRACTION_DIGITS_MAX: usize = 7;
 /// Bytes of `YYYY-MM-DDThh:mm`.
 const MINUTES_BYTES: usize = 16;
 
-/// A mistake, and the byte of the filter up to which was read when it was seen: Azure says the end
-/// of what is wrong.
+/// A syntax error, and the byte of the filter where it ends: Azure reports the end of the faulty token.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Mistake {
+pub(super) struct SyntaxError {
     pub(super) position: usize,
     pub(super) message: String,
 }
 
-impl Mistake {
+impl SyntaxError {
     pub(super) fn new(position: usize, message: impl Into<String>) -> Self {
         Self { position, message: message.into() }
     }
@@ -32,22 +31,22 @@ impl Mistake {
 
 /// A token and the byte where it ends.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Token<'a> {
+pub(super) struct LexToken<'a> {
     pub(super) end: usize,
-    pub(super) kind: Kind<'a>,
+    pub(super) kind: TokenKind<'a>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Kind<'a> {
+pub(super) enum TokenKind<'a> {
     Open,
     Close,
-    /// A name, an operator, `and`, `or`, `not`, `true`, `false` or `null`: the parser tells which.
+    /// A name, an operator, `and`, `or`, `not`, `true`, `false` or `null`: the parser distinguishes them.
     Word(&'a str),
     Literal(Literal),
     End,
 }
 
-impl Kind<'_> {
+impl TokenKind<'_> {
     /// For error texts.
     pub(super) fn describe(&self) -> String {
         match self {
@@ -60,7 +59,7 @@ impl Kind<'_> {
     }
 }
 
-/// What is left of a filter.
+/// The remaining text of a filter.
 #[derive(Debug)]
 pub(super) struct Lexer<'a> {
     rest: &'a str,
@@ -74,26 +73,26 @@ impl<'a> Lexer<'a> {
     }
 
     /// The next token; `End` from the end on.
-    pub(super) fn next(&mut self) -> Result<Token<'a>, Mistake> {
+    pub(super) fn next(&mut self) -> Result<LexToken<'a>, SyntaxError> {
         let blanks = self.rest.len() - self.rest.trim_start_matches(is_blank).len();
         self.skip(blanks);
         let Some(first) = self.rest.chars().next() else {
-            return Ok(Token { end: self.position, kind: Kind::End });
+            return Ok(LexToken { end: self.position, kind: TokenKind::End });
         };
         self.tokens += 1;
         if self.tokens > limits::FILTER_TOKENS_MAX {
             let max = limits::FILTER_TOKENS_MAX;
-            return Err(self.mistake(format!("Filter has too many parts: max=`{max}`")));
+            return Err(self.error(format!("Filter has too many parts: max=`{max}`")));
         }
         let kind = match first {
-            '(' => self.symbol(Kind::Open),
-            ')' => self.symbol(Kind::Close),
-            '\'' => Kind::Literal(Literal::String(self.string()?)),
-            '-' | '0'..='9' => Kind::Literal(self.number()?),
+            '(' => self.symbol(TokenKind::Open),
+            ')' => self.symbol(TokenKind::Close),
+            '\'' => TokenKind::Literal(Literal::String(self.string()?)),
+            '-' | '0'..='9' => TokenKind::Literal(self.number()?),
             c if is_name_start(c) => self.word()?,
-            c => return Err(self.mistake(unexpected(c))),
+            c => return Err(self.error(unexpected(c))),
         };
-        Ok(Token { end: self.position, kind })
+        Ok(LexToken { end: self.position, kind })
     }
 
     /// Whether `(` follows at once, as after the name of a function.
@@ -101,8 +100,8 @@ impl<'a> Lexer<'a> {
         self.rest.trim_start_matches(is_blank).starts_with('(')
     }
 
-    fn mistake(&self, message: impl Into<String>) -> Mistake {
-        Mistake::new(self.position, message)
+    fn error(&self, message: impl Into<String>) -> SyntaxError {
+        SyntaxError::new(self.position, message)
     }
 
     fn skip(&mut self, bytes: usize) -> &'a str {
@@ -112,16 +111,16 @@ impl<'a> Lexer<'a> {
         taken
     }
 
-    fn symbol(&mut self, kind: Kind<'a>) -> Kind<'a> {
+    fn symbol(&mut self, kind: TokenKind<'a>) -> TokenKind<'a> {
         self.skip(1);
         kind
     }
 
-    fn word(&mut self) -> Result<Kind<'a>, Mistake> {
+    fn word(&mut self) -> Result<TokenKind<'a>, SyntaxError> {
         let len = self.rest.find(|c| !is_name_part(c)).unwrap_or(self.rest.len());
         let word = self.skip(len);
         if !self.rest.starts_with('\'') || !matches!(word, "datetime" | "guid" | "X" | "binary") {
-            return Ok(Kind::Word(word));
+            return Ok(TokenKind::Word(word));
         }
         let text = self.string()?;
         let (literal, form) = match word {
@@ -133,18 +132,18 @@ impl<'a> Lexer<'a> {
             _ => (parse_hex(&text).map(Literal::Binary), "X'pairs of hex digits'"),
         };
         literal
-            .map(Kind::Literal)
-            .ok_or_else(|| self.mistake(format!("Expected {form}, found `{}`", quoted(&text))))
+            .map(TokenKind::Literal)
+            .ok_or_else(|| self.error(format!("Expected {form}, found `{}`", quoted(&text))))
     }
 
-    /// A text in quotes; two quotes inside it stand for one.
-    fn string(&mut self) -> Result<String, Mistake> {
+    /// A quoted text; two quotes inside it are an escaped one.
+    fn string(&mut self) -> Result<String, SyntaxError> {
         let mut text = String::new();
         self.skip(1);
         loop {
             let Some(len) = self.rest.find('\'') else {
                 self.skip(self.rest.len());
-                return Err(self.mistake("Text has no closing quote"));
+                return Err(self.error("Text has no closing quote"));
             };
             text.push_str(self.skip(len));
             self.skip(1);
@@ -156,8 +155,8 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    fn number(&mut self) -> Result<Literal, Mistake> {
-        // Everything that could belong to a number, so that the whole of a malformed one is shown.
+    fn number(&mut self) -> Result<Literal, SyntaxError> {
+        // Everything that could belong to a number, so that an error shows the whole of a malformed one.
         let mut last = ' ';
         let part = |c: char| {
             let sign = matches!(c, '+' | '-') && matches!(last, ' ' | 'e' | 'E');
@@ -166,7 +165,7 @@ impl<'a> Lexer<'a> {
         };
         let len = self.rest.find(negate(part)).unwrap_or(self.rest.len());
         let text = self.skip(len);
-        parse_number(text).map_err(|message| self.mistake(message))
+        parse_number(text).map_err(|message| self.error(message))
     }
 }
 

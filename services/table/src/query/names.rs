@@ -7,8 +7,8 @@ use super::{
     FilterError,
     ast::{Expr, Literal},
     compare::holds,
-    interval::{Cut, Texts},
-    lex::{Kind, Lexer},
+    interval::{Cut, TextInterval},
+    lex::{Lexer, TokenKind},
     parse,
 };
 use crate::stored::ValueRef;
@@ -22,18 +22,18 @@ pub struct NameFilter {
     range: Option<NameRange>,
 }
 
-/// The lower-case names between two edges, in order.
+/// The lower-case names between two bounds, in order.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct NameRange {
     /// Where it starts; none for the first name.
-    pub start: Option<NameEdge>,
+    pub start: Option<NameBound>,
     /// Where it ends; none for the last name.
-    pub end: Option<NameEdge>,
+    pub end: Option<NameBound>,
 }
 
 /// One end of a range of names.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NameEdge {
+pub struct NameBound {
     /// The name, in lower case.
     pub name: String,
     /// Whether the name itself belongs to the range.
@@ -80,11 +80,11 @@ impl NameFilter {
     }
 }
 
-/// Where the first name of a property that the filter reads ends, and is not just quoted.
+/// Where the first use of a property in the filter ends, outside of quotes.
 fn position_of(property: &str, text: &str) -> usize {
     let mut lexer = Lexer::new(text);
     while let Ok(token) = lexer.next() {
-        if matches!(token.kind, Kind::End) || token.kind == Kind::Word(property) {
+        if matches!(token.kind, TokenKind::End) || token.kind == TokenKind::Word(property) {
             return token.end;
         }
     }
@@ -119,42 +119,44 @@ fn eval(expr: &Expr, name: &str) -> bool {
 }
 
 /// The names that can match; none when there are none.
-fn texts(expr: &Expr, negated: bool) -> Option<Texts> {
-    let both = |a: Texts, b: Texts| Some(a.intersection(b)).filter(|texts| !texts.is_empty());
+fn texts(expr: &Expr, negated: bool) -> Option<TextInterval> {
+    let both = |a: TextInterval, b: TextInterval| {
+        Some(a.intersection(b)).filter(|texts| !texts.is_empty())
+    };
     match expr {
-        Expr::Constant(truth) => (*truth != negated).then_some(Texts::ALL),
+        Expr::Constant(truth) => (*truth != negated).then_some(TextInterval::ALL),
         Expr::Not(inner) => texts(inner, !negated),
         Expr::Compare(c) => {
             let operator = if negated { c.operator.inverted() } else { c.operator };
             let found = match &c.literal {
-                Literal::String(text) => Texts::of(operator, text),
+                Literal::String(text) => TextInterval::of(operator, text),
                 _ => None,
             };
-            Some(found.unwrap_or(Texts::ALL))
+            Some(found.unwrap_or(TextInterval::ALL))
         }
         Expr::And(parts) | Expr::Or(parts) => {
             let is_and = matches!(expr, Expr::And(_)) != negated;
             let mut found = parts.iter().map(|part| texts(part, negated));
             if is_and {
-                found.try_fold(Texts::ALL, |all, part| both(all, part?))
+                found.try_fold(TextInterval::ALL, |all, part| both(all, part?))
             } else {
-                found.flatten().reduce(Texts::hull)
+                found.flatten().reduce(TextInterval::hull)
             }
         }
     }
 }
 
-fn range(texts: Texts) -> NameRange {
-    let edge = |name, inclusive| Some(NameEdge { name, inclusive });
+fn range(texts: TextInterval) -> NameRange {
+    let bound = |name, inclusive| Some(NameBound { name, inclusive });
     NameRange {
         start: match texts.start {
-            Cut::Before(name) => edge(name, true),
-            Cut::After(name) => edge(name, false),
+            Cut::Before(name) => bound(name, true),
+            Cut::After(name) => bound(name, false),
             Cut::First | Cut::Last => None,
         },
         end: match texts.end {
-            Cut::Before(name) => edge(name, false),
-            Cut::After(name) => edge(name, true),
+            Cut::Before(name) => bound(name, false),
+            Cut::After(name) => bound(name, true),
             Cut::First | Cut::Last => None,
         },
     }

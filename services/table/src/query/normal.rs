@@ -4,14 +4,14 @@
 //! entity has: `not (PartitionKey lt 'a')` is `PartitionKey ge 'a'`. Through the comparison of a
 //! custom property it must not be pushed, because where the property is missing both `lt` and
 //! `ge` are false. Constants are folded away, and so are comparisons of keys and timestamps with
-//! literals of another type, which hold for every entity or for none.
+//! literals of another type, which are true for every entity or for none.
 
 use trestle_service::clock::Ticks;
 
 use super::{
     ast::{Comparison, Expr},
     compare::{holds, rank},
-    eval::{TIMESTAMP, system_place},
+    eval::{TIMESTAMP, system_slot},
 };
 use crate::stored::ValueRef;
 
@@ -35,11 +35,11 @@ fn push_down(expr: &Expr, negated: bool) -> Expr {
 
 fn push_into(comparison: &Comparison, negated: bool) -> Expr {
     let Comparison { property, operator, literal } = comparison;
-    let Some(place) = system_place(property) else {
+    let Some(slot) = system_slot(property) else {
         let same = Expr::Compare(comparison.clone());
         return if negated { Expr::Not(Box::new(same)) } else { same };
     };
-    let example = match place {
+    let example = match slot {
         TIMESTAMP => ValueRef::DateTime(Ticks::MAX),
         _ => ValueRef::String(""),
     };

@@ -9,7 +9,7 @@
 //! ```
 //!
 //! `not` binds looser than a comparison: `not a eq 1` is `not (a eq 1)`. A property alone is
-//! `property eq true`. A comparison with the literal on the left is turned round. Recursion is
+//! `property eq true`. A comparison with the literal on the left is mirrored. Recursion is
 //! bounded by `limits::FILTER_DEPTH_MAX`, the text and its tokens by limits of their own.
 
 use trestle_service::limits;
@@ -17,30 +17,30 @@ use trestle_service::limits;
 use super::{
     FilterError,
     ast::{Expr, Literal, Operator},
-    lex::{Kind, Lexer, Mistake, Token},
+    lex::{LexToken, Lexer, SyntaxError, TokenKind},
 };
 
 const OPERATORS: &str = "`eq`, `ne`, `gt`, `ge`, `lt` or `le`";
 
 /// Parses a filter; none for the empty one.
 pub(super) fn parse(text: &str) -> Result<Option<Expr>, FilterError> {
-    let refused = |mistake: Mistake| FilterError {
-        position: mistake.position,
-        message: mistake.message,
+    let rejected = |error: SyntaxError| FilterError {
+        position: error.position,
+        message: error.message,
         filter: text.to_owned(),
     };
     let max = limits::FILTER_BYTES_MAX;
     if text.len() > max {
         let message = format!("Filter is too long: bytes=`{}`, max=`{max}`", text.len());
-        return Err(refused(Mistake::new(max, message)));
+        return Err(rejected(SyntaxError::new(max, message)));
     }
-    Parser::parse(text).map_err(refused)
+    Parser::parse(text).map_err(rejected)
 }
 
 struct Parser<'a> {
     lexer: Lexer<'a>,
-    /// The token that is looked at.
-    token: Token<'a>,
+    /// The present token.
+    token: LexToken<'a>,
     /// Parentheses and `not`s around it.
     depth: usize,
 }
@@ -51,21 +51,21 @@ enum Operand<'a> {
 }
 
 impl<'a> Parser<'a> {
-    fn parse(text: &'a str) -> Result<Option<Expr>, Mistake> {
+    fn parse(text: &'a str) -> Result<Option<Expr>, SyntaxError> {
         let mut lexer = Lexer::new(text);
         let token = lexer.next()?;
-        if token.kind == Kind::End {
+        if token.kind == TokenKind::End {
             return Ok(None);
         }
         let mut parser = Self { lexer, token, depth: 0 };
         let expr = parser.or()?;
         match parser.token.kind {
-            Kind::End => Ok(Some(expr)),
+            TokenKind::End => Ok(Some(expr)),
             _ => Err(parser.expected("`and`, `or` or the end of the filter")),
         }
     }
 
-    fn or(&mut self) -> Result<Expr, Mistake> {
+    fn or(&mut self) -> Result<Expr, SyntaxError> {
         let mut parts = vec![self.and()?];
         while self.take_word("or")? {
             parts.push(self.and()?);
@@ -73,7 +73,7 @@ impl<'a> Parser<'a> {
         Ok(Expr::any(parts))
     }
 
-    fn and(&mut self) -> Result<Expr, Mistake> {
+    fn and(&mut self) -> Result<Expr, SyntaxError> {
         let mut parts = vec![self.unary()?];
         while self.take_word("and")? {
             parts.push(self.unary()?);
@@ -81,28 +81,28 @@ impl<'a> Parser<'a> {
         Ok(Expr::all(parts))
     }
 
-    fn unary(&mut self) -> Result<Expr, Mistake> {
+    fn unary(&mut self) -> Result<Expr, SyntaxError> {
         if !self.take_word("not")? {
             return self.primary();
         }
-        // The canonical text puts parentheses behind every `not`, so they count once together.
-        if self.token.kind == Kind::Open {
+        // The canonical text has parentheses after every `not`, so both count as one level.
+        if self.token.kind == TokenKind::Open {
             return Ok(Expr::Not(Box::new(self.primary()?)));
         }
-        self.deeper()?;
+        self.enter_level()?;
         let inner = self.primary()?;
         self.depth -= 1;
         Ok(Expr::Not(Box::new(inner)))
     }
 
-    fn primary(&mut self) -> Result<Expr, Mistake> {
-        if self.token.kind != Kind::Open {
+    fn primary(&mut self) -> Result<Expr, SyntaxError> {
+        if self.token.kind != TokenKind::Open {
             return self.comparison();
         }
-        self.deeper()?;
+        self.enter_level()?;
         self.advance()?;
         let inner = self.or()?;
-        if self.token.kind != Kind::Close {
+        if self.token.kind != TokenKind::Close {
             return Err(self.expected("`and`, `or` or `)`"));
         }
         self.advance()?;
@@ -110,17 +110,17 @@ impl<'a> Parser<'a> {
         Ok(inner)
     }
 
-    fn deeper(&mut self) -> Result<(), Mistake> {
+    fn enter_level(&mut self) -> Result<(), SyntaxError> {
         self.depth += 1;
         let max = limits::FILTER_DEPTH_MAX;
         if self.depth > max {
             let message = format!("Filter is nested too deeply: max=`{max}`");
-            return Err(Mistake::new(self.token.end, message));
+            return Err(SyntaxError::new(self.token.end, message));
         }
         Ok(())
     }
 
-    fn comparison(&mut self) -> Result<Expr, Mistake> {
+    fn comparison(&mut self) -> Result<Expr, SyntaxError> {
         let left = self.operand()?;
         let Some(operator) = self.take_operator()? else {
             return match left {
@@ -130,7 +130,7 @@ impl<'a> Parser<'a> {
                 Operand::Literal(Literal::Boolean(truth)) if self.at_end_of_operand() => {
                     Ok(Expr::Constant(truth))
                 }
-                _ => Err(self.no_operator()),
+                _ => Err(self.operator_error()),
             };
         };
         let right_end = self.token.end;
@@ -141,47 +141,51 @@ impl<'a> Parser<'a> {
             (Operand::Literal(literal), Operand::Property(name)) => {
                 Ok(Expr::compare(name, operator.mirrored(), literal))
             }
-            (Operand::Property(_), Operand::Property(_)) => Err(Mistake::new(
+            (Operand::Property(_), Operand::Property(_)) => Err(SyntaxError::new(
                 right_end,
                 "Expected a literal: two properties cannot be compared",
             )),
-            (Operand::Literal(_), Operand::Literal(_)) => {
-                Err(Mistake::new(right_end, "Expected a property: two literals cannot be compared"))
-            }
+            (Operand::Literal(_), Operand::Literal(_)) => Err(SyntaxError::new(
+                right_end,
+                "Expected a property: two literals cannot be compared",
+            )),
         }
     }
 
-    fn operand(&mut self) -> Result<Operand<'a>, Mistake> {
+    fn operand(&mut self) -> Result<Operand<'a>, SyntaxError> {
         let operand = match &self.token.kind {
-            Kind::Literal(literal) => Operand::Literal(literal.clone()),
-            Kind::Word("true") => Operand::Literal(Literal::Boolean(true)),
-            Kind::Word("false") => Operand::Literal(Literal::Boolean(false)),
-            Kind::Word("null") => {
+            TokenKind::Literal(literal) => Operand::Literal(literal.clone()),
+            TokenKind::Word("true") => Operand::Literal(Literal::Boolean(true)),
+            TokenKind::Word("false") => Operand::Literal(Literal::Boolean(false)),
+            TokenKind::Word("null") => {
                 let message = "Expected a literal: `null` cannot be compared with, \
                                a property without a value matches no comparison";
-                return Err(Mistake::new(self.token.end, message));
+                return Err(SyntaxError::new(self.token.end, message));
             }
-            Kind::Word("and" | "or" | "not") | Kind::Open | Kind::Close | Kind::End => {
+            TokenKind::Word("and" | "or" | "not")
+            | TokenKind::Open
+            | TokenKind::Close
+            | TokenKind::End => {
                 return Err(self.expected("a property or a literal"));
             }
-            Kind::Word(name) if self.lexer.at_open() => {
+            TokenKind::Word(name) if self.lexer.at_open() => {
                 let message = format!("Functions such as `{name}` are not supported");
-                return Err(Mistake::new(self.token.end, message));
+                return Err(SyntaxError::new(self.token.end, message));
             }
-            Kind::Word(name) => Operand::Property(name),
+            TokenKind::Word(name) => Operand::Property(name),
         };
         self.advance()?;
         Ok(operand)
     }
 
-    fn take_operator(&mut self) -> Result<Option<Operator>, Mistake> {
+    fn take_operator(&mut self) -> Result<Option<Operator>, SyntaxError> {
         let operator = match self.token.kind {
-            Kind::Word("eq") => Operator::Equal,
-            Kind::Word("ne") => Operator::NotEqual,
-            Kind::Word("gt") => Operator::Greater,
-            Kind::Word("ge") => Operator::GreaterOrEqual,
-            Kind::Word("lt") => Operator::Less,
-            Kind::Word("le") => Operator::LessOrEqual,
+            TokenKind::Word("eq") => Operator::Equal,
+            TokenKind::Word("ne") => Operator::NotEqual,
+            TokenKind::Word("gt") => Operator::Greater,
+            TokenKind::Word("ge") => Operator::GreaterOrEqual,
+            TokenKind::Word("lt") => Operator::Less,
+            TokenKind::Word("le") => Operator::LessOrEqual,
             _ => return Ok(None),
         };
         self.advance()?;
@@ -189,37 +193,37 @@ impl<'a> Parser<'a> {
     }
 
     fn at_end_of_operand(&self) -> bool {
-        matches!(self.token.kind, Kind::Word("and" | "or") | Kind::Close | Kind::End)
+        matches!(self.token.kind, TokenKind::Word("and" | "or") | TokenKind::Close | TokenKind::End)
     }
 
-    fn no_operator(&self) -> Mistake {
+    fn operator_error(&self) -> SyntaxError {
         match self.token.kind {
-            Kind::Word(word @ ("add" | "sub" | "mul" | "div" | "mod")) => {
+            TokenKind::Word(word @ ("add" | "sub" | "mul" | "div" | "mod")) => {
                 let message = format!("Arithmetic such as `{word}` is not supported");
-                Mistake::new(self.token.end, message)
+                SyntaxError::new(self.token.end, message)
             }
-            Kind::Word(word @ ("in" | "has")) => {
+            TokenKind::Word(word @ ("in" | "has")) => {
                 let message = format!("Operator `{word}` is not supported, expected {OPERATORS}");
-                Mistake::new(self.token.end, message)
+                SyntaxError::new(self.token.end, message)
             }
             _ => self.expected(&format!("an operator, {OPERATORS}")),
         }
     }
 
-    fn expected(&self, what: &str) -> Mistake {
+    fn expected(&self, what: &str) -> SyntaxError {
         let found = self.token.kind.describe();
-        Mistake::new(self.token.end, format!("Expected {what}, found {found}"))
+        SyntaxError::new(self.token.end, format!("Expected {what}, found {found}"))
     }
 
-    fn take_word(&mut self, word: &str) -> Result<bool, Mistake> {
-        let found = self.token.kind == Kind::Word(word);
+    fn take_word(&mut self, word: &str) -> Result<bool, SyntaxError> {
+        let found = self.token.kind == TokenKind::Word(word);
         if found {
             self.advance()?;
         }
         Ok(found)
     }
 
-    fn advance(&mut self) -> Result<(), Mistake> {
+    fn advance(&mut self) -> Result<(), SyntaxError> {
         self.token = self.lexer.next()?;
         Ok(())
     }

@@ -4,22 +4,22 @@
 
 use super::{
     ast::{Comparison, Expr, Literal},
-    interval::{Keys, Texts},
+    interval::{KeyInterval, TextInterval},
 };
 
-/// Keys in an interval whose row keys are in another.
+/// KeyInterval in an interval whose row keys are in another.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Region {
-    pub(super) keys: Keys,
+    pub(super) keys: KeyInterval,
     /// Everything when `keys` lie in one partition, whose row keys they then bound themselves.
-    pub(super) rows: Texts,
+    pub(super) rows: TextInterval,
     /// Whether exactly the keys of the region match, whatever else the entities have.
     pub(super) exact: bool,
 }
 
 impl Region {
     pub(super) fn everything(exact: bool) -> Self {
-        Self { keys: Keys::all(), rows: Texts::ALL, exact }
+        Self { keys: KeyInterval::all(), rows: TextInterval::ALL, exact }
     }
 
     /// The region of a condition in normal form; none when nothing can match.
@@ -43,17 +43,13 @@ impl Region {
     fn of_comparison(comparison: &Comparison) -> Option<Self> {
         let Comparison { property, operator, literal } = comparison;
         let everything = Self::everything(false);
-        let region =
-            match (property.as_str(), literal) {
-                ("PartitionKey", Literal::String(text)) => Keys::of(*operator, text)
-                    .map(|keys| Self { keys, exact: true, ..Self::everything(true) }),
-                ("RowKey", Literal::String(text)) => Texts::of(*operator, text).map(|rows| Self {
-                    rows,
-                    exact: true,
-                    ..Self::everything(true)
-                }),
-                _ => None,
-            };
+        let region = match (property.as_str(), literal) {
+            ("PartitionKey", Literal::String(text)) => KeyInterval::of(*operator, text)
+                .map(|keys| Self { keys, exact: true, ..Self::everything(true) }),
+            ("RowKey", Literal::String(text)) => TextInterval::of(*operator, text)
+                .map(|rows| Self { rows, exact: true, ..Self::everything(true) }),
+            _ => None,
+        };
         region.unwrap_or(everything).tightened()
     }
 
@@ -83,7 +79,7 @@ impl Region {
 
     /// Whether every key of `other` is one of this region.
     pub(super) fn has(&self, other: &Self) -> bool {
-        let rows_within = self.rows == Texts::ALL
+        let rows_within = self.rows == TextInterval::ALL
             || self.rows.contains(&other.rows)
             || other.keys.one_partition().is_some_and(|(_, rows)| self.rows.contains(&rows));
         rows_within && self.keys.contains(&other.keys)
@@ -98,7 +94,7 @@ impl Region {
         if keys.is_empty() {
             return None;
         }
-        let rows = if keys.one_partition().is_some() { Texts::ALL } else { self.rows };
+        let rows = if keys.one_partition().is_some() { TextInterval::ALL } else { self.rows };
         Some(Self { keys, rows, exact: self.exact })
     }
 }

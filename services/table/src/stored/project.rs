@@ -7,7 +7,8 @@ use trestle_service::{
     limits,
 };
 
-use super::{Corrupt, EntityView};
+use super::EntityView;
+use crate::corrupt::CorruptRecord;
 
 /// A choice of properties. The keys, the timestamp and the etag always belong to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,7 +19,7 @@ pub struct Projection {
 
 impl Projection {
     /// Parses the mask at `field`. None for every property, and when a rule is broken, which
-    /// `violations` then says.
+    /// `violations` then lists.
     pub fn parse(
         mask: Option<PropertyMask>,
         field: &str,
@@ -40,7 +41,7 @@ impl Projection {
     ///
     /// # Errors
     /// When it cannot be read.
-    pub fn project(&self, wire: &Bytes) -> Result<Bytes, Corrupt> {
+    pub fn project(&self, wire: &Bytes) -> Result<Bytes, CorruptRecord> {
         let view = EntityView::new(wire);
         let mut properties = view.properties();
         let mut out = Vec::with_capacity(wire.len().min(1024));

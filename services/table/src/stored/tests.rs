@@ -19,7 +19,7 @@ fn stored(entity: &Entity, written_at: Ticks) -> Bytes {
     seal(&encode_body(entity), written_at)
 }
 
-/// What prost makes of the same entity.
+/// The same entity as a message.
 fn expected_message(entity: &Entity, written_at: Ticks) -> proto::Entity {
     let (seconds, nanos) = written_at.to_unix();
     let property = |(name, value): &(String, Value)| proto::Property {
@@ -41,7 +41,7 @@ fn projection(names: &[&str]) -> Projection {
 }
 
 #[test]
-fn the_stored_form_is_fixed_byte_by_byte() {
+fn the_stored_form_matches_golden_bytes() {
     let (entity, written_at) = sample();
 
     let stored = stored(&entity, written_at);
@@ -77,7 +77,7 @@ fn unknown_formats_and_short_headers_are_corrupt() {
 }
 
 #[test]
-fn messages_that_are_not_canonical_are_corrupt() {
+fn non_canonical_messages_are_corrupt() {
     let tail = b"\x22\x02\x08\x01\x2A\x01e";
     let with_body = |body: &[u8]| {
         let header = [1, 0, 0, 0, 0, 0, 0, 0, 1];
@@ -118,7 +118,7 @@ fn a_projection_keeps_the_chosen_properties_and_the_system_fields() {
 }
 
 #[test]
-fn a_mask_has_up_to_255_names_and_an_empty_one_chooses_everything() {
+fn a_mask_has_at_most_255_names_and_an_empty_one_selects_everything() {
     let parse = |count: usize| {
         let paths = (0..count).map(|index| format!("p{index}")).collect();
         let mut violations = Violations::default();
@@ -149,7 +149,7 @@ fn single_properties_are_read_in_place() {
 
 proptest! {
     #[test]
-    fn the_message_is_exactly_what_prost_writes(
+    fn the_encoded_message_equals_that_of_prost(
         entity in samples::entity(),
         written_at in samples::ticks(),
     ) {
@@ -160,7 +160,7 @@ proptest! {
     }
 
     #[test]
-    fn entities_survive_storage(entity in samples::entity(), written_at in samples::ticks()) {
+    fn entities_round_trip(entity in samples::entity(), written_at in samples::ticks()) {
         let stored = stored(&entity, written_at);
 
         prop_assert_eq!(decode(&stored).unwrap(), entity);
@@ -198,15 +198,15 @@ proptest! {
     #[test]
     fn damaged_entities_never_panic(
         entity in samples::entity(),
-        place in any::<Index>(),
+        position in any::<Index>(),
         byte in any::<u8>(),
     ) {
         let mut damaged = stored(&entity, Ticks::MAX).to_vec();
-        let place = place.index(damaged.len());
-        damaged[place] = byte;
+        let position = position.index(damaged.len());
+        damaged[position] = byte;
         let damaged = Bytes::from(damaged);
 
-        // What still decodes is an entity like others. By text, because it may have become NaN.
+        // What still decodes must round-trip. Compared as text, because it may contain NaN.
         if let Ok(decoded) = decode(&damaged) {
             let again = decode(&stored(&decoded, Ticks::MAX)).unwrap();
             prop_assert_eq!(format!("{again:?}"), format!("{decoded:?}"));

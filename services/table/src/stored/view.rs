@@ -4,13 +4,13 @@ use bytes::Bytes;
 use trestle_service::clock::Ticks;
 use uuid::Uuid;
 
-use super::{
-    Corrupt,
-    wire::{Reader, entity, property, text, timestamp, value},
+use super::wire::{WireReader, entity, property, text, timestamp, value};
+use crate::{
+    corrupt::CorruptRecord,
+    value::{Value, parse_guid},
 };
-use crate::value::{Value, parse_guid};
 
-/// An encoded entity. Nothing is read before it is asked for.
+/// An encoded entity, decoded lazily.
 #[derive(Debug, Clone, Copy)]
 pub struct EntityView<'a> {
     wire: &'a [u8],
@@ -27,7 +27,7 @@ impl<'a> EntityView<'a> {
     ///
     /// # Errors
     /// When they cannot be read.
-    pub fn key(&self) -> Result<(&'a str, &'a str), Corrupt> {
+    pub fn key(&self) -> Result<(&'a str, &'a str), CorruptRecord> {
         let (partition_key, row_key, _) = self.open()?;
         Ok((text(partition_key)?, text(row_key)?))
     }
@@ -36,7 +36,7 @@ impl<'a> EntityView<'a> {
     ///
     /// # Errors
     /// When it cannot be read.
-    pub fn timestamp(&self) -> Result<Ticks, Corrupt> {
+    pub fn timestamp(&self) -> Result<Ticks, CorruptRecord> {
         let mut properties = self.properties();
         while properties.next_raw()?.is_some() {}
         properties.timestamp()
@@ -44,10 +44,10 @@ impl<'a> EntityView<'a> {
 
     /// The properties, in order.
     #[must_use]
-    pub fn properties(&self) -> Properties<'a> {
+    pub fn properties(&self) -> PropertyReader<'a> {
         match self.open() {
             Ok((_, _, properties)) => properties,
-            Err(corrupt) => Properties { rest: Reader(&[]), failed: Some(corrupt) },
+            Err(corrupt) => PropertyReader { rest: WireReader(&[]), failed: Some(corrupt) },
         }
     }
 
@@ -55,7 +55,7 @@ impl<'a> EntityView<'a> {
     ///
     /// # Errors
     /// When the entity cannot be read up to there.
-    pub fn property(&self, name: &str) -> Result<Option<ValueRef<'a>>, Corrupt> {
+    pub fn property(&self, name: &str) -> Result<Option<ValueRef<'a>>, CorruptRecord> {
         let mut properties = self.properties();
         while let Some(property) = properties.next_raw()? {
             if property.name == name.as_bytes() {
@@ -67,14 +67,14 @@ impl<'a> EntityView<'a> {
 
     /// The bytes of both keys, and the properties.
     #[inline]
-    pub(crate) fn open(&self) -> Result<(&'a [u8], &'a [u8], Properties<'a>), Corrupt> {
-        let mut reader = Reader(self.wire);
+    pub(crate) fn open(&self) -> Result<(&'a [u8], &'a [u8], PropertyReader<'a>), CorruptRecord> {
+        let mut reader = WireReader(self.wire);
         let mut key = |tag| {
             if reader.take_tag(tag) { reader.chunk() } else { Ok(&[][..]) }
         };
         let partition_key = key(entity::PARTITION_KEY)?;
         let row_key = key(entity::ROW_KEY)?;
-        Ok((partition_key, row_key, Properties { rest: reader, failed: None }))
+        Ok((partition_key, row_key, PropertyReader { rest: reader, failed: None }))
     }
 }
 
@@ -83,18 +83,18 @@ impl<'a> EntityView<'a> {
 pub(crate) struct RawProperty<'a> {
     /// Bytes of the name.
     pub(crate) name: &'a [u8],
-    rest: Reader<'a>,
+    rest: WireReader<'a>,
 }
 
 impl<'a> RawProperty<'a> {
     #[inline]
-    pub(crate) fn value(mut self) -> Result<ValueRef<'a>, Corrupt> {
+    pub(crate) fn value(mut self) -> Result<ValueRef<'a>, CorruptRecord> {
         if !self.rest.take_tag(property::VALUE) {
-            return Err(Corrupt("property has no value"));
+            return Err(CorruptRecord("property has no value"));
         }
         let value = self.rest.chunk()?;
         if !self.rest.is_empty() {
-            return Err(Corrupt("property has unknown fields"));
+            return Err(CorruptRecord("property has unknown fields"));
         }
         ValueRef::read(value)
     }
@@ -102,31 +102,31 @@ impl<'a> RawProperty<'a> {
 
 /// The properties of an encoded entity.
 #[derive(Debug, Clone)]
-pub struct Properties<'a> {
-    rest: Reader<'a>,
-    failed: Option<Corrupt>,
+pub struct PropertyReader<'a> {
+    rest: WireReader<'a>,
+    failed: Option<CorruptRecord>,
 }
 
-impl<'a> Properties<'a> {
-    /// The next property. Its value is not looked at: most are passed over for their name.
+impl<'a> PropertyReader<'a> {
+    /// The next property. Its value is not decoded: most are skipped by their name.
     #[inline]
-    pub(crate) fn next_raw(&mut self) -> Result<Option<RawProperty<'a>>, Corrupt> {
+    pub(crate) fn next_raw(&mut self) -> Result<Option<RawProperty<'a>>, CorruptRecord> {
         if let Some(corrupt) = self.failed {
             return Err(corrupt);
         }
         if !self.rest.take_tag(entity::PROPERTY) {
             return Ok(None);
         }
-        let mut rest = Reader(self.rest.chunk()?);
+        let mut rest = WireReader(self.rest.chunk()?);
         if !rest.take_tag(property::NAME) {
-            return Err(Corrupt("property has no name"));
+            return Err(CorruptRecord("property has no name"));
         }
         let name = rest.chunk()?;
         Ok(Some(RawProperty { name, rest }))
     }
 
     /// Bytes of `wire` that are read so far; `wire` is what the entity was opened over.
-    pub(super) fn offset(&self, wire: &[u8]) -> Result<usize, Corrupt> {
+    pub(super) fn offset(&self, wire: &[u8]) -> Result<usize, CorruptRecord> {
         match self.failed {
             Some(corrupt) => Err(corrupt),
             None => Ok(wire.len().saturating_sub(self.rest.0.len())),
@@ -134,27 +134,27 @@ impl<'a> Properties<'a> {
     }
 
     /// The timestamp, which follows the last property.
-    pub(crate) fn timestamp(&mut self) -> Result<Ticks, Corrupt> {
+    pub(crate) fn timestamp(&mut self) -> Result<Ticks, CorruptRecord> {
         if let Some(corrupt) = self.failed {
             return Err(corrupt);
         }
         if !self.rest.take_tag(entity::TIMESTAMP) {
-            return Err(Corrupt("entity has no timestamp"));
+            return Err(CorruptRecord("entity has no timestamp"));
         }
         let time = read_time(self.rest.chunk()?)?;
         if !self.rest.take_tag(entity::ETAG) {
-            return Err(Corrupt("entity has no etag"));
+            return Err(CorruptRecord("entity has no etag"));
         }
         text(self.rest.chunk()?)?;
         if !self.rest.is_empty() {
-            return Err(Corrupt("entity has unknown fields"));
+            return Err(CorruptRecord("entity has unknown fields"));
         }
         Ok(time)
     }
 }
 
-impl<'a> Iterator for Properties<'a> {
-    type Item = Result<(&'a str, ValueRef<'a>), Corrupt>;
+impl<'a> Iterator for PropertyReader<'a> {
+    type Item = Result<(&'a str, ValueRef<'a>), CorruptRecord>;
 
     fn next(&mut self) -> Option<Self::Item> {
         let item = self.next_raw().and_then(|raw| match raw {
@@ -163,7 +163,7 @@ impl<'a> Iterator for Properties<'a> {
         });
         if item.is_err() {
             // One error ends the walk.
-            *self = Properties { rest: Reader(&[]), failed: None };
+            *self = PropertyReader { rest: WireReader(&[]), failed: None };
         }
         item.transpose()
     }
@@ -196,30 +196,30 @@ impl<'a> ValueRef<'a> {
     /// # Errors
     /// When it is not one canonical value.
     #[inline]
-    fn read(message: &'a [u8]) -> Result<Self, Corrupt> {
-        let mut reader = Reader(message);
+    fn read(message: &'a [u8]) -> Result<Self, CorruptRecord> {
+        let mut reader = WireReader(message);
         let value = match reader.byte()? {
             value::STRING => Self::String(text(reader.chunk()?)?),
             value::INT32 => {
                 let number = i32::try_from(reader.varint()?.cast_signed());
-                Self::Int32(number.map_err(|_| Corrupt("number is out of range"))?)
+                Self::Int32(number.map_err(|_| CorruptRecord("number is out of range"))?)
             }
             value::INT64 => Self::Int64(reader.varint()?.cast_signed()),
             value::DOUBLE => Self::Double(f64::from_le_bytes(reader.fixed64()?)),
             value::BOOLEAN => match reader.byte()? {
                 0 => Self::Boolean(false),
                 1 => Self::Boolean(true),
-                _ => return Err(Corrupt("boolean is neither true nor false")),
+                _ => return Err(CorruptRecord("boolean is neither true nor false")),
             },
             value::DATETIME => Self::DateTime(read_time(reader.chunk()?)?),
             value::GUID => {
                 let guid = parse_guid(text(reader.chunk()?)?);
-                Self::Guid(guid.ok_or(Corrupt("guid is malformed"))?)
+                Self::Guid(guid.ok_or(CorruptRecord("guid is malformed"))?)
             }
             value::BINARY => Self::Binary(reader.chunk()?),
-            _ => return Err(Corrupt("value has an unknown type")),
+            _ => return Err(CorruptRecord("value has an unknown type")),
         };
-        if reader.is_empty() { Ok(value) } else { Err(Corrupt("value has unknown fields")) }
+        if reader.is_empty() { Ok(value) } else { Err(CorruptRecord("value has unknown fields")) }
     }
 
     /// As an owned value; binary shares the memory of `source`, which it must be part of.
@@ -238,16 +238,16 @@ impl<'a> ValueRef<'a> {
 }
 
 #[inline]
-fn read_time(message: &[u8]) -> Result<Ticks, Corrupt> {
-    let mut reader = Reader(message);
+fn read_time(message: &[u8]) -> Result<Ticks, CorruptRecord> {
+    let mut reader = WireReader(message);
     let mut part = |tag| {
         if reader.take_tag(tag) { reader.varint() } else { Ok(0) }
     };
     let seconds = part(timestamp::SECONDS)?.cast_signed();
     let nanos = part(timestamp::NANOS)?;
-    let nanos = i32::try_from(nanos).map_err(|_| Corrupt("nanoseconds are out of range"))?;
+    let nanos = i32::try_from(nanos).map_err(|_| CorruptRecord("nanoseconds are out of range"))?;
     if !reader.is_empty() {
-        return Err(Corrupt("time has unknown fields"));
+        return Err(CorruptRecord("time has unknown fields"));
     }
-    Ticks::from_unix(seconds, nanos).ok_or(Corrupt("time is out of range"))
+    Ticks::from_unix(seconds, nanos).ok_or(CorruptRecord("time is out of range"))
 }

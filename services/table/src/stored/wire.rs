@@ -1,6 +1,6 @@
 //! The few forms of protobuf that a canonical entity is made of, read without allocation.
 
-use super::Corrupt;
+use crate::corrupt::CorruptRecord;
 
 /// Tags of `Entity`: the field number and the wire type in one byte.
 pub(super) mod entity {
@@ -37,9 +37,9 @@ pub(super) mod timestamp {
 
 /// What is left to read.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Reader<'a>(pub(super) &'a [u8]);
+pub(super) struct WireReader<'a>(pub(super) &'a [u8]);
 
-impl<'a> Reader<'a> {
+impl<'a> WireReader<'a> {
     #[inline]
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -58,20 +58,20 @@ impl<'a> Reader<'a> {
     }
 
     #[inline]
-    pub(super) fn byte(&mut self) -> Result<u8, Corrupt> {
-        let (first, rest) = self.0.split_first().ok_or(Corrupt("message is cut off"))?;
+    pub(super) fn byte(&mut self) -> Result<u8, CorruptRecord> {
+        let (first, rest) = self.0.split_first().ok_or(CorruptRecord("message is cut off"))?;
         self.0 = rest;
         Ok(*first)
     }
 
     /// A number of up to ten bytes.
     #[inline]
-    pub(super) fn varint(&mut self) -> Result<u64, Corrupt> {
+    pub(super) fn varint(&mut self) -> Result<u64, CorruptRecord> {
         let first = self.byte()?;
         if first < 0x80 { Ok(u64::from(first)) } else { self.long_varint(first) }
     }
 
-    fn long_varint(&mut self, first: u8) -> Result<u64, Corrupt> {
+    fn long_varint(&mut self, first: u8) -> Result<u64, CorruptRecord> {
         let mut number = u64::from(first & 0x7F);
         for shift in (7..64).step_by(7) {
             let byte = self.byte()?;
@@ -83,28 +83,31 @@ impl<'a> Reader<'a> {
                 return Ok(number);
             }
         }
-        Err(Corrupt("number is too long"))
+        Err(CorruptRecord("number is too long"))
     }
 
     /// Bytes with their length before them.
     #[inline]
-    pub(super) fn chunk(&mut self) -> Result<&'a [u8], Corrupt> {
-        let len = usize::try_from(self.varint()?).map_err(|_| Corrupt("length is too large"))?;
-        let (chunk, rest) = self.0.split_at_checked(len).ok_or(Corrupt("message is cut off"))?;
+    pub(super) fn chunk(&mut self) -> Result<&'a [u8], CorruptRecord> {
+        let len =
+            usize::try_from(self.varint()?).map_err(|_| CorruptRecord("length is too large"))?;
+        let (chunk, rest) =
+            self.0.split_at_checked(len).ok_or(CorruptRecord("message is cut off"))?;
         self.0 = rest;
         Ok(chunk)
     }
 
     /// Eight bytes.
     #[inline]
-    pub(super) fn fixed64(&mut self) -> Result<[u8; 8], Corrupt> {
-        let (bytes, rest) = self.0.split_first_chunk().ok_or(Corrupt("message is cut off"))?;
+    pub(super) fn fixed64(&mut self) -> Result<[u8; 8], CorruptRecord> {
+        let (bytes, rest) =
+            self.0.split_first_chunk().ok_or(CorruptRecord("message is cut off"))?;
         self.0 = rest;
         Ok(*bytes)
     }
 }
 
 #[inline]
-pub(crate) fn text(bytes: &[u8]) -> Result<&str, Corrupt> {
-    str::from_utf8(bytes).map_err(|_| Corrupt("text is not UTF-8"))
+pub(crate) fn text(bytes: &[u8]) -> Result<&str, CorruptRecord> {
+    str::from_utf8(bytes).map_err(|_| CorruptRecord("text is not UTF-8"))
 }

@@ -12,7 +12,7 @@ fn parse(kind: Kind) -> Result<Value, (Reason, String)> {
             assert!(violations.is_empty());
             Ok(value.unwrap())
         }
-        Err(Noted) => {
+        Err(RuleBroken) => {
             let fault = violations.check(()).unwrap_err();
             let violation = fault.violations.into_iter().next().unwrap();
             assert_eq!(violation.field, "entity.properties[3].value");
@@ -26,7 +26,7 @@ fn time(seconds: i64, nanos: i32) -> Kind {
 }
 
 #[test]
-fn every_type_survives_the_way_in_and_out() {
+fn every_type_round_trips() {
     let guid = "01234567-89ab-cdef-0123-456789abcdef";
     let kinds = [
         Kind::StringValue(" å𝄞 ".to_owned()),
@@ -50,7 +50,7 @@ fn every_type_survives_the_way_in_and_out() {
 }
 
 #[test]
-fn null_is_no_value_and_no_violation() {
+fn null_parses_to_none_without_a_violation() {
     let mut violations = Violations::default();
 
     let parsed = Value::parse(proto::Value { kind: None }, &"value", &mut violations);
@@ -82,7 +82,7 @@ fn binaries_are_limited_in_bytes() {
 }
 
 #[test]
-fn times_outside_the_years_1601_to_9999_or_between_ticks_are_refused() {
+fn rejects_times_outside_1601_to_9999_or_between_ticks() {
     let outside = [
         time(-11_644_473_601, 999_999_900),
         time(253_402_300_800, 0),
@@ -101,9 +101,9 @@ fn times_outside_the_years_1601_to_9999_or_between_ticks_are_refused() {
 }
 
 #[test]
-fn guids_have_one_form_on_input_and_are_lower_case_on_output() {
+fn guids_accept_one_form_and_render_in_lower_case() {
     let upper = "01234567-89AB-CDEF-0123-456789ABCDEF";
-    let refused = [
+    let rejected = [
         "",
         "0123456789abcdef0123456789abcdef",
         "{01234567-89ab-cdef-0123-456789abcdef}",
@@ -116,14 +116,14 @@ fn guids_have_one_form_on_input_and_are_lower_case_on_output() {
     let value = parse(Kind::GuidValue(upper.to_owned())).unwrap();
 
     assert_eq!(proto::Value::from(value).kind, Some(Kind::GuidValue(upper.to_lowercase())));
-    for text in refused {
+    for text in rejected {
         let (reason, _) = parse(Kind::GuidValue(text.to_owned())).unwrap_err();
         assert_eq!(reason, Reason::InvalidInput, "{text}");
     }
 }
 
 #[test]
-fn sizes_are_those_that_azure_publishes() {
+fn sizes_match_those_that_azure_publishes() {
     let sizes = [
         (Value::String("a𝄞".to_owned()), 4 + 2 * 3),
         (Value::Binary(Bytes::from_static(b"abc")), 7),

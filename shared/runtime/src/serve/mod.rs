@@ -62,18 +62,18 @@ pub struct Bounds {
     pub drain_within: Duration,
 }
 
-/// What ends a listener.
-#[derive(Debug, Clone)]
-pub struct Ends {
-    /// It takes no more connections, and lets calls finish within the bound.
+/// What shuts a listener down.
+#[derive(Debug, Clone, Default)]
+pub struct StopSignals {
+    /// It accepts no more connections, and lets calls finish within the bound.
     pub stop: CancellationToken,
-    /// After that: it waits for calls no longer.
-    pub hurry: CancellationToken,
+    /// A forced shutdown: calls are cut.
+    pub forced: CancellationToken,
 }
 
-impl From<CancellationToken> for Ends {
+impl From<CancellationToken> for StopSignals {
     fn from(stop: CancellationToken) -> Self {
-        Self { stop, hurry: CancellationToken::new() }
+        Self { stop, forced: CancellationToken::new() }
     }
 }
 
@@ -121,9 +121,9 @@ pub async fn serve(
     tls: Option<Tls>,
     service: CallService,
     bounds: Bounds,
-    ends: impl Into<Ends>,
+    signals: impl Into<StopSignals>,
 ) -> Drained {
-    let Ends { stop, hurry } = ends.into();
+    let StopSignals { stop, forced } = signals.into();
     let places = Arc::new(Semaphore::new(bounds.connections_max));
     let handshakes = Arc::new(Semaphore::new(HANDSHAKES_MAX));
     let (connections, cut) = (TaskTracker::new(), CancellationToken::new());
@@ -157,7 +157,7 @@ pub async fn serve(
     }
     connections.close();
     let finished = tokio::time::timeout(bounds.drain_within, connections.wait());
-    if let Some(Ok(())) = hurry.run_until_cancelled(finished).await {
+    if let Some(Ok(())) = forced.run_until_cancelled(finished).await {
         return Drained::Clean;
     }
     let open = connections.len();

@@ -47,7 +47,7 @@ fn from(
     variables: &[(&str, &str)],
     flags: &[(&'static str, &str)],
 ) -> Result<Settings, ConfigError> {
-    let flags = flags.iter().map(|(key, value)| (*key, (*value).to_owned()));
+    let flags = flags.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
     let sources = Sources {
         file,
         environment: environment(variables),

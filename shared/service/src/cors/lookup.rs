@@ -1,4 +1,4 @@
-//! The cross-origin rules of accounts, read from the service that owns them and kept for a moment.
+//! The cross-origin rules of accounts, read from the service that stores them and cached for seconds.
 
 use std::{
     collections::HashMap,
@@ -6,13 +6,21 @@ use std::{
     time::{Duration, Instant},
 };
 
-use trestle_proto::{
-    queue::v1::{self as queue, queue_service_client::QueueServiceClient},
-    table::v1::{self as table, table_service_client::TableServiceClient},
-};
+use bytes::Bytes;
+use http::uri::PathAndQuery;
+use prost::Message as _;
+use tonic::{Request, Status, client::Grpc};
+use trestle_proto::{RawCodec, table::v1::GetServicePropertiesResponse};
 
 use super::rules::Rules;
-use crate::{caller::Caller, name::AccountName, upstream::Upstream};
+use crate::{
+    name::{ACCOUNT_HEADER, AccountName},
+    upstream::Upstream,
+};
+
+/// The method of every service with service properties. Its request is empty, and its response the
+/// same message in each.
+const METHOD: &str = "GetServiceProperties";
 
 /// How long rules are kept: a change that this process does not see is followed by then.
 const KEPT: Duration = Duration::from_secs(5);
@@ -23,15 +31,10 @@ const READ_WITHIN: Duration = Duration::from_secs(2);
 /// Most accounts whose rules are kept, well over what settings may name; past it, all are read anew.
 const ACCOUNTS_MAX: usize = 4096;
 
-/// The service that keeps the rules.
-enum Keeper {
-    Table(Upstream),
-    Queue(Upstream),
-}
-
 /// Reads rules.
 pub struct Lookup {
-    keeper: Keeper,
+    path: PathAndQuery,
+    upstream: Upstream,
     kept: Mutex<HashMap<AccountName, Arc<Entry>>>,
 }
 
@@ -45,16 +48,14 @@ struct Kept {
 }
 
 impl Lookup {
-    /// Reads from the table service.
+    /// Reads from the service of this full name.
+    ///
+    /// # Panics
+    /// With a name that is none of a service.
     #[must_use]
-    pub fn of_table(table: Upstream) -> Self {
-        Self { keeper: Keeper::Table(table), kept: Mutex::default() }
-    }
-
-    /// Reads from the queue service.
-    #[must_use]
-    pub fn of_queue(queue: Upstream) -> Self {
-        Self { keeper: Keeper::Queue(queue), kept: Mutex::default() }
+    pub fn new(service: &'static str, upstream: Upstream) -> Self {
+        let path = format!("/{service}/{METHOD}").parse().expect("a name of a gRPC service");
+        Self { path, upstream, kept: Mutex::default() }
     }
 
     /// The rules of an account; those that cannot be read allow nothing.
@@ -89,27 +90,17 @@ impl Lookup {
         Arc::clone(kept.entry(account.clone()).or_default())
     }
 
-    async fn read(&self, account: &AccountName) -> Result<Rules, tonic::Status> {
-        let properties = match &self.keeper {
-            Keeper::Table(table) => {
-                let request = owned(account, table::GetServicePropertiesRequest {});
-                let mut client = TableServiceClient::new(table.clone());
-                client.get_service_properties(request).await?.into_inner().properties
-            }
-            Keeper::Queue(queue) => {
-                let request = owned(account, queue::GetServicePropertiesRequest {});
-                let mut client = QueueServiceClient::new(queue.clone());
-                client.get_service_properties(request).await?.into_inner().properties
-            }
-        };
-        let cors = properties.and_then(|properties| properties.cors);
+    async fn read(&self, account: &AccountName) -> Result<Rules, Status> {
+        let mut request = Request::new(Bytes::new());
+        // Of the owner of the account: a caller without a grant, which would restrict it.
+        let name = account.as_str().parse();
+        let name = name.expect("an account name has letters and digits only");
+        request.metadata_mut().insert(ACCOUNT_HEADER, name);
+        let mut grpc = Grpc::new(self.upstream.clone());
+        let response = grpc.unary(request, self.path.clone(), RawCodec).await?.into_inner();
+        let response = GetServicePropertiesResponse::decode(response)
+            .map_err(|error| Status::internal(error.to_string()))?;
+        let cors = response.properties.and_then(|properties| properties.cors);
         Ok(Rules::new(cors.unwrap_or_default().rules))
     }
-}
-
-/// A request of the owner of an account.
-fn owned<T>(account: &AccountName, message: T) -> tonic::Request<T> {
-    let mut request = tonic::Request::new(message);
-    request.extensions_mut().insert(Arc::new(Caller::owner(account.clone())));
-    request
 }

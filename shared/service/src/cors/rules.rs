@@ -5,7 +5,7 @@ use std::{convert::Infallible, future, time::Duration};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 use tower::{Layer as _, ServiceExt as _, service_fn};
 use tower_http::cors::{AllowHeaders, AllowMethods, AllowOrigin, CorsLayer};
-use trestle_proto::table::v1::CorsRule;
+use trestle_proto::service::v1::CorsRule;
 
 use crate::fault::{Fault, Reason, quoted};
 

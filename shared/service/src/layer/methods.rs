@@ -97,6 +97,14 @@ impl Methods {
         method.index != self.unknown.index
     }
 
+    /// Whether a service, by its full name, has methods that wait or push.
+    #[must_use]
+    pub fn any_waits(&self, service: &str) -> bool {
+        let of_service = |method: &&Method| method.label.split('/').next() == Some(service);
+        let mut methods = self.by_path.values().filter(of_service);
+        methods.any(|method| method.waits || method.pushes)
+    }
+
     /// How many indices there are.
     pub(super) fn count(&self) -> usize {
         self.unknown.index + 1

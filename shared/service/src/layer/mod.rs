@@ -7,7 +7,6 @@
 pub mod admission;
 pub mod body_bytes;
 mod call;
-pub mod credentials;
 pub mod deadline;
 pub mod early;
 pub mod facts;
@@ -20,7 +19,6 @@ pub mod methods;
 pub mod panic;
 pub mod passage;
 pub mod trace;
-pub mod trust;
 
 #[cfg(test)]
 mod tests;
@@ -50,7 +48,8 @@ pub const STATUS_HEADERS: [HeaderName; 3] =
     [Status::GRPC_STATUS, Status::GRPC_MESSAGE, Status::GRPC_STATUS_DETAILS];
 
 /// The answer of a call that is refused. Its extensions carry the reason, for the metrics.
-pub(crate) fn refusal(fault: Fault) -> Response {
+#[must_use]
+pub fn refusal(fault: Fault) -> Response {
     let reason = fault.reason;
     let mut answer: Response = Status::from(fault).into_http();
     answer.extensions_mut().insert(reason);
@@ -58,7 +57,8 @@ pub(crate) fn refusal(fault: Fault) -> Response {
 }
 
 /// The trailers of a call that fails after its answer began.
-pub(crate) fn trailers(fault: Fault) -> HeaderMap {
+#[must_use]
+pub fn trailers(fault: Fault) -> HeaderMap {
     let mut trailers = HeaderMap::new();
     if Status::from(fault).add_header(&mut trailers).is_err() {
         // A message that no header can carry; the code alone is still worth sending.

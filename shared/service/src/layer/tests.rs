@@ -11,7 +11,6 @@ use std::{
     time::Duration,
 };
 
-use base64::{Engine as _, engine::general_purpose::STANDARD};
 use bytes::Bytes;
 use futures::{StreamExt as _, stream};
 use http::HeaderValue;
@@ -27,21 +26,13 @@ use tower::{Layer, Service, ServiceExt as _, service_fn};
 use super::{
     CallService, Request, Response,
     admission::AdmissionLayer,
-    credentials::{CredentialsLayer, Identity},
     deadline::DeadlineLayer,
     message_size::MessageSizeLayer,
     methods::Methods,
     panic::PanicLayer,
     trace::{Observe, TraceLayer},
 };
-use crate::{
-    access::AccessLog,
-    account::{Account, AccountKey, Accounts},
-    caller::Caller,
-    clock::SystemClock,
-    name::AccountName,
-    propagation::Traces,
-};
+use crate::{access::AccessLog, propagation::Traces};
 
 type Frames = Result<Frame<Bytes>, Status>;
 
@@ -276,37 +267,6 @@ async fn other_answers_pass_the_message_size_layer_as_they_are() {
     let status = status(ask(&service, &[]).await).await;
 
     assert_eq!((status.code(), status.message()), (Code::OutOfRange, "past the end"));
-}
-
-#[tokio::test]
-async fn what_a_client_claims_to_be_is_replaced() {
-    let name = AccountName::parse("acme").expect("a name");
-    let key = STANDARD.encode([7; 64]);
-    let keys = vec![AccountKey::decode(&key).expect("a key")];
-    let account = Account { name: name.clone(), keys, is_disabled: false };
-    let accounts = Accounts::new([account]);
-    let identity = Identity { accounts, clock: Arc::new(SystemClock), is_open: false };
-    let service = before(CredentialsLayer::new(identity), |request: Request| {
-        let request = request.map(|_body| ());
-        let headers = request.headers().clone();
-        let seen = Caller::of(&tonic::Request::from_http(request)).expect("a caller");
-        let mut answer = Response::new(Body::empty());
-        *answer.headers_mut() = headers;
-        answer.extensions_mut().insert(seen);
-        ready(answer)
-    });
-
-    let credentials = format!("Basic {}", STANDARD.encode(format!("acme:{key}")));
-    let grant = ("trestle-grant-bin", "AAAA");
-    let claims = [("trestle-account", "acme"), grant, ("authorization", credentials.as_str())];
-    let seen = ask(&service, &claims).await;
-    let nobody = status(ask(&service, &[grant]).await).await;
-
-    let caller = seen.extensions().get::<Arc<Caller>>().map(|caller| &**caller);
-    assert_eq!(caller, Some(&Caller::owner(name)));
-    assert_eq!(nobody.code(), Code::Unauthenticated);
-    assert_eq!(reason(&nobody), "NO_AUTHENTICATION_INFORMATION");
-    assert!(claims.iter().all(|(name, _)| !seen.headers().contains_key(*name)));
 }
 
 /// The layer, where its metrics can be read, and what keeps them.

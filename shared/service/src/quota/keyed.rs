@@ -12,14 +12,14 @@ const SET_SLOTS: usize = 8;
 /// Sets; a power of two.
 const SETS: usize = 2048;
 
-/// Most buckets that are remembered. With their locks they take 280 KiB, from the start.
+/// Most buckets that are stored. With their locks they take 280 KiB, from the start.
 pub const KEYS_MAX: usize = SETS * SET_SLOTS;
 
 /// A bucket for each of any number of keys. Keys are hashes, well spread over 64 bits.
 ///
-/// A key that is not remembered has a full bucket. Where a set has no room for another key, the
-/// bucket nearest to full is forgotten, so nothing is forgotten of a key that is held back unless
-/// eight more of its set are held back longer: a key may get more than its rate then, never less.
+/// A key that is not stored has a full bucket. Where a set is full, the bucket nearest to full is
+/// evicted, so a throttled key keeps its bucket unless eight more of its set are throttled longer: a
+/// key may get more than its rate then, never less.
 pub struct KeyedBuckets {
     sets: Box<[Mutex<Set>]>,
 }
@@ -39,20 +39,32 @@ impl Default for KeyedBuckets {
 }
 
 impl KeyedBuckets {
-    /// [`Bucket::take`] of the bucket of `key`.
+    /// [`Bucket::reserve`] of the bucket of `key`.
     ///
     /// # Errors
-    /// How long until the tokens are there, if nobody else takes any. Nothing was taken.
-    pub fn take(&self, key: u64, rate: Rate, tokens: u64, now: Duration) -> Result<(), Duration> {
-        self.with(key, |bucket| bucket.take(rate, tokens, now))
+    /// How long until the tokens are there, without other reservations. Nothing was reserved.
+    pub fn reserve(
+        &self,
+        key: u64,
+        rate: Rate,
+        tokens: u64,
+        now: Duration,
+    ) -> Result<(), Duration> {
+        self.with(key, |bucket| bucket.reserve(rate, tokens, now))
     }
 
-    /// [`Bucket::borrow`] from the bucket of `key`.
+    /// [`Bucket::reserve_ahead`] of the bucket of `key`.
     ///
     /// # Errors
-    /// How long until there is a token, if nobody else takes any. Nothing was taken.
-    pub fn borrow(&self, key: u64, rate: Rate, tokens: u64, now: Duration) -> Result<(), Duration> {
-        self.with(key, |bucket| bucket.borrow(rate, tokens, now))
+    /// How long until there is a token, without other reservations. Nothing was reserved.
+    pub fn reserve_ahead(
+        &self,
+        key: u64,
+        rate: Rate,
+        tokens: u64,
+        now: Duration,
+    ) -> Result<(), Duration> {
+        self.with(key, |bucket| bucket.reserve_ahead(rate, tokens, now))
     }
 
     /// [`Bucket::wait`] of the bucket of `key`.
@@ -61,14 +73,14 @@ impl KeyedBuckets {
         self.with(key, |bucket| bucket.wait(rate, tokens, now))
     }
 
-    /// [`Bucket::owe`] of the bucket of `key`.
-    pub fn owe(&self, key: u64, rate: Rate, tokens: u64, now: Duration) {
-        self.with(key, |bucket| bucket.owe(rate, tokens, now));
+    /// [`Bucket::debit`] of the bucket of `key`.
+    pub fn debit(&self, key: u64, rate: Rate, tokens: u64, now: Duration) {
+        self.with(key, |bucket| bucket.debit(rate, tokens, now));
     }
 
-    /// [`Bucket::give_back`] of the bucket of `key`.
-    pub fn give_back(&self, key: u64, rate: Rate, tokens: u64) {
-        self.with(key, |bucket| bucket.give_back(rate, tokens));
+    /// [`Bucket::refund`] of the bucket of `key`.
+    pub fn refund(&self, key: u64, rate: Rate, tokens: u64) {
+        self.with(key, |bucket| bucket.refund(rate, tokens));
     }
 
     fn with<T>(&self, key: u64, work: impl FnOnce(&mut Bucket) -> T) -> T {
@@ -82,12 +94,12 @@ impl KeyedBuckets {
             return work(&mut slot.bucket);
         }
         let mut slot = Slot { key, bucket: Bucket::default() };
-        let answer = work(&mut slot.bucket);
-        // A bucket is as good as new when it is full, and unused slots are full.
+        let result = work(&mut slot.bucket);
+        // A full bucket equals a new one, and unused slots are full.
         if let Some(fullest) = set.iter_mut().min_by_key(|slot| slot.bucket.full_at()) {
             *fullest = slot;
         }
-        answer
+        result
     }
 
     /// How many buckets are not full at `now`.
@@ -115,19 +127,19 @@ mod tests {
     }
 
     #[test]
-    fn a_million_partitions_take_no_more_room_than_few_and_a_hot_one_stays_held_back() {
+    fn a_million_partitions_use_constant_memory_and_a_hot_one_stays_throttled() {
         let (buckets, hasher, rate) = (KeyedBuckets::default(), RandomState::new(), rate(1, 100));
         let now = Duration::from_secs(7);
         let hot = hasher.hash_one("hot");
-        assert_eq!(buckets.take(hot, rate, 100, now), Ok(()));
+        assert_eq!(buckets.reserve(hot, rate, 100, now), Ok(()));
 
         for partition in 0..1_000_000_u32 {
             let cold = hasher.hash_one(partition);
-            assert_eq!(buckets.take(cold, rate, 1, now), Ok(()), "cold partition {partition}");
+            assert_eq!(buckets.reserve(cold, rate, 1, now), Ok(()), "cold partition {partition}");
         }
 
         assert_eq!(buckets.busy(now), KEYS_MAX);
-        assert_eq!(buckets.take(hot, rate, 1, now), Err(Duration::from_secs(1)));
+        assert_eq!(buckets.reserve(hot, rate, 1, now), Err(Duration::from_secs(1)));
         let slots = SETS * size_of::<Mutex<Set>>();
         assert!(slots <= 280 * 1024, "{slots} bytes");
     }
@@ -136,7 +148,7 @@ mod tests {
     fn buckets_that_are_full_again_are_not_busy() {
         let (buckets, hasher, rate) = (KeyedBuckets::default(), RandomState::new(), rate(1, 2));
         for key in 0..10_u32 {
-            assert_eq!(buckets.take(hasher.hash_one(key), rate, 2, Duration::ZERO), Ok(()));
+            assert_eq!(buckets.reserve(hasher.hash_one(key), rate, 2, Duration::ZERO), Ok(()));
         }
 
         assert_eq!(buckets.busy(Duration::from_millis(1999)), 10);
@@ -144,10 +156,10 @@ mod tests {
     }
 
     proptest! {
-        /// Forgetting may only help a key, and where nothing had to be forgotten each key has
-        /// exactly the bucket it would have alone.
+        /// Eviction may only help a key, and without an eviction each key has exactly the bucket
+        /// that it would have alone.
         #[test]
-        fn no_key_is_refused_because_of_another(
+        fn no_key_is_throttled_because_of_another(
             takes in proptest::collection::vec((0..40_u64, 0..20_000_000_u64, 1..8_u64), 1..400),
             crowded: bool,
         ) {
@@ -160,8 +172,8 @@ mod tests {
                 let key = if crowded { (key + 1) * SETS as u64 } else { key + 1 };
                 let bucket = alone.entry(key).or_default();
                 let mut expected = *bucket;
-                let alone = expected.take(rate, tokens, now);
-                let shared = buckets.take(key, rate, tokens, now);
+                let alone = expected.reserve(rate, tokens, now);
+                let shared = buckets.reserve(key, rate, tokens, now);
                 if crowded {
                     prop_assert!(shared.is_ok() || alone.is_err());
                 } else {
@@ -169,7 +181,7 @@ mod tests {
                 }
                 // What was admitted counts alone as well, so that both have seen the same.
                 if shared.is_ok() {
-                    bucket.owe(rate, tokens, now);
+                    bucket.debit(rate, tokens, now);
                 }
             }
         }

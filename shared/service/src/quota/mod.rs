@@ -1,12 +1,12 @@
-//! How much work an account and a partition may ask for, in tokens: one for each KiB, begun, of an
+//! Rate limits of accounts and partitions, in tokens: one for each started KiB of an
 //! entity that is written or examined.
 //!
-//! Everything is bounded whatever the number of partitions: [`KeyedBuckets`] forgets what is
-//! nearest to full, [`Hot`] what is used least. Time comes from the caller, as the time since any
+//! Everything is bounded whatever the number of partitions: [`KeyedBuckets`] evicts the bucket
+//! nearest to full, [`HeavyHitters`] the key used least. Time comes from the caller, as the time since any
 //! fixed moment.
 
 pub mod bucket;
-pub mod hot;
+pub mod heavy_hitters;
 pub mod keyed;
 pub mod limits;
 
@@ -17,15 +17,15 @@ use std::{
 
 pub use self::{
     bucket::{Bucket, Rate},
-    hot::{Hot, HotKey, Use},
+    heavy_hitters::{HeavyHitter, HeavyHitters, Usage},
     keyed::KeyedBuckets,
     limits::{LiveQuotas, Quota, Quotas},
 };
 
-/// Bytes of an entity that one token pays for.
+/// Bytes of an entity that cost one token.
 const TOKEN_BYTES: usize = 1024;
 
-/// The tokens that an entity of this many bytes takes: at least one.
+/// The tokens that an entity of this many bytes costs: at least one.
 #[must_use]
 pub fn weight(bytes: usize) -> u64 {
     bytes.div_ceil(TOKEN_BYTES).max(1) as u64
@@ -36,7 +36,7 @@ fn nanos(now: Duration) -> u64 {
     u64::try_from(now.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// Locks what no panic leaves half done: everything inside is numbers, written one by one.
+/// Locks, also after a panic: everything inside is numbers, and valid after each write.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_entity_weighs_a_token_for_each_kibibyte_begun() {
+    fn an_entity_costs_a_token_for_each_started_kibibyte() {
         let cases = [(0, 1), (1, 1), (1024, 1), (1025, 2), (2048, 2), (1_048_576, 1024)];
         for (bytes, tokens) in cases {
             assert_eq!(weight(bytes), tokens, "{bytes} bytes");

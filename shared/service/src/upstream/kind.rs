@@ -7,11 +7,11 @@ use prost_types::{FileDescriptorSet, method_options::IdempotencyLevel};
 
 /// What is known of a method. Of an unknown one nothing is, which is the careful reading.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Kind {
+pub struct Kind {
     /// It changes nothing: `NO_SIDE_EFFECTS` in the contract.
-    pub(crate) is_read: bool,
+    pub is_read: bool,
     /// Its answer is one message.
-    pub(crate) is_unary: bool,
+    pub is_unary: bool,
 }
 
 static KINDS: LazyLock<HashMap<String, Kind>> = LazyLock::new(|| {
@@ -35,7 +35,8 @@ static KINDS: LazyLock<HashMap<String, Kind>> = LazyLock::new(|| {
 });
 
 /// The kind of the method at a path.
-pub(crate) fn kind_of(path: &str) -> Kind {
+#[must_use]
+pub fn kind_of(path: &str) -> Kind {
     KINDS.get(path).copied().unwrap_or_default()
 }
 

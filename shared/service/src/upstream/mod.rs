@@ -16,7 +16,7 @@
 mod answer;
 mod endpoint;
 mod failure;
-pub(crate) mod kind;
+pub mod kind;
 mod link;
 mod pool;
 mod remote;

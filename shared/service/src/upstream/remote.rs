@@ -24,9 +24,9 @@ use super::{
     tls::ClientTls,
 };
 use crate::{
-    caller::Caller,
     fault::Fault,
     forward::Forward,
+    forwarded,
     layer::{Answer, Request, Response, deadline, refusal},
 };
 
@@ -123,7 +123,7 @@ impl Remote {
         let shared = &self.shared;
         shared.begin();
         shared.budget.deposit();
-        Caller::export(&mut request);
+        forwarded::export(&mut request);
         let path = request.uri().path_and_query().cloned();
         let path = path.unwrap_or_else(|| PathAndQuery::from_static("/"));
         let mut uri = http::uri::Parts::default();

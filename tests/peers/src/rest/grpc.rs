@@ -13,8 +13,8 @@ use trestle_proto::{
     RawCodec,
     queue::v1::{OutgoingMessage, SendMessagesRequest, outgoing_message::Body},
     table::v1::{
-        BatchOperation, Entity, ExecuteBatchRequest, GetEntityRequest, InsertEntityRequest,
-        Property, QueryEntitiesRequest, Value, batch_operation, value::Kind,
+        BatchInsert, BatchOperation, Entity, ExecuteBatchRequest, GetEntityRequest,
+        InsertEntityRequest, Property, QueryEntitiesRequest, Value, batch_operation, value::Kind,
     },
 };
 
@@ -108,7 +108,7 @@ fn message(operation: Operation, numbers: &Numbers) -> (&'static str, Bytes, u64
             let number = numbers.other();
             let operations = (0..BATCH_ROWS).map(|row| {
                 let entity = Some(entity(batched(number, row)));
-                let insert = batch_operation::Insert { entity };
+                let insert = BatchInsert { entity };
                 BatchOperation { operation: Some(batch_operation::Operation::Insert(insert)) }
             });
             let operations = operations.collect();

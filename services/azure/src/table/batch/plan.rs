@@ -2,8 +2,7 @@
 
 use http::{HeaderValue, header};
 use trestle_proto::table::v1::{
-    BatchOperation,
-    batch_operation::{self, Delete, Insert, Update, Upsert},
+    BatchDelete, BatchInsert, BatchOperation, BatchUpdate, BatchUpsert, batch_operation,
 };
 use trestle_service::{
     fault::{Fault, Reason, quoted},
@@ -218,20 +217,21 @@ fn behind_account<'a>(
 fn operation(verb: Verb, body: &[u8]) -> Result<BatchOperation, Fault> {
     use batch_operation::Operation as Proto;
     let operation = match verb {
-        Verb::Insert { .. } => Proto::Insert(Insert { entity: Some(entity_of(body, None)?) }),
-        Verb::Update { key, mode, if_match } => Proto::Update(Update {
+        Verb::Insert { .. } => Proto::Insert(BatchInsert { entity: Some(entity_of(body, None)?) }),
+        Verb::Update { key, mode, if_match } => Proto::Update(BatchUpdate {
             entity: Some(entity_of(body, Some(key))?),
             mode: mode.into(),
             if_match: Some(if_match),
         }),
-        Verb::Upsert { key, mode } => {
-            Proto::Upsert(Upsert { entity: Some(entity_of(body, Some(key))?), mode: mode.into() })
-        }
+        Verb::Upsert { key, mode } => Proto::Upsert(BatchUpsert {
+            entity: Some(entity_of(body, Some(key))?),
+            mode: mode.into(),
+        }),
         // Could be another request, without its boundary.
         Verb::Delete { .. } if !body.trim_ascii().is_empty() => {
             return Err(refused("a delete in a batch has no body"));
         }
-        Verb::Delete { key, if_match } => Proto::Delete(Delete {
+        Verb::Delete { key, if_match } => Proto::Delete(BatchDelete {
             partition_key: key.partition_key,
             row_key: key.row_key,
             if_match: Some(if_match),

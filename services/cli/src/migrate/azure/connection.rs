@@ -3,7 +3,7 @@
 use std::fmt;
 
 use http::Uri;
-use trestle_service::account::{AccountKey, DEVELOPMENT_KEY};
+use trestle_identity::account::{AccountKey, DEVELOPMENT_KEY};
 
 const DEVELOPMENT_ACCOUNT: &str = "devstoreaccount1";
 const DEVELOPMENT_HOST: &str = "http://127.0.0.1";

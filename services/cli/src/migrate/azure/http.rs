@@ -24,10 +24,8 @@ use tokio_rustls::rustls::{
     crypto::ring,
     pki_types::{CertificateDer, pem::PemObject as _},
 };
-use trestle_service::{
-    clock::{Clock as _, SystemClock},
-    shared_key::{Scheme, queue, table},
-};
+use trestle_identity::shared_key::{Scheme, queue, table};
+use trestle_service::clock::{Clock as _, SystemClock};
 
 use super::connection::{Authority, Connection};
 use crate::{client::Random, errors::CliError};

@@ -1,5 +1,7 @@
 //! Stored access policies of a table or a queue of an account.
 
+use trestle_proto::service::v1::AccessPolicy;
+
 use super::{
     connection::Authority,
     http::{Ask, Http, Service},
@@ -8,10 +10,7 @@ use super::{
 use crate::{
     datetime,
     errors::CliError,
-    migrate::{
-        notes::Left,
-        plan::{Plan, Policy},
-    },
+    migrate::{notes::Left, plan::Plan},
 };
 
 /// Reads the policies; what cannot be read is left in the plan.
@@ -24,7 +23,7 @@ pub(super) async fn read(
     path: String,
     whose: &str,
     plan: &mut Plan,
-) -> Result<Vec<Policy>, CliError> {
+) -> Result<Vec<AccessPolicy>, CliError> {
     let mut leave = |why: String| {
         let (whose, which) = (whose.to_owned(), "access policies".to_owned());
         plan.left.push(Left { whose, which, why });
@@ -41,7 +40,7 @@ pub(super) async fn read(
     read.or_else(leave)
 }
 
-fn policy(fields: &Fields) -> Result<Policy, String> {
+fn policy(fields: &Fields) -> Result<AccessPolicy, String> {
     let id = fields.get("Id").unwrap_or_default().to_owned();
     let text = |name: &str| {
         let text = fields.get(name).map(str::trim).filter(|text| !text.is_empty());
@@ -54,8 +53,9 @@ fn policy(fields: &Fields) -> Result<Policy, String> {
         };
         text(name).map(read).transpose()
     };
-    let (start, expiry) = (time("AccessPolicy/Start")?, time("AccessPolicy/Expiry")?);
-    Ok(Policy { start, expiry, permissions: text("AccessPolicy/Permission"), id: id.clone() })
+    let (start_time, expiry_time) = (time("AccessPolicy/Start")?, time("AccessPolicy/Expiry")?);
+    let permissions = text("AccessPolicy/Permission");
+    Ok(AccessPolicy { start_time, expiry_time, permissions, id: id.clone() })
 }
 
 /// A time with all its parts: policies may leave out the seconds, or the time of the day.
@@ -87,9 +87,9 @@ mod tests {
         let read: Vec<_> = records.iter().map(|record| policy(record).unwrap()).collect();
 
         let shown = |at: &Option<prost_types::Timestamp>| datetime::format(&at.unwrap()).unwrap();
-        assert_eq!(shown(&read[0].start), "2026-01-02T00:00:00Z");
-        assert_eq!(shown(&read[0].expiry), "2026-01-02T03:04:00Z");
+        assert_eq!(shown(&read[0].start_time), "2026-01-02T00:00:00Z");
+        assert_eq!(shown(&read[0].expiry_time), "2026-01-02T03:04:00Z");
         assert_eq!(read[0].permissions.as_deref(), Some("raud"));
-        assert_eq!(read[1], Policy { id: "bare".to_owned(), ..Policy::default() });
+        assert_eq!(read[1], AccessPolicy { id: "bare".to_owned(), ..AccessPolicy::default() });
     }
 }

@@ -17,7 +17,7 @@ use crate::{
     migrate::{
         args::Messages,
         notes::{Held, Ledger},
-        plan::{Plan, PlannedQueue, Policy},
+        plan::{Plan, PlannedQueue},
         queues::{self, Again, Carried, Queues},
     },
 };
@@ -56,8 +56,7 @@ pub(super) async fn list(http: &Http, plan: &mut Plan) -> Result<(), CliError> {
             let metadata: HashMap<_, _> = fields.below("Metadata").map(pair).collect();
             let path = format!("/{}", encoded(&name));
             let whose = queues::whose(&name);
-            let found = policies::read(http, Service::Queues, path, &whose, plan).await?;
-            let policies = found.into_iter().map(Policy::of_queue).collect();
+            let policies = policies::read(http, Service::Queues, path, &whose, plan).await?;
             plan.queues.push(PlannedQueue { name, metadata, policies });
         }
         marker = answer.fields.get("NextMarker").unwrap_or_default().to_owned();

@@ -18,7 +18,7 @@ use crate::{
     errors::CliError,
     migrate::{
         notes::{Ledger, Place, Stretch},
-        plan::{Plan, PlannedTable, Policy},
+        plan::{Plan, PlannedTable},
         tables::{self, Batch, Chunk},
     },
 };
@@ -70,8 +70,7 @@ pub(super) async fn list(http: &Http, plan: &mut Plan) -> Result<(), CliError> {
         for TableName { name } in page.value {
             let whose = tables::whose(&name);
             let path = format!("/{}", encoded(&name));
-            let found = policies::read(http, Service::Tables, path, &whose, plan).await?;
-            let policies = found.into_iter().map(Policy::of_table).collect();
+            let policies = policies::read(http, Service::Tables, path, &whose, plan).await?;
             plan.tables.push(PlannedTable { name, policies });
         }
         match answer.header("x-ms-continuation-NextTableName") {

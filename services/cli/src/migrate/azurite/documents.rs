@@ -5,10 +5,10 @@ use std::collections::HashMap;
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde::Deserialize;
 use serde_json::value::RawValue;
+use trestle_proto::service::v1::AccessPolicy;
 use trestle_proto::table::v1::{Entity, value::Kind};
 use trestle_service::clock::Ticks;
 
-use super::super::plan::Policy;
 use crate::{
     datetime,
     edm::{self, EdmType},
@@ -69,7 +69,7 @@ impl TableDocument {
     ///
     /// # Errors
     /// The rule that one of them breaks.
-    pub(super) fn policies(&mut self) -> Result<Vec<Policy>, String> {
+    pub(super) fn policies(&mut self) -> Result<Vec<AccessPolicy>, String> {
         policies(self.acl.take())
     }
 }
@@ -91,7 +91,7 @@ impl QueueDocument {
     ///
     /// # Errors
     /// The rule that one of them breaks.
-    pub(super) fn policies(&mut self) -> Result<Vec<Policy>, String> {
+    pub(super) fn policies(&mut self) -> Result<Vec<AccessPolicy>, String> {
         policies(self.acl.take())
     }
 }
@@ -113,11 +113,11 @@ struct AccessDocument {
     permission: Option<String>,
 }
 
-fn policies(documents: Option<Vec<PolicyDocument>>) -> Result<Vec<Policy>, String> {
+fn policies(documents: Option<Vec<PolicyDocument>>) -> Result<Vec<AccessPolicy>, String> {
     documents.unwrap_or_default().into_iter().map(policy).collect()
 }
 
-fn policy(document: PolicyDocument) -> Result<Policy, String> {
+fn policy(document: PolicyDocument) -> Result<AccessPolicy, String> {
     let AccessDocument { start, expiry, permission } = document.access.unwrap_or_default();
     let time = |text: Option<String>| {
         let text = text.filter(|text| !text.is_empty());
@@ -125,9 +125,9 @@ fn policy(document: PolicyDocument) -> Result<Policy, String> {
             .transpose()
             .map_err(|what| format!("policy `{}`: {what}: {}", document.id, datetime::RULE))
     };
-    let (start, expiry) = (time(start)?, time(expiry)?);
+    let (start_time, expiry_time) = (time(start)?, time(expiry)?);
     let permissions = permission.filter(|letters| !letters.is_empty());
-    Ok(Policy { id: document.id.clone(), start, expiry, permissions })
+    Ok(AccessPolicy { id: document.id.clone(), start_time, expiry_time, permissions })
 }
 
 /// A message, whose text is elsewhere.

@@ -15,7 +15,7 @@ use crate::{
     errors::CliError,
     migrate::{
         notes::Left,
-        plan::{Plan, PlannedQueue, PlannedTable, Policy},
+        plan::{Plan, PlannedQueue, PlannedTable},
         queues, tables,
     },
 };
@@ -194,7 +194,6 @@ fn plan(survey: Survey, account: &str) -> Plan {
             left(&mut plan, whose, "access policies", &why);
             Vec::new()
         });
-        let policies = policies.into_iter().map(Policy::of_table).collect();
         plan.tables.push(PlannedTable { name: table.table, policies });
     }
     for mut queue in survey.queues.into_iter().filter(|queue| queue.account == account) {
@@ -202,7 +201,6 @@ fn plan(survey: Survey, account: &str) -> Plan {
             left(&mut plan, queues::whose(&queue.name), "access policies", &why);
             Vec::new()
         });
-        let policies = policies.into_iter().map(Policy::of_queue).collect();
         let metadata = queue.metadata.unwrap_or_default();
         plan.queues.push(PlannedQueue { name: queue.name, metadata, policies });
     }

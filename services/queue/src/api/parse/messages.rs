@@ -5,7 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use trestle_proto::queue::v1::{
     self as proto,
-    outgoing_message::{Body, Life},
+    outgoing_message::{Body, Expiration},
     update_message_request::Body as NewBody,
 };
 use trestle_service::{
@@ -18,13 +18,13 @@ use trestle_service::{
     name::QueueName,
 };
 
-use super::{Between, count, duration, finish, hidden_for, redrive_count, short_text};
+use super::{Between, count, duration, finish, redrive_count, short_text, visibility_timeout};
 use crate::{
-    change::Update,
     receipt::{Claimed, Receipt, malformed},
     receive::Receive,
     send::{Attempt, Outgoing},
     stored::Payload,
+    update::Update,
 };
 
 /// A send.
@@ -90,17 +90,18 @@ fn outgoing(message: proto::OutgoingMessage, prefix: &str) -> Result<Outgoing, F
     let delay_field = field("visibility_delay");
     let delay = duration(message.visibility_delay, visible, &delay_field, &mut violations);
     let delay = delay.unwrap_or_default();
-    let life = match message.life {
+    let time_to_live = match message.expiration {
         None => Some(MESSAGE_LIFE_DEFAULT),
-        Some(Life::NeverExpires(_)) => None,
-        Some(Life::TimeToLive(life)) => {
+        Some(Expiration::NeverExpires(_)) => None,
+        Some(Expiration::TimeToLive(given)) => {
             let between = Between(MESSAGE_LIFE_MIN, Duration::MAX);
-            let life = duration(Some(life), between, &field("time_to_live"), &mut violations);
-            Some(life.unwrap_or(MESSAGE_LIFE_DEFAULT))
+            let time_to_live =
+                duration(Some(given), between, &field("time_to_live"), &mut violations);
+            Some(time_to_live.unwrap_or(MESSAGE_LIFE_DEFAULT))
         }
     };
     // The rule is about what was asked for: without a delay there is nothing to compare.
-    if violations.is_empty() && life.is_some_and(|life| life <= delay) {
+    if violations.is_empty() && time_to_live.is_some_and(|time_to_live| time_to_live <= delay) {
         let rule = "time_to_live must be greater than visibility_delay";
         violations.push(Reason::InvalidQueryParameterValue, delay_field, rule);
     }
@@ -109,7 +110,8 @@ fn outgoing(message: proto::OutgoingMessage, prefix: &str) -> Result<Outgoing, F
     let deduplication_id = short_text(id, max, &id_field, &mut violations);
     let (max, group_field) = (ORDERING_GROUP_BYTES_MAX, field("ordering_group"));
     let group = short_text(message.ordering_group, max, &group_field, &mut violations);
-    let parsed = payload.map(|payload| Outgoing { payload, delay, life, deduplication_id, group });
+    let parsed =
+        payload.map(|payload| Outgoing { payload, delay, time_to_live, deduplication_id, group });
     finish(violations, parsed)
 }
 
@@ -129,10 +131,10 @@ pub(in crate::api) fn receive(
     let queue = QueueName::parse(request.queue, "queue", &mut violations);
     let max = received(request.max_messages, &mut violations);
     let (timeout, field) = (request.visibility_timeout, "visibility_timeout");
-    let hidden_for = hidden_for(timeout, field, &mut violations);
+    let visibility_timeout = visibility_timeout(timeout, field, &mut violations);
     let waits = Between(Duration::ZERO, RECEIVE_WAIT_MAX);
     let wait = duration(request.wait, waits, "wait", &mut violations).unwrap_or_default();
-    finish(violations, queue.map(|queue| (queue, Receive { max, hidden_for, wait })))
+    finish(violations, queue.map(|queue| (queue, Receive { max, visibility_timeout, wait })))
 }
 
 /// A peek.
@@ -176,7 +178,7 @@ fn changes(request: proto::UpdateMessageRequest) -> Result<Update, Fault> {
         violations.push(Reason::MissingRequiredQueryParameter, field, rule);
     }
     let between = Between(Duration::ZERO, VISIBILITY_MAX);
-    let hidden_for = duration(request.visibility_timeout, between, field, &mut violations);
+    let visibility_timeout = duration(request.visibility_timeout, between, field, &mut violations);
     let payload = request.body.map(|body| match body {
         NewBody::Text(text) => Payload::Text(Bytes::from(text)),
         NewBody::Data(data) => Payload::Data(data),
@@ -184,8 +186,9 @@ fn changes(request: proto::UpdateMessageRequest) -> Result<Update, Fault> {
     if let Some(payload) = &payload {
         check_payload(payload, "body", &mut violations);
     }
-    let parsed = receipt.zip(hidden_for);
-    let parsed = parsed.map(|(claimed, hidden_for)| Update { claimed, hidden_for, payload });
+    let parsed = receipt.zip(visibility_timeout);
+    let parsed =
+        parsed.map(|(claimed, visibility_timeout)| Update { claimed, visibility_timeout, payload });
     finish(violations, parsed)
 }
 

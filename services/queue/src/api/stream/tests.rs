@@ -4,18 +4,18 @@ use tokio::time::{Duration, sleep};
 use tonic::Code;
 
 use super::*;
-use crate::bench::{Bench, outgoing};
+use crate::fixture::{Fixture, outgoing};
 
 const SENT: usize = 200;
 
-async fn opened() -> Bench {
-    let bench = Bench::new().await;
-    bench.send(vec![outgoing(0); SENT]).await;
-    bench
+async fn opened() -> Fixture {
+    let fixture = Fixture::new().await;
+    fixture.send(vec![outgoing(0); SENT]).await;
+    fixture
 }
 
-async fn visible(bench: &Bench) -> usize {
-    bench.messages.peek(&bench.access, &bench.name, SENT).await.expect("readable").len()
+async fn visible(fixture: &Fixture) -> usize {
+    fixture.messages.peek(&fixture.access, &fixture.name, SENT).await.expect("readable").len()
 }
 
 /// A client that opens a stream with credit for everything and says nothing more.
@@ -23,22 +23,22 @@ fn requests(
     queue: &QueueName,
 ) -> impl Stream<Item = Result<StreamMessagesRequest, Status>> + Send + Unpin + 'static {
     let credit = u32::try_from(SENT).expect("fits");
-    let open = Open { queue: queue.as_str().to_owned(), visibility_timeout: None, credit };
+    let open = StreamOpen { queue: queue.as_str().to_owned(), visibility_timeout: None, credit };
     let first = StreamMessagesRequest { message: Some(Message::Open(open)) };
     Box::pin(stream::iter([Ok(first)]).chain(stream::pending()))
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_client_that_reads_nothing_is_let_go_and_loses_nothing() {
-    let bench = opened().await;
-    let requests = requests(&bench.name);
+    let fixture = opened().await;
+    let requests = requests(&fixture.name);
     let mut answers =
-        deliveries(bench.messages.clone(), bench.access.clone(), requests, Facts::default());
+        deliveries(fixture.messages.clone(), fixture.access.clone(), requests, Facts::default());
 
     // The clock of the test runs by itself while everybody waits.
     sleep(STREAM_IDLE_MAX - Duration::from_secs(1)).await;
     let under_way = (WAITING_MAX + 1) * RECEIVE_MESSAGES_MAX;
-    assert_eq!(visible(&bench).await, SENT - under_way, "no more than what is under way is held");
+    assert_eq!(visible(&fixture).await, SENT - under_way, "no more than what is under way is held");
     sleep(Duration::from_secs(2)).await;
 
     let first = answers.next().await.expect("what was under way").expect("deliveries");
@@ -46,17 +46,17 @@ async fn a_client_that_reads_nothing_is_let_go_and_loses_nothing() {
     let ended = answers.next().await.expect("an end").expect_err("let go");
     assert_eq!(ended.code(), Code::DeadlineExceeded);
     assert!(answers.next().await.is_none());
-    assert_eq!(visible(&bench).await, SENT - under_way, "and nothing more was taken");
-    bench.clock.advance(Duration::from_secs(31));
-    assert_eq!(visible(&bench).await, SENT, "what it did not delete comes again");
+    assert_eq!(visible(&fixture).await, SENT - under_way, "and nothing more was taken");
+    fixture.clock.advance(Duration::from_secs(31));
+    assert_eq!(visible(&fixture).await, SENT, "what it did not delete comes again");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_client_that_reads_slowly_is_kept() {
-    let bench = opened().await;
-    let requests = requests(&bench.name);
+    let fixture = opened().await;
+    let requests = requests(&fixture.name);
     let mut answers =
-        deliveries(bench.messages.clone(), bench.access.clone(), requests, Facts::default());
+        deliveries(fixture.messages.clone(), fixture.access.clone(), requests, Facts::default());
 
     let mut delivered = 0;
     while delivered < SENT {
@@ -70,10 +70,10 @@ async fn a_client_that_reads_slowly_is_kept() {
 
 #[tokio::test(start_paused = true)]
 async fn a_client_that_never_says_what_it_wants_is_let_go() {
-    let bench = opened().await;
+    let fixture = opened().await;
     let silent = stream::pending();
     let mut answers =
-        deliveries(bench.messages.clone(), bench.access.clone(), silent, Facts::default());
+        deliveries(fixture.messages.clone(), fixture.access.clone(), silent, Facts::default());
 
     let ended = answers.next().await.expect("an end").expect_err("let go");
 

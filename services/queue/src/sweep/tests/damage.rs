@@ -4,59 +4,61 @@ use trestle_kv::Engine as _;
 
 use super::*;
 use crate::{
-    bench::{Bench, outgoing},
+    fixture::{Fixture, outgoing},
     model::queue_name,
     send::Outgoing,
 };
 
 #[tokio::test]
 async fn what_expires_is_removed_also_behind_a_queue_that_cannot_be_read() {
-    let bench = Bench::new().await;
-    let sweeper = Sweeper::new(bench.messages.clone());
-    bench.create("first").await;
-    bench.damage(keys::queue(bench.access.account(), &queue_name("first"))).await;
-    bench.send(vec![Outgoing { life: Some(Duration::from_secs(1)), ..outgoing(0) }]).await;
-    bench.clock.advance(Duration::from_secs(2));
+    let fixture = Fixture::new().await;
+    let sweeper = Sweeper::new(fixture.messages.clone());
+    fixture.create("first").await;
+    fixture.damage(keys::queue(fixture.access.account(), &queue_name("first"))).await;
+    fixture
+        .send(vec![Outgoing { time_to_live: Some(Duration::from_secs(1)), ..outgoing(0) }])
+        .await;
+    fixture.clock.advance(Duration::from_secs(2));
 
     let failure = sweeper.tick().await.expect_err("it is told");
 
     assert!(matches!(failure, QueueError::Corrupt(_)), "{failure}");
-    assert_eq!(bench.count().await, 0);
+    assert_eq!(fixture.count().await, 0);
 }
 
 #[tokio::test]
 async fn how_far_a_queue_has_come_is_noted_also_beside_many_that_cannot_be_read() {
-    let bench = Bench::new().await;
-    let sweeper = Sweeper::new(bench.messages.clone());
+    let fixture = Fixture::new().await;
+    let sweeper = Sweeper::new(fixture.messages.clone());
     for number in 0..15 {
         let name = format!("damaged-{number}");
-        bench.create(&name).await;
-        let other = Bench { name: queue_name(&name), ..bench.clone() };
+        fixture.create(&name).await;
+        let other = Fixture { name: queue_name(&name), ..fixture.clone() };
         let sent = other.send(vec![outgoing(0)]).await;
-        other.damage(keys::body(other.id().await, sent[0].sent.place.sequence)).await;
+        other.damage(keys::body(other.id().await, sent[0].sent.slot.sequence)).await;
     }
-    bench.send(vec![outgoing(0)]).await;
-    bench.clock.advance(Duration::from_secs(1));
-    bench.delete(&bench.receive(1, 30).await).await;
+    fixture.send(vec![outgoing(0)]).await;
+    fixture.clock.advance(Duration::from_secs(1));
+    fixture.delete(&fixture.receive(1, 30).await).await;
 
     let failure = sweeper.tick().await.expect_err("it is told");
 
     assert!(matches!(failure, QueueError::Corrupt(_)), "{failure}");
-    let snapshot = bench.engine.snapshot().await.expect("a snapshot");
-    let noted = snapshot.get(&keys::cursor(bench.id().await)).await.expect("readable");
+    let snapshot = fixture.engine.snapshot().await.expect("a snapshot");
+    let noted = snapshot.get(&keys::cursor(fixture.id().await)).await.expect("readable");
     assert!(noted.is_some());
 }
 
 #[tokio::test]
 async fn what_expires_is_removed_also_beside_a_message_that_cannot_be_read() {
-    let bench = Bench::new().await;
-    let sweeper = Sweeper::new(bench.messages.clone());
-    let short = Outgoing { life: Some(Duration::from_secs(1)), ..outgoing(0) };
-    let sent = bench.send(vec![short; 3]).await;
-    bench.damage(keys::state(bench.id().await, sent[1].sent.place)).await;
-    bench.clock.advance(Duration::from_secs(2));
+    let fixture = Fixture::new().await;
+    let sweeper = Sweeper::new(fixture.messages.clone());
+    let short = Outgoing { time_to_live: Some(Duration::from_secs(1)), ..outgoing(0) };
+    let sent = fixture.send(vec![short; 3]).await;
+    fixture.damage(keys::state(fixture.id().await, sent[1].sent.slot)).await;
+    fixture.clock.advance(Duration::from_secs(2));
 
     sweeper.tick().await.expect("swept");
 
-    assert_eq!(bench.count().await, 1);
+    assert_eq!(fixture.count().await, 1);
 }

@@ -4,22 +4,23 @@ use std::collections::HashMap;
 
 use super::*;
 use crate::{
-    bench::{Bench, claimed, outgoing},
+    delivery::BUCKET_MESSAGES,
+    fixture::{Fixture, claimed, outgoing},
     send::Outgoing,
 };
 
 /// A queue and its sweeper, and numbers that look random.
 struct Swept {
-    bench: Bench,
+    fixture: Fixture,
     sweeper: Sweeper,
     random: u64,
 }
 
 impl Swept {
     async fn new() -> Self {
-        let bench = Bench::new().await;
-        let sweeper = Sweeper::new(bench.messages.clone());
-        Self { bench, sweeper, random: 1 }
+        let fixture = Fixture::new().await;
+        let sweeper = Sweeper::new(fixture.messages.clone());
+        Self { fixture, sweeper, random: 1 }
     }
 
     fn random(&mut self, below: u64) -> u64 {
@@ -30,30 +31,30 @@ impl Swept {
     /// Sends one message for each time to live and delay, in seconds; their ids and expirations.
     async fn send(&self, lives: &[(u64, u64)]) -> Vec<(Uuid, Ticks)> {
         let living = |(life, delay): &(u64, u64)| Outgoing {
-            life: Some(Duration::from_secs(*life)),
+            time_to_live: Some(Duration::from_secs(*life)),
             ..outgoing(*delay)
         };
-        let sent = self.bench.send(lives.iter().map(living).collect()).await;
+        let sent = self.fixture.send(lives.iter().map(living).collect()).await;
         let states = sent.into_iter().map(|sent| sent.sent.state);
         states.map(|state| (state.id, state.expires_at.expect("it expires"))).collect()
     }
 
     /// Lets time pass and the sweeper work; how many rows it read.
     async fn tick(&self, seconds: u64) -> usize {
-        self.bench.clock.advance(Duration::from_secs(seconds));
-        self.bench.engine.take();
+        self.fixture.clock.advance(Duration::from_secs(seconds));
+        self.fixture.engine.take();
         self.sweeper.tick().await.expect("swept");
-        self.bench.engine.take().rows
+        self.fixture.engine.take().rows
     }
 
-    /// In how many stretches something has expired that is not removed.
+    /// In how many buckets something has expired that is not removed.
     async fn due(&self, now: Ticks) -> usize {
-        let expiries = self.bench.messages.shelves.expiries(self.bench.id().await);
-        expiries.with(|known| known.due(now).len())
+        let buckets = self.fixture.messages.schedulers.expiry_buckets(self.fixture.id().await);
+        buckets.with(|buckets| buckets.due(now).len())
     }
 
     async fn count(&self) -> u64 {
-        self.bench.count().await
+        self.fixture.count().await
     }
 }
 
@@ -78,7 +79,7 @@ async fn with_staggered_times_to_live_the_sweeper_reads_about_what_expired() {
     }
 
     let all: usize = read.iter().sum();
-    assert!(all < 30 * 3 * STRETCH, "1,500 expired; rows read: {read:?}");
+    assert!(all < 30 * 3 * BUCKET_MESSAGES, "1,500 expired; rows read: {read:?}");
 }
 
 #[tokio::test]
@@ -91,18 +92,18 @@ async fn whatever_is_sent_received_and_deleted_what_expired_is_gone_after_a_tick
         living.extend(swept.send(&lives).await);
         for _ in 0..swept.random(4) {
             let hidden = swept.random(200);
-            let received = swept.bench.receive(32, hidden).await;
+            let received = swept.fixture.receive(32, hidden).await;
             let done: Vec<_> = received.into_iter().step_by(2).collect();
             for delivered in &done {
                 living.remove(&delivered.state.id).expect("it has not expired");
             }
-            swept.bench.delete(&done).await;
+            swept.fixture.delete(&done).await;
         }
 
         let seconds = swept.random(60);
         swept.tick(seconds).await;
 
-        let now = swept.bench.messages.clock.now();
+        let now = swept.fixture.messages.clock.now();
         living.retain(|_, expires_at| *expires_at > now);
         assert_eq!(swept.count().await, living.len() as u64, "after step {step}");
         assert_eq!(swept.due(now).await, 0, "what was looked at is not looked at again");
@@ -133,7 +134,7 @@ async fn short_lives_beside_many_delayed_messages_cost_a_few_stretches_each() {
     swept.tick(0).await;
     for _ in 0..DELAYED / 100 {
         swept.send(&[(100_000, 7200); 100]).await;
-        swept.bench.clock.advance(Duration::from_millis(10));
+        swept.fixture.clock.advance(Duration::from_millis(10));
     }
     swept.send(&[(10, 0)]).await;
     assert!(swept.tick(10).await > DELAYED, "the first is looked for everywhere");
@@ -146,7 +147,7 @@ async fn short_lives_beside_many_delayed_messages_cost_a_few_stretches_each() {
     read += swept.tick(300).await;
 
     assert_eq!(swept.count().await, DELAYED as u64);
-    assert!(read < 50 * 3 * STRETCH, "{read} rows read for 150 messages that expired");
+    assert!(read < 50 * 3 * BUCKET_MESSAGES, "{read} rows read for 150 messages that expired");
 }
 
 #[tokio::test]
@@ -159,13 +160,13 @@ async fn what_expires_while_it_is_held_is_removed_also_where_nothing_else_expire
     for is_updated in [false, true] {
         if is_updated {
             swept.send(&[(1000, 0); 600]).await;
-            let bench = &swept.bench;
-            let claimed = claimed(&bench.receive(1, 10).await[0]);
-            let (hidden_for, payload) = (Duration::from_secs(90_000), None);
-            let update = crate::change::Update { claimed, hidden_for, payload };
-            bench.messages.update(&bench.access, &bench.name, update).await.expect("updated");
+            let fixture = &swept.fixture;
+            let claimed = claimed(&fixture.receive(1, 10).await[0]);
+            let (visibility_timeout, payload) = (Duration::from_secs(90_000), None);
+            let update = crate::update::Update { claimed, visibility_timeout, payload };
+            fixture.messages.update(&fixture.access, &fixture.name, update).await.expect("updated");
         } else {
-            assert_eq!(swept.bench.receive(32, 86_400).await.len(), 32);
+            assert_eq!(swept.fixture.receive(32, 86_400).await.len(), 32);
         }
         swept.tick(900).await;
         assert_eq!(swept.count().await, 1200);

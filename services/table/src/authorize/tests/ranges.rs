@@ -1,20 +1,18 @@
-//! Key ranges: for any range, keys and filter, what a caller reaches one by one, by a plan, and by
-//! paging through a real store is what the naive predicate says.
+//! Key ranges: for any range, keys and filter, the entities that a caller reaches one by one, by a plan, and by
+//! paging through a real store equal those of a naive predicate.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::sync::Arc;
 
 use proptest::{collection::vec, option, prelude::*};
 use tokio::runtime::Builder;
-use trestle_kv::{MemoryEngine, Write, transact};
-use trestle_service::clock::{ManualClock, WriteClock};
+use trestle_kv::{ManualClock, MemoryEngine, Writes};
 
 use super::*;
 use crate::{
     entity::{Entity, samples},
-    error::TableError,
     keys::{self, TableId, TableRecord},
     query::Filter,
-    read::{Ask, PageLimit, Query, Reader},
+    read::{EntityReader, PageLimit, PlannedQuery, QueryRequest},
     stored,
     throttle::Throttle,
 };
@@ -23,7 +21,7 @@ fn units(text: &str) -> Vec<u16> {
     text.encode_utf16().collect()
 }
 
-/// The table of ranges, read aloud: both bounds hold, each by partition and, where it has one, row.
+/// The specification: both bounds apply, each by partition and, where it has one, row.
 pub(crate) fn naively_in(range: &KeyRange, key: &EntityKey) -> bool {
     let (partition, row) = (units(&key.partition_key), units(&key.row_key));
     let after_start = match (&range.start_partition_key, &range.start_row_key) {
@@ -44,8 +42,8 @@ pub(crate) fn naively_in(range: &KeyRange, key: &EntityKey) -> bool {
 }
 
 pub(crate) fn range() -> impl Strategy<Value = KeyRange> {
-    let edge = || option::of((samples::key_text(), option::of(samples::key_text())));
-    (edge(), edge()).prop_map(|(start, end)| {
+    let bound = || option::of((samples::key_text(), option::of(samples::key_text())));
+    (bound(), bound()).prop_map(|(start, end)| {
         let (start_partition_key, start_row_key) = start.unzip();
         let (end_partition_key, end_row_key) = end.unzip();
         KeyRange {
@@ -79,34 +77,35 @@ fn filter() -> impl Strategy<Value = (String, Matches, String)> {
         .prop_map(|((shape, matches), text)| (shape.replace('*', &text), matches, text))
 }
 
-fn held_to(range: KeyRange) -> Access {
+fn limited_to(range: KeyRange) -> EntityAccess {
     let grant = TableGrant { range, ..grant("r") };
-    Access::new(caller(Authority::Table(grant))).expect("entities")
+    EntityAccess::new(caller(Authority::Table(grant))).expect("entities")
 }
 
 /// A reader of a store whose table `orders` has these entities.
-async fn reader_of(keys: &[EntityKey]) -> Reader {
-    let engine = Arc::new(MemoryEngine::new());
+async fn reader_of(keys: &[EntityKey]) -> EntityReader {
+    let engine =
+        Arc::new(MemoryEngine::with_clock(keys::KEYSPACES, Arc::new(ManualClock::new(now()))));
     let (id, name) = (TableId(7), table("orders"));
+    let mut writes = Writes::new();
     let record = TableRecord::new(id, now(), &name).encode();
-    let mut writes = vec![Write::Put {
-        key: keys::table(&AccountName::development(), &name.folded()),
-        value: record,
-    }];
-    let entities: BTreeMap<_, _> = keys.iter().map(|key| (keys::entity(id, key), key)).collect();
-    writes.extend(entities.into_iter().map(|(at, key)| {
+    writes.put(keys::table(&AccountName::development(), &name.folded()), record);
+    for key in keys {
         let entity = Entity { key: key.clone(), properties: Vec::new() };
-        Write::Put { key: at, value: stored::seal(&stored::encode_body(&entity), now()) }
-    }));
-    let write = move |_: &[Option<bytes::Bytes>]| Ok::<_, TableError>((writes.clone(), ()));
-    let written = transact(&*engine, Vec::new(), write).await;
-    written.expect("the engine works").expect("nothing refuses");
-    let clock = Arc::new(WriteClock::new(Arc::new(ManualClock::new(now()))));
-    Reader::new(engine, clock, Arc::new(Throttle::open()))
+        let stored = stored::seal(&stored::encode_body(&entity), now());
+        writes.put(keys::entity(id, key), stored);
+    }
+    crate::samples::commit(&*engine, writes).await;
+    EntityReader::new(engine, Arc::new(Throttle::unlimited()))
 }
 
 /// The keys that paging finds, each page as small as can be, from a token on.
-async fn scan(reader: &Reader, access: &Access, filter: &str, token: &str) -> Vec<EntityKey> {
+async fn scan(
+    reader: &EntityReader,
+    access: &EntityAccess,
+    filter: &str,
+    token: &str,
+) -> Vec<EntityKey> {
     let mut found = Vec::new();
     let mut token = token.to_owned();
     loop {
@@ -125,21 +124,21 @@ async fn scan(reader: &Reader, access: &Access, filter: &str, token: &str) -> Ve
 
 const LIMIT: PageLimit = PageLimit { entities: 1, bytes: 1024 };
 
-fn query(access: &Access, filter: &str) -> Query {
-    let ask = Ask {
+fn query(access: &EntityAccess, filter: &str) -> PlannedQuery {
+    let request = QueryRequest {
         table: table("orders"),
         filter_text: filter.to_owned(),
         filter: Filter::parse(filter).expect("a filter"),
         select: None,
         token_field: "page_token",
     };
-    Query::new(access.clone(), ask)
+    PlannedQuery::new(access.clone(), request)
 }
 
-/// A token of a caller with every right, for each place in a listing.
-async fn every_token(reader: &Reader, filter: &str) -> Vec<String> {
+/// A token of a caller with every right, for each position in a listing.
+async fn every_token(reader: &EntityReader, filter: &str) -> Vec<String> {
     let (mut tokens, owner) = (vec![String::new()], caller(Authority::Owner));
-    let query = query(&Access::new(owner).expect("entities"), filter);
+    let query = query(&EntityAccess::new(owner).expect("entities"), filter);
     while let Some(token) = tokens.last() {
         match reader.page(&query, token, LIMIT).await.expect("a page").next {
             Some(next) => tokens.push(next),
@@ -153,17 +152,17 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
     #[test]
-    fn one_entity_is_allowed_exactly_where_the_range_has_it(range in range(), keys in keys()) {
-        let access = held_to(range.clone());
-        let bounds = access.bounds(&table("orders"), &[], now()).expect("the table");
+    fn permits_an_entity_exactly_within_the_range(range in range(), keys in keys()) {
+        let access = limited_to(range.clone());
+        let permissions = access.permissions(&table("orders"), &[], now()).expect("the table");
         for key in keys {
-            let allowed = bounds.allow(Action::Read, &key);
+            let allowed = permissions.check_entity(EntityAction::Read, &key);
             prop_assert_eq!(allowed.is_ok(), naively_in(&range, &key), "{:?} {:?}", range, key);
         }
     }
 
     #[test]
-    fn a_scan_finds_exactly_what_the_range_has_whatever_the_token(
+    fn a_scan_returns_exactly_the_range_with_any_token(
         range in range(),
         mut keys in keys(),
         (filter, matches, text) in filter(),
@@ -171,7 +170,7 @@ proptest! {
         let runtime = Builder::new_current_thread().enable_time().build().expect("a runtime");
         runtime.block_on(async {
             let reader = reader_of(&keys).await;
-            let access = held_to(range.clone());
+            let access = limited_to(range.clone());
             keys.sort_by_key(|key| (units(&key.partition_key), units(&key.row_key)));
             keys.dedup();
             keys.retain(|key| matches(key, &text) && naively_in(&range, key));
@@ -179,7 +178,7 @@ proptest! {
             let found = scan(&reader, &access, &filter, "").await;
             prop_assert_eq!(&found, &keys, "{:?} {}", &range, &filter);
 
-            // From the token of somebody else it is the rest of the same, never more.
+            // With the token of another caller it is the rest of the same, never more.
             for token in every_token(&reader, &filter).await {
                 let rest = scan(&reader, &access, &filter, &token).await;
                 prop_assert!(keys.ends_with(&rest), "{:?} {}: {:?}", &range, &filter, rest);

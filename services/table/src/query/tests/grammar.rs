@@ -1,4 +1,4 @@
-//! What the language is, and how mistakes are reported.
+//! The grammar, and its syntax errors.
 
 use trestle_service::{
     clock::Ticks,
@@ -8,8 +8,8 @@ use trestle_service::{
 
 use super::*;
 
-/// Position and text of the mistake.
-fn refuse(text: &str) -> (usize, String) {
+/// Position and text of the error.
+fn reject(text: &str) -> (usize, String) {
     let error = Filter::parse(text).expect_err(text);
     (error.position, error.message)
 }
@@ -91,7 +91,7 @@ fn the_empty_filter_is_none() {
 }
 
 /// Filter, position, part of the message.
-const MISTAKES: &[(&str, usize, &str)] = &[
+const SYNTAX_ERRORS: &[(&str, usize, &str)] = &[
     ("aaa bbb ccc", 7, "Expected an operator, `eq`, `ne`, `gt`, `ge`, `lt` or `le`, found `bbb`"),
     ("a eq", 4, "Expected a property or a literal, found the end of the filter"),
     ("a eq b", 6, "two properties cannot be compared"),
@@ -135,16 +135,16 @@ const MISTAKES: &[(&str, usize, &str)] = &[
 ];
 
 #[test]
-fn mistakes_name_their_position_and_what_was_expected() {
-    for &(text, position, message) in MISTAKES {
-        let (found_position, found) = refuse(text);
+fn syntax_errors_report_position_and_expectation() {
+    for &(text, position, message) in SYNTAX_ERRORS {
+        let (found_position, found) = reject(text);
         assert_eq!(found_position, position, "{text}: {found}");
         assert!(found.contains(message), "{text}: {found}");
     }
 }
 
 #[test]
-fn a_mistake_is_invalid_input_with_the_sentence_of_azure() {
+fn a_syntax_error_is_invalid_input_with_azures_text() {
     let error = Filter::parse("a eq").unwrap_err();
 
     let fault = Fault::from(error);
@@ -161,12 +161,12 @@ fn nesting_is_bounded() {
     let max = limits::FILTER_DEPTH_MAX;
 
     assert!(Filter::parse(&nested(max)).is_ok());
-    assert!(refuse(&nested(max + 1)).1.contains("nested too deeply"));
-    assert!(refuse(&nested(10_000)).1.contains("nested too deeply"));
+    assert!(reject(&nested(max + 1)).1.contains("nested too deeply"));
+    assert!(reject(&nested(10_000)).1.contains("nested too deeply"));
 
     let deepest = Filter::parse(&negated(max)).unwrap().unwrap();
     assert_eq!(Filter::parse(&deepest.to_string()), Ok(Some(deepest)));
-    assert!(refuse(&negated(max + 1)).1.contains("nested too deeply"));
+    assert!(reject(&negated(max + 1)).1.contains("nested too deeply"));
 
     // Side by side is not nested.
     let beside = vec!["(not (a) or not b)"; max].join(" or ");
@@ -179,9 +179,9 @@ fn length_is_bounded_in_tokens_and_in_bytes() {
     let chain = |count: usize| vec!["a eq 1"; count].join(" or ");
 
     assert!(Filter::parse(&chain(250)).is_ok());
-    assert!(refuse(&chain(251)).1.contains("too many parts"));
+    assert!(reject(&chain(251)).1.contains("too many parts"));
 
     let long = |bytes: usize| format!("a eq '{}'", "x".repeat(bytes - 7));
     assert!(Filter::parse(&long(limits::FILTER_BYTES_MAX)).is_ok());
-    assert!(refuse(&long(limits::FILTER_BYTES_MAX + 1)).1.contains("too long"));
+    assert!(reject(&long(limits::FILTER_BYTES_MAX + 1)).1.contains("too long"));
 }

@@ -3,11 +3,11 @@
 use super::*;
 
 /// Start and end of the range, each with whether it is included.
-type Edges = (Option<(&'static str, bool)>, Option<(&'static str, bool)>);
+type ExpectedRange = (Option<(&'static str, bool)>, Option<(&'static str, bool)>);
 
 #[test]
-fn names_are_bounded_in_lower_case() {
-    let table: [(&str, Edges); 8] = [
+fn name_ranges_are_in_lower_case() {
+    let table: [(&str, ExpectedRange); 8] = [
         ("TableName eq 'Log'", (Some(("log", true)), Some(("log", true)))),
         ("TableName ge 'LOG' and TableName lt 'loH'", (Some(("log", true)), Some(("loh", false)))),
         ("'a' lt TableName", (Some(("a", false)), None)),
@@ -20,10 +20,10 @@ fn names_are_bounded_in_lower_case() {
 
     for (text, (start, end)) in table {
         let filter = NameFilter::parse(text).unwrap().unwrap();
-        let edge = |edge: Option<(&str, bool)>| {
-            edge.map(|(name, inclusive)| NameEdge { name: name.to_owned(), inclusive })
+        let bound = |bound: Option<(&str, bool)>| {
+            bound.map(|(name, inclusive)| NameBound { name: name.to_owned(), inclusive })
         };
-        let expected = NameRange { start: edge(start), end: edge(end) };
+        let expected = NameRange { start: bound(start), end: bound(end) };
         assert_eq!(filter.range(), Some(&expected), "{text}");
     }
 }
@@ -38,7 +38,7 @@ fn a_filter_that_contradicts_itself_has_no_range() {
 }
 
 #[test]
-fn names_match_without_regard_to_case() {
+fn names_match_case_insensitively() {
     let matches = |text: &str, name| NameFilter::parse(text).unwrap().unwrap().matches(name);
 
     assert!(matches("TableName eq 'MyTable'", "mytable"));
@@ -49,7 +49,7 @@ fn names_match_without_regard_to_case() {
 }
 
 #[test]
-fn other_properties_are_refused_where_they_are_named() {
+fn rejects_other_properties_at_their_position() {
     let error = NameFilter::parse("TableName eq 'Size' or Size gt 5").unwrap_err();
 
     assert_eq!(error.position, 27);

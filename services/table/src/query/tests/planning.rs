@@ -1,30 +1,30 @@
-//! What a query reads because of its filter.
+//! Range, scope and residual of filters.
 
 use super::*;
 
-fn plan(text: &str) -> Plan {
-    Plan::new(Filter::parse(text).unwrap().as_ref())
+fn plan(text: &str) -> QueryPlan {
+    QueryPlan::new(Filter::parse(text).unwrap().as_ref())
 }
 
 /// The range in short: `[a,b` starts with row b of a and `(a,b` after it; `a,*` is all of a.
-fn range(plan: &Plan) -> String {
+fn range(plan: &QueryPlan) -> String {
     let Some(range) = &plan.range else {
         return "empty".to_owned();
     };
-    let text = |edge: &KeyEdge| {
-        format!("{},{}", edge.partition_key, edge.row_key.as_deref().unwrap_or("*"))
+    let text = |bound: &KeyBound| {
+        format!("{},{}", bound.partition_key, bound.row_key.as_deref().unwrap_or("*"))
     };
-    let start = range.start.as_ref().map_or("..".to_owned(), |edge| {
-        format!("{}{}", if edge.inclusive { "[" } else { "(" }, text(edge))
+    let start = range.start.as_ref().map_or("..".to_owned(), |bound| {
+        format!("{}{}", if bound.inclusive { "[" } else { "(" }, text(bound))
     });
-    let end = range.end.as_ref().map_or("..".to_owned(), |edge| {
-        format!("{}{}", text(edge), if edge.inclusive { "]" } else { ")" })
+    let end = range.end.as_ref().map_or("..".to_owned(), |bound| {
+        format!("{}{}", text(bound), if bound.inclusive { "]" } else { ")" })
     });
     format!("{start} {end}")
 }
 
 /// Filter, scope, range, residual.
-fn assert_plans(table: &[(&str, Scope, &str, &str)]) {
+fn assert_plans(table: &[(&str, QueryScope, &str, &str)]) {
     for (text, scope, expected, residual) in table {
         let plan = plan(text);
         assert_eq!(range(&plan), *expected, "{text}");
@@ -35,8 +35,8 @@ fn assert_plans(table: &[(&str, Scope, &str, &str)]) {
 }
 
 #[test]
-fn conditions_on_the_key_become_the_range_and_vanish_from_the_filter() {
-    use Scope as S;
+fn key_conditions_become_the_range_and_leave_the_residual() {
+    use QueryScope as S;
     assert_plans(&[
         ("", S::Table, ".. ..", ""),
         ("true", S::Table, ".. ..", ""),
@@ -60,8 +60,8 @@ fn conditions_on_the_key_become_the_range_and_vanish_from_the_filter() {
 }
 
 #[test]
-fn row_keys_narrow_the_corners_of_a_range_of_partitions() {
-    use Scope::PartitionRange as Range;
+fn row_keys_narrow_the_first_and_last_partition() {
+    use QueryScope::PartitionRange as Range;
     assert_plans(&[
         ("PartitionKey ge 'a' and RowKey ge 'b'", Range, "[a,b ..", "RowKey ge 'b'"),
         ("PartitionKey gt 'a' and RowKey ge 'b'", Range, "(a,* ..", "RowKey ge 'b'"),
@@ -80,14 +80,14 @@ fn row_keys_narrow_the_corners_of_a_range_of_partitions() {
             "(a,* ..",
             "RowKey lt 'b'",
         ),
-        ("RowKey eq 'r'", Scope::Table, "[,r ..", "RowKey eq 'r'"),
-        ("RowKey lt 'r'", Scope::Table, ".. ..", "RowKey lt 'r'"),
+        ("RowKey eq 'r'", QueryScope::Table, "[,r ..", "RowKey eq 'r'"),
+        ("RowKey lt 'r'", QueryScope::Table, ".. ..", "RowKey lt 'r'"),
     ]);
 }
 
 #[test]
-fn conditions_joined_by_or_contribute_their_hull() {
-    use Scope as S;
+fn an_or_scans_the_hull_of_its_branches() {
+    use QueryScope as S;
     assert_plans(&[
         (
             "PartitionKey eq 'a' and RowKey gt 'b' or PartitionKey gt 'a'",
@@ -134,8 +134,8 @@ fn conditions_joined_by_or_contribute_their_hull() {
 }
 
 #[test]
-fn a_branch_that_is_part_of_another_adds_nothing() {
-    use Scope as S;
+fn an_or_branch_within_another_is_absorbed() {
+    use QueryScope as S;
     assert_plans(&[
         (
             "PartitionKey eq 'a' and (RowKey ge 'b' or PartitionKey eq 'a' and RowKey gt 'c')",
@@ -153,8 +153,8 @@ fn a_branch_that_is_part_of_another_adds_nothing() {
 }
 
 #[test]
-fn negation_moves_through_keys_but_not_through_other_properties() {
-    use Scope as S;
+fn negation_is_pushed_into_keys_but_not_custom_properties() {
+    use QueryScope as S;
     assert_plans(&[
         ("not (PartitionKey lt 'a')", S::PartitionRange, "[a,* ..", ""),
         ("not (PartitionKey ne 'a')", S::Partition, "[a,* a,*]", ""),
@@ -177,7 +177,7 @@ fn negation_moves_through_keys_but_not_through_other_properties() {
 }
 
 #[test]
-fn contradictions_read_nothing() {
+fn contradictions_have_no_range() {
     for text in [
         "PartitionKey eq 'a' and PartitionKey eq 'b'",
         "PartitionKey gt 'b' and PartitionKey lt 'a' and x eq 1",
@@ -192,9 +192,9 @@ fn contradictions_read_nothing() {
         "Timestamp eq 'x'",
         "x eq 1 and (PartitionKey eq 'a' and PartitionKey eq 'b' or RowKey lt '')",
     ] {
-        assert_plans(&[(text, Scope::Point, "empty", "")]);
+        assert_plans(&[(text, QueryScope::Point, "empty", "")]);
     }
-    assert_plans(&[("PartitionKey gt 5 and RowKey ne true", Scope::Table, ".. ..", "")]);
+    assert_plans(&[("PartitionKey gt 5 and RowKey ne true", QueryScope::Table, ".. ..", "")]);
 }
 
 #[test]
@@ -203,22 +203,27 @@ fn keys_are_ordered_by_utf16_code_unit() {
     assert_plans(&[
         (
             "PartitionKey ge '\u{10000}' and PartitionKey le '\u{FFFF}'",
-            Scope::PartitionRange,
+            QueryScope::PartitionRange,
             "[\u{10000},* \u{FFFF},*]",
             "",
         ),
         (
             "PartitionKey eq 'a' and RowKey ge '\u{10000}' and RowKey le '\u{FFFF}'",
-            Scope::RowRange,
+            QueryScope::RowRange,
             "[a,\u{10000} a,\u{FFFF}]",
             "",
         ),
-        ("PartitionKey gt '\u{FFFF}' and PartitionKey lt '\u{10000}'", Scope::Point, "empty", ""),
+        (
+            "PartitionKey gt '\u{FFFF}' and PartitionKey lt '\u{10000}'",
+            QueryScope::Point,
+            "empty",
+            "",
+        ),
     ]);
 }
 
 #[test]
-fn the_point_and_the_properties_read_are_named() {
+fn reports_the_point_and_the_filter_properties() {
     let point = plan("PartitionKey eq 'a' and RowKey eq '' and z gt 1 and b eq 2 and z lt 5");
 
     assert_eq!(point.point(), Some(("a", "")));
@@ -229,7 +234,7 @@ fn the_point_and_the_properties_read_are_named() {
 }
 
 #[test]
-fn advice_names_what_makes_a_query_dear() {
+fn advice_names_the_cause_of_an_expensive_query() {
     let table = [
         ("", "no condition is on PartitionKey"),
         ("x eq 1", "`x` is not part of the key"),

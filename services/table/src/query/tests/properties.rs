@@ -1,4 +1,4 @@
-//! Planning and evaluation against an evaluator of our own, written the slow and obvious way.
+//! Planning and evaluation against a naive evaluator.
 
 use std::cmp::Ordering;
 
@@ -8,8 +8,9 @@ use trestle_service::clock::Ticks;
 use super::*;
 use crate::{
     authorize::tests::ranges,
+    corrupt::CorruptRecord,
     entity::{Entity, EntityKey, samples},
-    stored::{Corrupt, encode_body, seal, wire},
+    stored::{encode_body, seal, wire},
     value::Value,
 };
 
@@ -155,18 +156,22 @@ fn naive_matches(expr: &Expr, entity: &Entity, written_at: Ticks) -> bool {
     }
 }
 
-/// Whether a key is on the inner side of an edge, which is a start (`Greater`) or an end (`Less`).
-fn is_within(key: &EntityKey, edge: Option<&KeyEdge>, inner: Ordering) -> bool {
-    let Some(edge) = edge else { return true };
-    let partition = units(&key.partition_key).cmp(&units(&edge.partition_key));
-    let order = match &edge.row_key {
+/// Whether a key is on the inner side of a bound, which is a start (`Greater`) or an end (`Less`).
+fn is_within(key: &EntityKey, bound: Option<&KeyBound>, inner: Ordering) -> bool {
+    let Some(bound) = bound else { return true };
+    let partition = units(&key.partition_key).cmp(&units(&bound.partition_key));
+    let order = match &bound.row_key {
         Some(row) => partition.then(units(&key.row_key).cmp(&units(row))),
         None => partition,
     };
-    order == inner || order == Ordering::Equal && edge.inclusive
+    order == inner || order == Ordering::Equal && bound.inclusive
 }
 
-fn planned_matches(plan: &Plan, entity: &Entity, written_at: Ticks) -> Result<bool, Corrupt> {
+fn planned_matches(
+    plan: &QueryPlan,
+    entity: &Entity,
+    written_at: Ticks,
+) -> Result<bool, CorruptRecord> {
     let Some(range) = &plan.range else {
         return Ok(false);
     };
@@ -181,14 +186,14 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
     #[test]
-    fn planned_queries_find_what_a_naive_scan_finds(
+    fn planned_queries_match_a_naive_scan(
         expr in expr(),
         entities in vec((samples::entity(), samples::ticks()), 1..12),
         granted in ranges::range(),
     ) {
         let filter = Filter::new(expr.clone());
-        let plan = Plan::new(Some(&filter));
-        let narrowed = Plan::within(Some(&filter), &granted);
+        let plan = QueryPlan::new(Some(&filter));
+        let narrowed = QueryPlan::within(Some(&filter), &granted);
 
         for (entity, written_at) in &entities {
             let expected = naive_matches(&expr, entity, *written_at);
@@ -219,7 +224,7 @@ proptest! {
     }
 
     #[test]
-    fn texts_made_of_tokens_parse_or_say_where_they_do_not(
+    fn token_sequences_parse_or_report_a_position(
         tokens in vec(
             select(&[
                 "a", "b", "(", ")", "and", "or", "not", "eq", "lt", "1", "2L", "-1.5", "'x'",
@@ -248,7 +253,7 @@ proptest! {
     }
 
     #[test]
-    fn names_in_range_are_all_that_match(
+    fn the_name_range_contains_every_match(
         expr in expr(),
         name in select(&["", "a", "aa", "b", "c", "d"][..]),
     ) {
@@ -257,11 +262,11 @@ proptest! {
 
         if filter.matches(name) {
             let range = filter.range().expect("something matches");
-            let after_start = range.start.as_ref().is_none_or(|edge| {
-                name > edge.name.as_str() || edge.inclusive && name == edge.name
+            let after_start = range.start.as_ref().is_none_or(|bound| {
+                name > bound.name.as_str() || bound.inclusive && name == bound.name
             });
-            let before_end = range.end.as_ref().is_none_or(|edge| {
-                name < edge.name.as_str() || edge.inclusive && name == edge.name
+            let before_end = range.end.as_ref().is_none_or(|bound| {
+                name < bound.name.as_str() || bound.inclusive && name == bound.name
             });
             prop_assert!(after_start && before_end, "{}: {:?}", text, range);
         }

@@ -1,0 +1,62 @@
+//! Checkpoints: the cursor of a queue, stored, so that reading after a restart starts there and does not pass the
+//! tombstones of what was consumed before.
+//!
+//! The sweeper stores it every few seconds, and consumers whenever they removed many messages. A checkpoint may be old,
+//! but never ahead of a message; so it is fenced like every other change of the queue.
+
+use std::sync::Arc;
+
+use trestle_kv::{Writes, transact};
+
+use crate::{
+    delivery::{AttemptError, Scheduler},
+    keys,
+    messages::Messages,
+    slot::Cursor,
+};
+
+impl Messages {
+    /// Stores the cursor of a queue in the background, if many messages were removed since the last checkpoint.
+    pub(crate) fn checkpoint_if_due(&self, scheduler: &Arc<Scheduler>) {
+        let Some(guard) = scheduler.begin_checkpoint() else { return };
+        let (messages, scheduler) = (self.clone(), Arc::clone(scheduler));
+        tokio::spawn(async move {
+            if let Err(error) = messages.checkpoint(&scheduler).await {
+                // The sweeper tries again soon.
+                tracing::warn!(?error, "a cursor cannot be stored");
+            }
+            drop(guard);
+        });
+    }
+
+    /// Stores the cursor of a queue, if a message was removed since the last checkpoint.
+    ///
+    /// # Errors
+    /// [`AttemptError::Fenced`], or a failed read or commit.
+    pub(crate) async fn checkpoint(&self, scheduler: &Arc<Scheduler>) -> Result<(), AttemptError> {
+        self.find_oldest(scheduler).await?;
+        match scheduler.take_checkpoint() {
+            Some(cursor) => self.write_cursor(scheduler, cursor).await,
+            None => Ok(()),
+        }
+    }
+
+    async fn write_cursor(
+        &self,
+        scheduler: &Scheduler,
+        cursor: Cursor,
+    ) -> Result<(), AttemptError> {
+        let (spec, head) = scheduler.fence(None).begin();
+        let key = keys::cursor(scheduler.id());
+        transact(&*self.engine, spec, move |reads, _version| {
+            head.check(reads)?;
+            let mut writes = Writes::new();
+            writes.put(key.clone(), cursor.encode());
+            Ok::<_, AttemptError>((writes, ()))
+        })
+        .await?
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,34 @@
+//! Delivery of the messages of the queues that this process owns.
+//!
+//! [`schedulers`] opens the scheduler of a queue: it takes the queue over if another process owned it last
+//! ([`ownership`]), and reads on from the cursor. The [`scheduler`] is the handle of the owner: it holds the [`index`]
+//! of slots and the consumers that wait, gives sequence numbers ([`sequences`]), and makes the [`fence`] with which each
+//! change of the queue checks that it is still owned. [`expiry_buckets`] is what is known about expirations,
+//! [`checkpoint`] stores the cursor from which reading starts after a restart, [`monotonic_clock`] is the time of all of
+//! it, and [`record_cache`] holds the records of queues in use.
+
+mod checkpoint;
+mod expiry_buckets;
+mod fence;
+mod index;
+mod monotonic_clock;
+mod ownership;
+mod record_cache;
+mod retained;
+mod scheduler;
+mod schedulers;
+mod sequences;
+
+#[cfg(test)]
+pub(crate) use self::fence::Fence;
+#[cfg(test)]
+pub(crate) use self::scheduler::{CHECKPOINT_AFTER, LOAD};
+pub(crate) use self::{
+    expiry_buckets::{BUCKET_MESSAGES, IndexEntry, SharedExpiryBuckets},
+    fence::{AttemptError, FenceCause, Fenced, FencedHead},
+    monotonic_clock::MonotonicClock,
+    ownership::{OwnershipPolicy, TakeOverAlways},
+    record_cache::RecordCache,
+    scheduler::{Claim, ClaimOutcome, Scheduler},
+    schedulers::Schedulers,
+};

@@ -1,0 +1,121 @@
+//! The records of queues in use, in memory: every operation on messages needs that of its queue.
+//!
+//! A record is dropped before this process commits a change of it, and none is kept while a change is under way or when
+//! it was read before one ended: so no operation gets a record that is older than the last acknowledged change of this
+//! process. Changes of other processes raise the record version in the head of the queue, with which every operation on
+//! messages compares the version of the record that it was prepared with; it is dropped where they differ. That a queue
+//! is absent is never kept, so nothing has to be dropped when one is created.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use foldhash::HashMap;
+use trestle_service::name::{AccountName, QueueName};
+
+use crate::{keys::QueueId, record::QueueRecord};
+
+/// Most records in memory; with the most metadata that a queue can have, 8 MiB.
+const RECORDS_MAX: usize = 1024;
+
+/// See the module.
+#[derive(Default)]
+pub(crate) struct RecordCache(Mutex<Inner>);
+
+#[derive(Default)]
+struct Inner {
+    records: HashMap<AccountName, HashMap<QueueName, Arc<QueueRecord>>>,
+    count: usize,
+    /// Changes that are under way.
+    changing: usize,
+    /// Changes that have ended.
+    changed: u64,
+}
+
+/// A look-up that must read the store.
+pub(crate) struct CacheMiss {
+    changed: u64,
+}
+
+/// A change under way; over when dropped.
+pub(crate) struct ChangeGuard(Arc<RecordCache>);
+
+impl RecordCache {
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The record of a queue, if it is cached; otherwise what [`Self::keep`] needs once it was read.
+    pub(crate) fn get(
+        &self,
+        account: &AccountName,
+        name: &QueueName,
+    ) -> Result<Arc<QueueRecord>, CacheMiss> {
+        let inner = self.lock();
+        let record = inner.records.get(account).and_then(|queues| queues.get(name));
+        record.map(Arc::clone).ok_or(CacheMiss { changed: inner.changed })
+    }
+
+    /// Keeps what was read from the store after the miss, unless it may have changed since.
+    pub(crate) fn keep(
+        &self,
+        miss: &CacheMiss,
+        account: &AccountName,
+        name: &QueueName,
+        record: &Arc<QueueRecord>,
+    ) {
+        let mut inner = self.lock();
+        if inner.changing > 0 || inner.changed != miss.changed {
+            return;
+        }
+        if inner.count >= RECORDS_MAX {
+            inner.records.clear();
+            inner.count = 0;
+        }
+        let queues = inner.records.entry(account.clone()).or_default();
+        if queues.insert(name.clone(), Arc::clone(record)).is_none() {
+            inner.count += 1;
+        }
+    }
+
+    /// Drops a record that is about to change. To be held until the change is committed, also when its caller is
+    /// cancelled.
+    pub(crate) fn changing(
+        self: &Arc<Self>,
+        account: &AccountName,
+        name: &QueueName,
+    ) -> ChangeGuard {
+        let mut inner = self.lock();
+        inner.changing += 1;
+        let queues = inner.records.get_mut(account);
+        if queues.is_some_and(|queues| queues.remove(name).is_some()) {
+            inner.count -= 1;
+        }
+        ChangeGuard(Arc::clone(self))
+    }
+}
+
+impl RecordCache {
+    /// Drops the record of a queue by its id.
+    pub(crate) fn drop_id(&self, id: QueueId) {
+        let mut inner = self.lock();
+        let mut dropped = 0;
+        for queues in inner.records.values_mut() {
+            let before = queues.len();
+            queues.retain(|_, record| record.id != id);
+            dropped += before - queues.len();
+        }
+        inner.count -= dropped;
+        // What is being read may be the same record.
+        inner.changed += 1;
+    }
+}
+
+impl Drop for ChangeGuard {
+    fn drop(&mut self) {
+        let mut inner = self.0.lock();
+        inner.changing -= 1;
+        inner.changed += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests;

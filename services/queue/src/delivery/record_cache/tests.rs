@@ -1,0 +1,64 @@
+use bytes::Bytes;
+use trestle_service::{clock::Ticks, fault::Violations};
+
+use super::*;
+use crate::{keys::QueueId, record::QueueSettings};
+
+fn name(text: &str) -> QueueName {
+    let mut violations = Violations::default();
+    QueueName::parse(text.to_owned(), "queue", &mut violations).expect("a name")
+}
+
+fn record(id: u64) -> Arc<QueueRecord> {
+    let created_at = Ticks::new(1).expect("in range");
+    let (settings, policies) = (QueueSettings::default(), Bytes::new());
+    Arc::new(QueueRecord { id: QueueId(id), version: 1, created_at, settings, policies })
+}
+
+/// Whether what the store told is kept, when something happens between the look and the keeping.
+fn is_kept(cache: &Arc<RecordCache>, queue: &str, between: impl FnOnce()) -> bool {
+    let (account, name) = (AccountName::development(), name(queue));
+    let look = cache.get(&account, &name).expect_err("not cache yet");
+    between();
+    cache.keep(&look, &account, &name, &record(1));
+    cache.get(&account, &name).is_ok()
+}
+
+#[test]
+fn a_record_is_kept_until_it_changes() {
+    let cache = Arc::new(RecordCache::default());
+    let account = AccountName::development();
+
+    assert!(is_kept(&cache, "first", || {}));
+    assert!(is_kept(&cache, "second", || {}));
+    drop(cache.changing(&account, &name("first")));
+
+    assert!(cache.get(&account, &name("first")).is_err());
+    let second = cache.get(&account, &name("second"));
+    assert_eq!(second.ok().map(|record| record.id), Some(QueueId(1)));
+}
+
+#[test]
+fn what_may_have_changed_since_the_look_is_not_kept() {
+    let cache = Arc::new(RecordCache::default());
+    let account = AccountName::development();
+    let mut under_way = None;
+
+    let begins = || under_way = Some(cache.changing(&account, &name("jobs")));
+    assert!(!is_kept(&cache, "jobs", begins), "a change has begun");
+    assert!(!is_kept(&cache, "jobs", || {}), "it is still under way");
+    assert!(!is_kept(&cache, "jobs", || drop(under_way.take())), "it has ended since");
+
+    assert!(is_kept(&cache, "jobs", || {}));
+}
+
+#[test]
+fn there_are_never_more_records_than_allowed() {
+    let cache = Arc::new(RecordCache::default());
+    for number in 0..=RECORDS_MAX {
+        assert!(is_kept(&cache, &format!("queue-{number}"), || {}));
+    }
+
+    let count: usize = cache.lock().records.values().map(HashMap::len).sum();
+    assert_eq!((count, cache.lock().count), (1, 1));
+}

@@ -1,0 +1,168 @@
+//! The scheduler of a queue: the handle with which its owner delivers messages.
+//!
+//! It holds the index of slots and the consumers that wait. A slot is claimed by one consumer at a time, and by those
+//! that wait before those that arrive. Nothing is awaited under the lock. A claim that is dropped, by whatever
+//! cancellation, releases its slots.
+
+mod claim;
+mod load;
+mod timer;
+mod write;
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use tokio::{
+    sync::{Notify, oneshot},
+    time::Instant,
+};
+use trestle_kv::Engine;
+use trestle_service::clock::Ticks;
+
+pub(crate) use self::claim::{Claim, ClaimOutcome};
+#[cfg(test)]
+pub(crate) use self::load::LOAD;
+use super::{
+    expiry_buckets::SharedExpiryBuckets,
+    fence::{Fence, FenceCause},
+    index::Index,
+    monotonic_clock::MonotonicClock,
+    sequences::Sequences,
+};
+use crate::{head::Token, keys::QueueId, slot::Cursor};
+
+/// Removed messages after which the cursor is stored: a restart passes as many tombstones in a millisecond.
+pub(crate) const CHECKPOINT_AFTER: usize = 2048;
+
+/// See the module.
+pub(crate) struct Scheduler {
+    id: QueueId,
+    engine: Arc<dyn Engine>,
+    clock: Arc<MonotonicClock>,
+    expiry_buckets: Arc<SharedExpiryBuckets>,
+    sequences: Arc<Sequences>,
+    inner: Mutex<Inner>,
+    /// One reader of the store at a time.
+    loading: tokio::sync::Mutex<()>,
+    /// Wakes the timer.
+    timer: Notify,
+}
+
+struct Inner {
+    index: Index,
+    /// The consumers that wait, in the order of arrival.
+    waiters: BTreeMap<u64, Waiter>,
+    next_waiter: u64,
+    /// Why the scheduler was closed, if it was.
+    closed: Option<FenceCause>,
+    /// When the timer fires next; none where none runs.
+    timer_at: Option<Instant>,
+    /// A checkpoint is under way.
+    is_checkpointing: bool,
+    used_at: Instant,
+}
+
+struct Waiter {
+    max: usize,
+    sender: oneshot::Sender<Claim>,
+}
+
+impl Scheduler {
+    /// A queue that is read from `cursor` on, with its expirations and the sequences under which it is owned.
+    pub(super) fn new(
+        id: QueueId,
+        engine: Arc<dyn Engine>,
+        clock: Arc<MonotonicClock>,
+        (expiry_buckets, sequences): (Arc<SharedExpiryBuckets>, Arc<Sequences>),
+        cursor: Cursor,
+    ) -> Self {
+        let inner = Inner {
+            index: Index::new(cursor),
+            waiters: BTreeMap::new(),
+            next_waiter: 0,
+            closed: None,
+            timer_at: None,
+            is_checkpointing: false,
+            used_at: Instant::now(),
+        };
+        let (inner, loading, timer) =
+            (Mutex::new(inner), tokio::sync::Mutex::default(), Notify::new());
+        Self { id, engine, clock, expiry_buckets, sequences, inner, loading, timer }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The id of the queue.
+    pub(crate) fn id(&self) -> QueueId {
+        self.id
+    }
+
+    /// The token under which this process owns the queue.
+    pub(crate) fn token(&self) -> Token {
+        self.sequences.token()
+    }
+
+    /// The fence for a change that was prepared with this version of the record.
+    pub(crate) fn fence(&self, record_version: impl Into<Option<u64>>) -> Fence {
+        Fence { id: self.id, token: self.token(), record_version: record_version.into() }
+    }
+
+    /// The lowest slot and sequence that a message has, now or later.
+    pub(crate) fn cursor(&self) -> Cursor {
+        let now = self.clock.now();
+        self.lock().index.cursor(now)
+    }
+
+    /// See [`Index::oldest_range`].
+    pub(crate) fn oldest_range(&self) -> (u64, u64) {
+        let inner = self.lock();
+        inner.index.oldest_range(self.sequences.peek())
+    }
+
+    /// See [`Index::raise_lowest_sequence`].
+    pub(crate) fn raise_lowest_sequence(&self, sequence: u64) {
+        self.lock().index.raise_lowest_sequence(sequence);
+    }
+
+    /// Releases the consumers that wait, and refuses later ones.
+    pub(crate) fn close(&self, cause: FenceCause) {
+        let mut inner = self.lock();
+        inner.closed.get_or_insert(cause);
+        inner.waiters.clear();
+        self.timer.notify_one();
+    }
+
+    /// Why the scheduler was closed, if it was.
+    pub(crate) fn closed(&self) -> Option<FenceCause> {
+        self.lock().closed
+    }
+
+    /// Whether nothing has used it for so long.
+    pub(crate) fn is_idle(&self, idle_for: Duration) -> bool {
+        let inner = self.lock();
+        inner.used_at.elapsed() >= idle_for
+    }
+
+    /// Uses up the sequences of the token.
+    #[cfg(test)]
+    pub(crate) fn exhaust_sequences(&self) {
+        self.sequences.exhaust();
+    }
+
+    /// How many consumers wait.
+    #[cfg(test)]
+    pub(crate) fn waiting(&self) -> usize {
+        self.lock().waiters.len()
+    }
+}
+
+/// How long until something may become due, at most [`timer::TIMER_MAX`].
+fn until_next(inner: &Inner, now: Ticks) -> Duration {
+    let next = inner.index.next_event().map(|next| next.since(now));
+    next.unwrap_or(timer::TIMER_MAX).min(timer::TIMER_MAX)
+}

@@ -1,0 +1,234 @@
+//! The schedulers of the queues in use, and how a queue comes to be owned by this process.
+
+use std::{
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use foldhash::HashMap;
+use trestle_kv::{Engine, transact};
+use trestle_service::clock::Ticks;
+
+use super::{
+    expiry_buckets::SharedExpiryBuckets,
+    fence::{AttemptError, Fence, FenceCause, Fenced},
+    monotonic_clock::MonotonicClock,
+    ownership::OwnershipPolicy,
+    retained::Retained,
+    scheduler::Scheduler,
+    sequences::Sequences,
+};
+use crate::{
+    error::QueueError,
+    head::{Head, OwnerId, Token},
+    keys::{self, QueueId},
+    queues::Queue,
+    slot::Cursor,
+};
+
+/// How long an unused scheduler stays open.
+const IDLE_MAX: Duration = Duration::from_secs(60);
+
+/// One scheduler for each queue in use.
+pub(crate) struct Schedulers {
+    engine: Arc<dyn Engine>,
+    clock: Arc<MonotonicClock>,
+    owner: OwnerId,
+    policy: Arc<dyn OwnershipPolicy>,
+    open: Mutex<HashMap<QueueId, Arc<Scheduler>>>,
+    retained: Mutex<HashMap<QueueId, Arc<Retained>>>,
+}
+
+impl Schedulers {
+    /// No scheduler is open. `owner` is the id of this process.
+    pub(crate) fn new(
+        engine: Arc<dyn Engine>,
+        clock: Arc<MonotonicClock>,
+        owner: OwnerId,
+        policy: Arc<dyn OwnershipPolicy>,
+    ) -> Self {
+        Self { engine, clock, owner, policy, open: Mutex::default(), retained: Mutex::default() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<QueueId, Arc<Scheduler>>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The scheduler of a queue. Takes the queue over if this process does not own it.
+    ///
+    /// # Errors
+    /// [`FenceCause::NotOwner`] where the policy forbids it, [`FenceCause::QueueReplaced`], or a failed read or commit.
+    pub(crate) async fn open(&self, queue: &Queue) -> Result<Arc<Scheduler>, AttemptError> {
+        let id = queue.record.id;
+        if let Some(scheduler) = self.find(id) {
+            return Ok(scheduler);
+        }
+        let retained = self.retained(id);
+        let _opening = retained.opening.lock().await;
+        if let Some(scheduler) = self.find(id) {
+            return Ok(scheduler);
+        }
+        let sequences = self.own(queue, &retained).await?;
+        let fence = Fence { id, token: sequences.token(), record_version: None };
+        // A former owner is refused by now: no cursor and no message of it comes after these reads.
+        let cursor = self.read_cursor(id).await?;
+        let buckets = Arc::clone(&retained.expiry_buckets);
+        let (engine, clock) = (Arc::clone(&self.engine), Arc::clone(&self.clock));
+        let scheduler = Arc::new(Scheduler::new(id, engine, clock, (buckets, sequences), cursor));
+        self.lock().insert(id, Arc::clone(&scheduler));
+        // Whoever deletes or clears a queue closes its scheduler afterwards. If this one was not there yet at that time,
+        // nothing else would close it.
+        if let Err(error) = self.check(fence).await {
+            if let AttemptError::Fenced(fenced) = &error {
+                self.close_fenced(fenced);
+            }
+            return Err(error);
+        }
+        Ok(scheduler)
+    }
+
+    /// Owns the queue: under the token of before, if that is still the one of its head.
+    async fn own(
+        &self,
+        queue: &Queue,
+        retained: &Retained,
+    ) -> Result<Arc<Sequences>, AttemptError> {
+        let id = queue.record.id;
+        if let Some(sequences) = retained.owned().filter(|sequences| !sequences.is_exhausted()) {
+            let fence = Fence { id, token: sequences.token(), record_version: None };
+            match self.check(fence).await {
+                Ok(_) => return Ok(sequences),
+                Err(AttemptError::Fenced(Fenced { cause: FenceCause::NotOwner, .. })) => {
+                    retained.disown(sequences.token());
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        let nobody = Fence { id, token: Token::NONE, record_version: None };
+        if !self.policy.may_own(&queue.account, &queue.name) {
+            return Err(nobody.refuse(FenceCause::NotOwner).into());
+        }
+        let (spec, owner) = (nobody.begin(), self.owner);
+        let (spec, head) = spec;
+        let token = transact(&*self.engine, spec, move |reads, _version| {
+            let stored = head.stored(reads).ok_or(nobody.refuse(FenceCause::QueueReplaced))?;
+            let head = Head::decode(stored)?;
+            let head = head.taken_over(owner).ok_or(QueueError::TokensExhausted)?;
+            let mut writes = trestle_kv::Writes::new();
+            head.put(id, &mut writes);
+            Ok::<_, AttemptError>((writes, head.token))
+        });
+        Ok(retained.own(token.await??))
+    }
+
+    /// Reads where the queue begins, and raises the clock to the newest time that its former owners wrote.
+    async fn read_cursor(&self, id: QueueId) -> Result<Cursor, QueueError> {
+        let stored = self.engine.get(&keys::cursor(id)).await?;
+        let cursor = stored.map(|value| Cursor::decode(&value)).transpose()?;
+        let cursor = cursor.unwrap_or(Cursor::START);
+        // Before anything is written into the queue: nothing may be written before the cursor.
+        self.clock.raise(cursor.slot.visible_at);
+        self.clock.raise(self.engine.now());
+        // What was visible to a former owner stays visible, also where the clock of the machine went back meanwhile.
+        if let Some(time) = self.engine.get(&keys::time()).await? {
+            let time = keys::decode_number(&time, "checkpointed time")?;
+            self.clock.raise(Ticks::new(time).unwrap_or(Ticks::MAX));
+        }
+        Ok(cursor)
+    }
+
+    /// The head of a queue, if this process owns it under the token of the fence.
+    ///
+    /// # Errors
+    /// As [`Fence::check`]; or a failed read.
+    pub(crate) async fn check(&self, fence: Fence) -> Result<Head, AttemptError> {
+        let stored = self.engine.get(&keys::head(fence.id)).await?;
+        fence.check(stored.as_deref())
+    }
+
+    /// The owner of a queue that this process creates; none where another one is to own it.
+    pub(crate) fn owner_of_new(
+        &self,
+        account: &trestle_service::name::AccountName,
+        name: &trestle_service::name::QueueName,
+    ) -> Option<OwnerId> {
+        self.policy.may_own(account, name).then_some(self.owner)
+    }
+
+    /// A queue was created with this head: if this process is its owner, no take-over is needed to open it.
+    pub(crate) fn created(&self, id: QueueId, head: &Head) {
+        if head.owner == Some(self.owner) {
+            self.retained(id).own(head.token);
+        }
+    }
+
+    /// Whether this process may own a queue.
+    pub(crate) fn may_own(&self, queue: &Queue) -> bool {
+        self.policy.may_own(&queue.account, &queue.name)
+    }
+
+    /// The scheduler of a queue, if it is open.
+    pub(crate) fn find(&self, id: QueueId) -> Option<Arc<Scheduler>> {
+        self.lock().get(&id).map(Arc::clone)
+    }
+
+    fn retained(&self, id: QueueId) -> Arc<Retained> {
+        let mut retained = self.retained.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(retained.entry(id).or_default())
+    }
+
+    /// When messages of a queue expire, as far as this process has found out.
+    pub(crate) fn expiry_buckets(&self, id: QueueId) -> Arc<SharedExpiryBuckets> {
+        Arc::clone(&self.retained(id).expiry_buckets)
+    }
+
+    /// Drops what is kept of a deleted queue.
+    pub(crate) fn forget(&self, id: QueueId) {
+        self.retained.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
+    }
+
+    /// Closes the scheduler of a queue that was deleted or cleared.
+    pub(crate) fn close(&self, id: QueueId) {
+        let scheduler = self.lock().remove(&id);
+        if let Some(scheduler) = scheduler {
+            scheduler.close(FenceCause::QueueReplaced);
+        }
+    }
+
+    /// Closes the scheduler whose change was refused, unless it was opened again since.
+    pub(crate) fn close_fenced(&self, fenced: &Fenced) {
+        let Fenced { id, token, cause } = *fenced;
+        if cause == FenceCause::StaleRecord {
+            return;
+        }
+        let scheduler = {
+            let mut open = self.lock();
+            match open.get(&id).is_some_and(|scheduler| scheduler.token() == token) {
+                true => open.remove(&id),
+                false => None,
+            }
+        };
+        if let Some(scheduler) = scheduler {
+            scheduler.close(cause);
+        }
+        if cause == FenceCause::NotOwner && token > Token::NONE {
+            self.retained(id).disown(token);
+        }
+    }
+
+    /// Every open scheduler.
+    pub(crate) fn all(&self) -> Vec<(QueueId, Arc<Scheduler>)> {
+        self.lock().iter().map(|(id, scheduler)| (*id, Arc::clone(scheduler))).collect()
+    }
+
+    /// Closes a scheduler that was not used lately, if nobody holds it. The queue stays owned by this process.
+    pub(crate) fn close_if_idle(&self, id: QueueId) {
+        let mut open = self.lock();
+        let is_idle = |scheduler: &Arc<Scheduler>| {
+            Arc::strong_count(scheduler) == 1 && scheduler.is_idle(IDLE_MAX)
+        };
+        if open.get(&id).is_some_and(is_idle) {
+            open.remove(&id);
+        }
+    }
+}

@@ -1,0 +1,244 @@
+//! A queue on a store that counts what is read of it, for tests of what things cost.
+
+use std::{
+    collections::BTreeSet,
+    convert::Infallible,
+    ops::Bound,
+    sync::{Arc, Mutex, MutexGuard},
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use trestle_kv::{
+    Change, ChangeSpec, CommitError, Direction, Engine, EngineError, EngineStatus, Limits,
+    MemoryEngine, Reads, Scan, ScanLimit, Snapshot, Span, Version, Write, Writes, transact,
+};
+use trestle_service::{
+    clock::{ManualClock, Ticks},
+    name::{AccountName, QueueName},
+};
+
+use crate::{
+    authorize::Access,
+    deduplication::Sent,
+    delivery::Fence,
+    head::Head,
+    keys::{self, KEYSPACES, QueueId},
+    messages::{Delivered, Messages},
+    model::queue_name,
+    receipt::Claimed,
+    receive::Receive,
+    record::QueueSettings,
+    send::Outgoing,
+    stored::Payload,
+};
+
+/// What scans came past.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct ScanCost {
+    /// Rows that are there.
+    pub(crate) rows: usize,
+    /// Keys that were deleted, of each of which a store on disk has a mark until it compacts: here none is ever
+    /// removed.
+    pub(crate) marks: usize,
+}
+
+/// A store that counts what its scans come past.
+#[derive(Clone)]
+pub(crate) struct Counting {
+    inner: MemoryEngine,
+    counted: Arc<Mutex<Counted>>,
+}
+
+#[derive(Default)]
+struct Counted {
+    /// The keys that were deleted.
+    marks: BTreeSet<Bytes>,
+    passed: ScanCost,
+}
+
+struct CountingSnapshot(Box<dyn Snapshot>, Counting);
+
+impl Counting {
+    fn lock(&self) -> MutexGuard<'_, Counted> {
+        self.counted.lock().expect("nobody panics with it")
+    }
+
+    /// What was passed since this was last asked.
+    pub(crate) fn take(&self) -> ScanCost {
+        std::mem::take(&mut self.lock().passed)
+    }
+}
+
+impl Counted {
+    fn write(&mut self, write: &Write) {
+        match write {
+            Write::Put { key, .. } => self.marks.remove(key),
+            Write::Delete { key } => self.marks.insert(key.clone()),
+        };
+    }
+
+    fn scan(&mut self, span: &Span, scan: &Scan) {
+        self.passed.rows += scan.entries.len();
+        if span.is_empty() {
+            return;
+        }
+        assert_eq!(span.direction, Direction::Forward, "no other is needed here");
+        let last = scan.entries.last().filter(|_| scan.more).map(|last| &last.key);
+        let end = last.map_or(Bound::Excluded(&span.end), Bound::Included);
+        let marks = self.marks.range::<Bytes, _>((Bound::Included(&span.start), end));
+        self.passed.marks += marks.count();
+    }
+}
+
+#[async_trait]
+impl Engine for Counting {
+    async fn snapshot(&self) -> Result<Box<dyn Snapshot>, EngineError> {
+        Ok(Box::new(CountingSnapshot(self.inner.snapshot().await?, self.clone())))
+    }
+
+    async fn commit(&self, Change { spec, mut decide }: Change) -> Result<Version, CommitError> {
+        let counting = self.clone();
+        // The store in memory decides once, and writes what was decided.
+        let decide = move |reads: &Reads<'_>, version| {
+            let writes = decide(reads, version);
+            let mut counted = counting.lock();
+            writes.as_slice().iter().for_each(|write| counted.write(write));
+            writes
+        };
+        self.inner.commit(Change::new(spec, decide)).await
+    }
+
+    fn limits(&self) -> Limits {
+        self.inner.limits()
+    }
+
+    fn now(&self) -> Ticks {
+        self.inner.now()
+    }
+
+    fn status(&self) -> EngineStatus {
+        self.inner.status()
+    }
+}
+
+#[async_trait]
+impl Snapshot for CountingSnapshot {
+    async fn get(&self, key: &[u8]) -> Result<Option<Bytes>, EngineError> {
+        self.0.get(key).await
+    }
+
+    async fn scan(&self, span: &Span, limit: ScanLimit) -> Result<Scan, EngineError> {
+        let scan = self.0.scan(span, limit).await?;
+        self.1.lock().scan(span, &scan);
+        Ok(scan)
+    }
+}
+
+/// A service with one queue on such a store, at a time that the test sets. Clones share everything.
+#[derive(Clone)]
+pub(crate) struct Fixture {
+    pub(crate) engine: Counting,
+    pub(crate) clock: Arc<ManualClock>,
+    pub(crate) messages: Messages,
+    pub(crate) access: Access,
+    pub(crate) name: QueueName,
+}
+
+impl Fixture {
+    /// An empty queue.
+    pub(crate) async fn new() -> Self {
+        let start = Ticks::from_unix(1_700_000_000, 0).expect("in range");
+        let clock = Arc::new(ManualClock::new(start));
+        let inner = MemoryEngine::with_clock(KEYSPACES, Arc::clone(&clock) as _);
+        let engine = Counting { inner, counted: Arc::default() };
+        let messages = Self::start(&engine, &clock);
+        let (account, name) = (AccountName::development(), queue_name("jobs"));
+        let (access, settings) = (Access::owner(account.clone()), QueueSettings::default());
+        messages.queues.create(&account, name.clone(), settings).await.expect("created");
+        Self { engine, clock, messages, access, name }
+    }
+
+    fn start(engine: &Counting, clock: &Arc<ManualClock>) -> Messages {
+        let random = || uuid::Uuid::now_v7().as_u128();
+        Messages::new(Arc::new(engine.clone()), clock.clone(), random)
+    }
+
+    /// Another process on the same store.
+    pub(crate) fn restart(&mut self) {
+        self.messages = Self::start(&self.engine, &self.clock);
+        self.engine.take();
+    }
+
+    /// The number of the queue.
+    pub(crate) async fn id(&self) -> QueueId {
+        self.messages.queues.open(&self.access, &self.name).await.expect("there").record.id
+    }
+
+    /// Sends messages.
+    pub(crate) async fn send(&self, messages: Vec<Outgoing>) -> Vec<Sent> {
+        let messages = messages.into_iter().map(Ok).collect();
+        let sent = self.messages.send(&self.access, &self.name, messages, None).await;
+        sent.expect("decided").into_iter().map(|sent| sent.expect("sent")).collect()
+    }
+
+    /// Receives up to `max` messages for so many seconds.
+    pub(crate) async fn receive(&self, max: usize, hidden: u64) -> Vec<Delivered> {
+        let (visibility_timeout, wait) = (Duration::from_secs(hidden), Duration::ZERO);
+        let receive = Receive { max, visibility_timeout, wait };
+        self.messages.receive(&self.access, &self.name, receive).await.expect("received")
+    }
+
+    /// Deletes deliveries, each of which is held.
+    pub(crate) async fn delete(&self, delivered: &[Delivered]) {
+        let claimed = delivered.iter().map(claimed).collect();
+        let deleted = self.messages.delete(&self.access, &self.name, claimed).await;
+        assert!(deleted.expect("decided").into_iter().all(|deleted| deleted));
+    }
+
+    /// How many messages there are.
+    pub(crate) async fn count(&self) -> u64 {
+        let queue = self.messages.queues.open(&self.access, &self.name).await.expect("there");
+        self.messages.stats(&queue).await.expect("readable").messages
+    }
+
+    /// Creates another queue.
+    pub(crate) async fn create(&self, name: &str) {
+        let (queues, account) = (&self.messages.queues, self.access.account());
+        let created = queues.create(account, queue_name(name), QueueSettings::default()).await;
+        assert!(created.expect("created").1);
+    }
+
+    /// Damages what is stored under a key.
+    pub(crate) async fn damage(&self, key: Bytes) {
+        let spec = ChangeSpec::new(keys::own_domain(&key));
+        let write = move |_: &Reads<'_>, _: Version| {
+            let mut writes = Writes::new();
+            writes.put(key.clone(), Bytes::from_static(b"?"));
+            Ok::<_, Infallible>((writes, ()))
+        };
+        let Ok(()) = transact(&self.engine, spec, write).await.expect("stored");
+    }
+}
+
+/// The fence of the owner of a queue with this head.
+pub(crate) fn fence(id: QueueId, head: &Head) -> Fence {
+    Fence { id, token: head.token, record_version: Some(head.record_version) }
+}
+
+/// A message that never expires, visible after so many seconds.
+pub(crate) fn outgoing(delay: u64) -> Outgoing {
+    Outgoing {
+        payload: Payload::Text(Bytes::from_static(b"work")),
+        delay: Duration::from_secs(delay),
+        time_to_live: None,
+        deduplication_id: None,
+        group: None,
+    }
+}
+
+/// What deletes or updates a delivery.
+pub(crate) fn claimed(delivered: &Delivered) -> Claimed {
+    Claimed { message_id: delivered.state.id.to_string(), receipt: delivered.receipt() }
+}

@@ -1,0 +1,184 @@
+//! What a former owner of a queue may do, step by step.
+
+use std::{sync::Arc, time::Duration};
+
+use super::{
+    history::Outcome,
+    world::{World, refused},
+};
+use crate::{
+    delivery::FenceCause,
+    error::QueueError,
+    head::{Head, Token},
+    keys,
+    messages::Messages,
+    receive::Receive,
+};
+
+async fn send(world: &World, service: usize, text: &str) -> Outcome {
+    world.send(service, (text, Some(format!("id {text}"))), (None, None)).await
+}
+
+/// Everything that is left, sorted: some of it was delayed.
+async fn drained(world: &World) -> Vec<String> {
+    let mut found = world.drain().await;
+    found.sort();
+    found
+}
+
+/// A consumer of the queue of work that waits, and is counted among those.
+async fn waiting(
+    world: &Arc<World>,
+    service: usize,
+) -> tokio::task::JoinHandle<Result<usize, QueueError>> {
+    let shared = Arc::clone(world);
+    let consumer = tokio::spawn(async move {
+        let wait = Duration::from_secs(20);
+        let receive = Receive { max: 1, visibility_timeout: wait, wait };
+        let messages: &Messages = &shared.services[service];
+        let received = messages.receive(&shared.access, &shared.queues[0], receive).await;
+        received.map(|received| received.len())
+    });
+    let (id, _) = world.head(0).await;
+    while world.services[service].schedulers.find(id).is_none_or(|s| s.waiting() == 0) {
+        tokio::task::yield_now().await;
+    }
+    consumer
+}
+
+#[tokio::test]
+async fn a_former_owner_is_refused_and_does_not_take_over_unless_its_policy_says_so() {
+    let world = World::new(1, false).await;
+    assert_eq!(send(&world, 0, "first").await, Outcome::Done);
+    let (id, before) = world.head(0).await;
+
+    world.placement.set(1);
+    assert_eq!(send(&world, 1, "second").await, Outcome::Done);
+
+    let (_, after) = world.head(0).await;
+    assert_eq!((Some(after.token), after.count), (before.token.next(), 2));
+    assert_ne!(after.owner, before.owner);
+    assert!(world.services[0].schedulers.find(id).is_some(), "it does not know yet");
+    for _ in 0..2 {
+        assert_eq!(send(&world, 0, "third").await, Outcome::Refused);
+        assert!(world.services[0].schedulers.find(id).is_none(), "closed");
+    }
+    let (_, now) = world.head(0).await;
+    assert_eq!(now, after, "nothing was written");
+    world.placement.set(0);
+    assert_eq!(send(&world, 0, "third").await, Outcome::Done);
+    assert_eq!(drained(&world).await, ["first", "second", "third"]);
+}
+
+#[tokio::test]
+async fn receipts_and_deduplication_hold_across_owners() {
+    let world = World::new(2, false).await;
+    send(&world, 0, "job").await;
+    let held = world.receive(0, 0, 1).await.remove(0);
+
+    world.placement.set(1);
+
+    assert_eq!(send(&world, 1, "job").await, Outcome::Refused, "a duplicate");
+    assert!(world.receive(1, 0, 1).await.is_empty(), "held");
+    let held = world.update(1, held).await.expect("a valid receipt");
+    assert_eq!(world.delete(1, held).await, Outcome::Done);
+    assert_eq!(drained(&world).await, [""; 0]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_take_over_releases_the_consumers_that_wait() {
+    let world = World::new(3, false).await;
+    let consumer = waiting(&world, 0).await;
+
+    world.placement.set(1);
+    send(&world, 1, "job").await;
+    world.sweep(0).await;
+
+    let error = consumer.await.expect("no panic").expect_err("released");
+    assert!(matches!(error, QueueError::NotOwner(_)), "{error}");
+    let fault = trestle_service::fault::Fault::from(error);
+    assert_eq!(fault.reason, trestle_service::fault::Reason::ServerUnavailable);
+    assert!(fault.retry_after.is_some());
+}
+
+#[tokio::test(start_paused = true)]
+async fn another_process_that_deletes_the_queue_releases_the_consumers_that_wait() {
+    let world = World::new(4, false).await;
+    let consumer = waiting(&world, 0).await;
+
+    let queues = &world.services[1].queues;
+    queues.delete(world.access.account(), world.queues[0].clone()).await.expect("deleted");
+    world.sweep(0).await;
+
+    let error = consumer.await.expect("no panic").expect_err("released");
+    assert!(matches!(error, QueueError::QueueNotFound(_)), "{error}");
+}
+
+#[tokio::test]
+async fn settings_that_another_process_changed_apply_to_the_next_call() {
+    let world = World::new(5, false).await;
+    assert_eq!(send(&world, 0, "first").await, Outcome::Done);
+
+    let queues = &world.services[1].queues;
+    let update = queues.update(world.access.account(), world.queues[0].clone(), |record| {
+        record.settings.deduplication_window = None;
+        Ok(())
+    });
+    update.await.expect("updated");
+
+    let messages = &world.services[0];
+    let mut outgoing = crate::fixture::outgoing(0);
+    outgoing.deduplication_id = Some("id".to_owned());
+    let sent = messages.send(&world.access, &world.queues[0], vec![Ok(outgoing)], None).await;
+    assert!(matches!(sent, Err(QueueError::Invalid(_))), "the queue has no window: {sent:?}");
+}
+
+#[tokio::test]
+async fn a_queue_without_tokens_refuses_a_take_over_until_it_is_cleared() {
+    let world = World::new(6, false).await;
+    let (id, head) = world.head(0).await;
+    let last = Head { token: Token::LAST, ..head };
+    let spec = trestle_kv::ChangeSpec::new(keys::queue_domain(id));
+    let put = move |_: &trestle_kv::Reads<'_>, _: trestle_kv::Version| {
+        let mut writes = trestle_kv::Writes::new();
+        last.put(id, &mut writes);
+        Ok::<_, QueueError>((writes, ()))
+    };
+    trestle_kv::transact(&world.store, spec, put).await.expect("stored").expect("decided");
+
+    let messages = &world.services[0];
+    let message = || vec![Ok(crate::fixture::outgoing(0))];
+    // The first call finds out that it is not the owner, the next one that it cannot become it.
+    let first = messages.send(&world.access, &world.queues[0], message(), None).await;
+    let second = messages.send(&world.access, &world.queues[0], message(), None).await;
+    let exhausted = |sent: &Result<_, QueueError>| match sent {
+        Err(QueueError::TokensExhausted) => true,
+        Err(error) => refused(error) != Outcome::Refused,
+        Ok(_) => false,
+    };
+    let outcomes: [&Result<Vec<_>, QueueError>; 2] = [&first, &second];
+    assert!(outcomes.into_iter().any(exhausted), "{first:?}, {second:?}");
+
+    let account = world.access.account();
+    messages.queues.clear(account, world.queues[0].clone()).await.expect("cleared");
+    let sent = messages.send(&world.access, &world.queues[0], message(), None).await;
+    assert_eq!(sent.expect("a new id has new tokens").len(), 1);
+}
+
+#[tokio::test]
+async fn an_owner_whose_sequences_are_used_up_takes_over_again() {
+    let world = World::new(7, false).await;
+    send(&world, 0, "first").await;
+    let (id, before) = world.head(0).await;
+    world.services[0].schedulers.find(id).expect("open").exhaust_sequences();
+
+    assert_eq!(send(&world, 0, "second").await, Outcome::Done);
+
+    let (_, after) = world.head(0).await;
+    assert_eq!(Some(after.token), before.token.next());
+    assert_eq!(drained(&world).await, ["first", "second"]);
+    let fence = world.services[0].schedulers.find(id).expect("open").fence(None);
+    assert!(fence.check(Some(&before.encode())).is_err_and(|error| {
+        matches!(error, crate::delivery::AttemptError::Fenced(f) if f.cause == FenceCause::NotOwner)
+    }));
+}

@@ -1,0 +1,118 @@
+//! Two services on one store take queues over from each other, at any point of what they do: nothing is lost, doubled or
+//! stranded.
+
+mod fencing;
+mod history;
+mod store;
+mod world;
+
+use std::{sync::Arc, time::Duration};
+
+use self::{history::Outcome, store::Placement, world::World};
+use super::block_on;
+
+const WORKERS: usize = 6;
+const STEPS: usize = 40;
+
+/// What workers do beside sending, receiving, deleting and updating.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Also {
+    /// Messages are dead-lettered and moved back.
+    Redrive,
+    /// The queue is cleared, deleted and created.
+    Clear,
+}
+
+/// Which service a call is made of: mostly the one that is to own the queue.
+fn service(world: &World) -> usize {
+    let placed = world.placement.0.load(std::sync::atomic::Ordering::SeqCst);
+    match world.store.random.below(8) {
+        1.. if placed != Placement::ANY => placed,
+        _ => world.store.random.below(2),
+    }
+}
+
+/// Repeats a send with a request id until it is acknowledged.
+async fn send_until_acknowledged(world: &World, text: &str) {
+    let id = format!("request {text}");
+    for _ in 0..200 {
+        let outcome = world.send(service(world), (text, None), (None, Some(&id))).await;
+        if outcome == Outcome::Done {
+            return;
+        }
+    }
+    panic!("never acknowledged: {text}");
+}
+
+async fn work(world: Arc<World>, worker: usize, also: Also) {
+    let random = world.store.random.clone();
+    let mut held = Vec::new();
+    for step in 0..STEPS {
+        let (text, group) = (format!("{worker}.{step}"), format!("group {worker}"));
+        let service = service(&world);
+        match random.below(20) {
+            0..5 => drop(world.send(service, (&text, None), (None, None)).await),
+            5..8 => drop(world.send(service, (&text, None), (Some(&group), None)).await),
+            8 => {
+                let id = Some(format!("id {}", random.below(4)));
+                world.send(service, (&text, id), (None, None)).await;
+            }
+            9 if also == Also::Redrive => send_until_acknowledged(&world, &text).await,
+            10..14 => {
+                let (queue, max) = (random.below(8) / 7, 1 + random.below(4));
+                held.extend(world.receive(service, queue, max).await);
+            }
+            14..17 if !held.is_empty() => {
+                let next = held.swap_remove(random.below(held.len()));
+                world.delete(service, next).await;
+            }
+            17 if !held.is_empty() => {
+                let next = held.swap_remove(random.below(held.len()));
+                held.extend(world.update(service, next).await);
+            }
+            18 => match also {
+                Also::Redrive => world.redrive(service).await,
+                Also::Clear => world.clear(service, random.below(2) == 0).await,
+            },
+            19 => {
+                let placed = [0, 1, Placement::ANY][random.below(3)];
+                world.placement.set(placed);
+                world.clock.advance(Duration::from_secs(random.below(7) as u64));
+            }
+            _ => world.sweep(service).await,
+        }
+    }
+}
+
+/// One round of everything.
+async fn round(seed: u64, also: Also) {
+    let world = World::new(seed, also == Also::Redrive).await;
+    let workers: Vec<_> =
+        (0..WORKERS).map(|worker| tokio::spawn(work(Arc::clone(&world), worker, also))).collect();
+    for worker in workers {
+        worker.await.unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+    }
+    // What was cancelled ends in tasks of its own.
+    for _ in 0..1000 {
+        tokio::task::yield_now().await;
+    }
+    let found = world.drain().await;
+    world.history().check(&found);
+}
+
+fn rounds(seeds: std::ops::Range<u64>, also: Also) {
+    for seed in seeds {
+        let outcome = std::panic::catch_unwind(|| block_on(round(seed, also)));
+        assert!(outcome.is_ok(), "seed {seed}");
+    }
+}
+
+#[test]
+fn take_overs_back_and_forth_lose_double_and_strand_nothing() {
+    rounds(0..60, Also::Redrive);
+}
+
+#[test]
+fn take_overs_during_clears_and_deletes_lose_double_and_strand_nothing() {
+    rounds(0..60, Also::Clear);
+}

@@ -1,0 +1,56 @@
+//! Peeking at messages, without receiving them.
+
+use trestle_service::name::QueueName;
+
+use crate::{
+    authorize::Access,
+    delivery::AttemptError,
+    error::QueueError,
+    keys,
+    messages::{Messages, find},
+    queues::Queue,
+    stored::{Body, MessageState},
+};
+
+/// Most slots that one peek looks at, whatever it finds there.
+const PEEKED_MAX: usize = 10_000;
+
+impl Messages {
+    /// Messages that are visible, without receiving them.
+    ///
+    /// # Errors
+    /// [`QueueError::QueueNotFound`], [`QueueError::NotOwner`], or a failed read.
+    pub(crate) async fn peek(
+        &self,
+        access: &Access,
+        name: &QueueName,
+        max: usize,
+    ) -> Result<Vec<(MessageState, Body)>, QueueError> {
+        self.with_queue(access, name, |queue| self.peek_in(queue, max)).await
+    }
+
+    async fn peek_in(
+        &self,
+        queue: Queue,
+        max: usize,
+    ) -> Result<Vec<(MessageState, Body)>, AttemptError> {
+        let id = queue.record.id;
+        let scheduler = self.schedulers.open(&queue).await?;
+        let (mut messages, mut after, mut looked_at) = (Vec::new(), None, 0);
+        while messages.len() < max && looked_at < PEEKED_MAX {
+            let slots = scheduler.look(after, max - messages.len()).await?;
+            looked_at += slots.len();
+            let snapshot = self.engine.snapshot().await?;
+            // What the index holds is complete only for the owner.
+            let head = snapshot.get(&keys::head(id)).await?;
+            scheduler.fence(queue.record.version).check(head.as_deref())?;
+            let Some(last) = slots.last() else { break };
+            after = Some(*last);
+            let now = self.clock.now();
+            for slot in slots {
+                messages.extend(find(&*snapshot, id, slot, now).await?);
+            }
+        }
+        Ok(messages)
+    }
+}

@@ -1,0 +1,57 @@
+//! Ids for new queues. A process takes a block of them in one change, so that creating a queue touches nothing that
+//! other queues of the store touch too.
+
+use std::{ops::Range, sync::Arc};
+
+use trestle_kv::{ChangeSpec, Engine, Writes, transact};
+
+use crate::{
+    error::QueueError,
+    keys::{self, QueueId},
+};
+
+/// Ids that a process takes at once; those that are left when it ends are never used.
+const BLOCK: u64 = 64;
+
+/// See the module.
+pub(crate) struct QueueIds {
+    engine: Arc<dyn Engine>,
+    /// Ids that were taken and not used yet.
+    block: tokio::sync::Mutex<Range<u64>>,
+}
+
+impl QueueIds {
+    /// Takes nothing until the first id is needed.
+    pub(crate) fn new(engine: Arc<dyn Engine>) -> Self {
+        Self { engine, block: tokio::sync::Mutex::new(0..0) }
+    }
+
+    /// An id that no queue ever had.
+    ///
+    /// # Errors
+    /// A failed commit.
+    pub(crate) async fn next(&self) -> Result<QueueId, QueueError> {
+        let mut block = self.block.lock().await;
+        if block.is_empty() {
+            *block = self.take_block().await?;
+        }
+        let id = block.next().ok_or_else(|| QueueError::corrupt("block of queue ids"))?;
+        Ok(QueueId(id))
+    }
+
+    async fn take_block(&self) -> Result<Range<u64>, QueueError> {
+        let key = keys::next_queue_id();
+        let mut spec = ChangeSpec::new(keys::own_domain(&key));
+        let next_id = spec.read(key.clone());
+        transact(&*self.engine, spec, move |reads, _version| {
+            let stored =
+                reads.get(next_id).map(|value| keys::decode_number(value, "next queue id"));
+            let first = stored.transpose()?.unwrap_or(1);
+            let end = first.saturating_add(BLOCK);
+            let mut writes = Writes::new();
+            writes.put(key.clone(), keys::encode_number(end));
+            Ok::<_, QueueError>((writes, first..end))
+        })
+        .await?
+    }
+}

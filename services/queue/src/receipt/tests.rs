@@ -1,0 +1,41 @@
+use proptest::prelude::*;
+use trestle_service::clock::Ticks;
+
+use super::*;
+
+proptest! {
+    #[test]
+    fn receipts_survive_as_text_that_needs_no_escapes(
+        ticks in 0..=Ticks::MAX.get(), sequence: u64, generation: u32, is_in_group: bool,
+        cut in 0..TEXT_BYTES,
+    ) {
+        let visible_at = Ticks::new(ticks).expect("in range");
+        let slot = Slot { visible_at, sequence };
+        let receipt = Receipt { slot, generation, is_in_group };
+
+        let text = receipt.to_text();
+
+        prop_assert_eq!(Receipt::parse(&text), Some(receipt));
+        prop_assert!(text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_'));
+        prop_assert_eq!(Receipt::parse(&text[..cut]), None);
+        prop_assert_eq!(Receipt::parse(&format!("{text}A")), None);
+    }
+
+    #[test]
+    fn arbitrary_text_is_no_receipt(text in "[^A]{0,40}") {
+        prop_assert_eq!(Receipt::parse(&text), None, "every receipt starts with AQ or Ag");
+    }
+}
+
+#[test]
+fn an_id_is_compared_as_an_id() {
+    let id = Uuid::from_u128(7);
+    let slot = Slot { visible_at: Ticks::MAX, sequence: 0 };
+    let receipt = Receipt { slot, generation: 0, is_in_group: false };
+    let claimed = |message_id: String| Claimed { message_id, receipt };
+
+    assert!(claimed(id.to_string()).is_of(id));
+    assert!(claimed(id.to_string().to_uppercase()).is_of(id));
+    assert!(!claimed(Uuid::from_u128(8).to_string()).is_of(id));
+    assert!(!claimed("hello".to_owned()).is_of(id));
+}

@@ -1,0 +1,115 @@
+//! Where calls come into a process, and the layers that they pass: those of the gateway, or fewer
+//! before roles that only gateways call.
+
+use std::time::Duration;
+
+use tower::ServiceBuilder;
+use trestle_gateway::{Limits, Observe, Routes};
+use trestle_identity::peer_authentication;
+use trestle_runtime::{edge::Edge, health::Health, task::Task};
+use trestle_service::{
+    access::AccessLog,
+    layer::{
+        CallService, admission::AdmissionLayer, body_bytes::BodyBytesLayer,
+        deadline::DeadlineLayer, facts::FactsLayer, methods::Methods, panic::PanicLayer,
+        trace::TraceLayer,
+    },
+};
+
+use crate::{
+    compose::Deps,
+    failure::Failure,
+    roles::{BuildContext, ReachedRole},
+    settings::LimitSettings,
+};
+
+/// What the listeners for calls serve.
+pub struct Ingress {
+    /// gRPC.
+    pub calls: CallService,
+    /// The protocols of Azure Storage.
+    pub azure: Vec<AzureIngress>,
+    /// Tasks that watch files.
+    pub watches: Vec<Task>,
+}
+
+/// What the listener of a protocol of Azure Storage serves.
+pub struct AzureIngress {
+    /// The role whose protocol it is.
+    pub role: &'static str,
+    /// Most headers of a request; none: as many as fit into its head.
+    pub headers_max: Option<usize>,
+    /// Its requests go in here.
+    pub calls: CallService,
+}
+
+/// The ingress of roles that only gateways call. No credentials: the gateway authenticates the
+/// caller.
+///
+/// # Errors
+/// Descriptors that reflection cannot read.
+pub(crate) fn direct(
+    context: &BuildContext<'_>,
+    roles: &[ReachedRole],
+) -> Result<Ingress, Failure> {
+    let (limits, observe) = (limits(&context.settings.limits), observe(context.deps));
+    let (methods, trusts_all) = (observe.methods.clone(), context.settings.server.trust_callers);
+    let stack = ServiceBuilder::new()
+        // First, so that it sees every call; it continues the trace of the gateway.
+        .layer(TraceLayer::new(Observe { access: AccessLog::off(), ..observe }))
+        // Before what could answer: the gateway writes the line of the call, with what is told here.
+        .layer(FactsLayer::default())
+        // Before anything that could fail, and after what has to record the failure.
+        .layer(PanicLayer::default())
+        // The gateway hands the deadline of the client on; here it ends the work.
+        .layer(DeadlineLayer::new(limits.answer_within_max))
+        // Several gateways may call: what one of them admits is not all.
+        .layer(AdmissionLayer::new(limits.calls_max, methods.clone()))
+        // So is what they hold.
+        .layer(BodyBytesLayer::new(limits.body_bytes_max, limits.request_within_max, methods))
+        // Last, before the routes: who calls is believed from here on.
+        .layer(peer_authentication::layer(trusts_all))
+        .service(routes(roles));
+    let calls = beside_health(context.health, CallService::new(stack))?;
+    Ok(Ingress { calls, azure: Vec::new(), watches: Vec::new() })
+}
+
+/// Every service of these roles.
+pub(crate) fn routes(roles: &[ReachedRole]) -> Routes {
+    let services = roles.iter().flat_map(|role| role.spec.services.iter().map(move |s| (s, role)));
+    services.fold(Routes::default(), |routes, (service, role)| {
+        routes.with(service, role.upstream.clone())
+    })
+}
+
+/// Health and reflection beside `calls`.
+pub(crate) fn beside_health(health: &Health, calls: CallService) -> Result<CallService, Failure> {
+    Ok(CallService::new(Edge::new(health, trestle_proto::FILE_DESCRIPTOR_SET, calls)?))
+}
+
+/// How calls are recorded.
+pub(crate) fn observe(deps: &Deps) -> Observe {
+    Observe {
+        meter: deps.meter.clone(),
+        traces: deps.traces.clone(),
+        methods: methods(),
+        random: deps.random,
+        access: deps.access.clone(),
+    }
+}
+
+/// The methods of the contract.
+pub(crate) fn methods() -> Methods {
+    Methods::from_descriptors(trestle_proto::FILE_DESCRIPTOR_SET)
+        .expect("the build wrote the descriptors, and reflection serves the same")
+}
+
+/// The bounds of calls.
+pub(crate) fn limits(limits: &LimitSettings) -> Limits {
+    Limits {
+        calls_max: limits.calls_max,
+        body_bytes_max: limits.body_bytes_max,
+        request_within_max: Duration::from_secs(limits.request_within_seconds),
+        answer_within_max: Duration::from_secs(limits.answer_within_seconds),
+    }
+}

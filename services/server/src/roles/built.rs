@@ -1,0 +1,81 @@
+//! What a role is built from, and what it is built into.
+
+use std::{convert::Infallible, sync::Arc};
+
+use tower::{Layer as _, Service};
+use trestle_kv::Engine;
+use trestle_runtime::{admin::Page, config::ConfigError, health::Health, task::Task};
+use trestle_service::{
+    layer::{Answer, CallService, Request, Response, message_size::MessageSizeLayer},
+    limits::MESSAGE_BYTES_MAX,
+    upstream::Upstream,
+};
+
+use super::RoleSpec;
+use crate::{compose::Deps, failure::Failure, settings::Settings};
+
+/// What roles are built from.
+pub struct BuildContext<'a> {
+    /// The settings of the process.
+    pub settings: &'a Settings,
+    /// Its live parts.
+    pub deps: &'a Deps,
+    /// Its health.
+    pub health: &'a Health,
+}
+
+impl BuildContext<'_> {
+    /// The store.
+    ///
+    /// # Errors
+    /// A process without one.
+    pub fn engine(&self) -> Result<Arc<dyn Engine>, Failure> {
+        self.deps.engine.clone().ok_or_else(|| {
+            let problems = vec!["storage: a role that owns data needs a store".to_owned()];
+            ConfigError::Invalid { problems }.into()
+        })
+    }
+}
+
+/// Ends what would keep a shutdown waiting. Called once, after health reported NOT_SERVING and
+/// before calls are drained.
+pub type Drain = Box<dyn FnOnce() + Send>;
+
+/// A role in this process.
+pub struct BuiltRole {
+    /// Answers the calls of its services.
+    pub calls: CallService,
+    /// Its work in the background.
+    pub tasks: Vec<Task>,
+    /// Tasks that watch files, and look at them at once when the process reloads.
+    pub watches: Vec<Task>,
+    /// What it shows to operators.
+    pub pages: Vec<Page>,
+    /// Ends its calls that wait.
+    pub drain: Option<Drain>,
+}
+
+impl BuiltRole {
+    /// A role that has only this service.
+    pub fn new<S>(service: S) -> Self
+    where
+        S: Service<Request, Response = Response, Error = Infallible, Future = Answer>,
+        S: Clone + Send + Sync + 'static,
+    {
+        Self {
+            calls: CallService::new(MessageSizeLayer::new(MESSAGE_BYTES_MAX).layer(service)),
+            tasks: Vec::new(),
+            watches: Vec::new(),
+            pages: Vec::new(),
+            drain: None,
+        }
+    }
+}
+
+/// A role as the process reaches it: built here, or behind a network.
+pub struct ReachedRole {
+    /// Which.
+    pub spec: RoleSpec,
+    /// Where its calls go.
+    pub upstream: Upstream,
+}

@@ -1,0 +1,63 @@
+//! The role `gateway`: takes calls from outside, by gRPC and by the protocols of Azure Storage, and
+//! passes them to the roles that own the data. It owns none.
+
+use std::sync::Arc;
+
+use trestle_gateway::{CorsStore, IngressStack, cors, gateway};
+use trestle_identity::{account::Accounts, credentials::Identity};
+use trestle_service::cors::Lookup;
+
+use super::{Build, BuildContext, ReachedRole, RoleSpec};
+use crate::{
+    failure::Failure,
+    identity,
+    ingress::{self, AzureIngress, Ingress},
+    settings::DevelopmentAccount,
+};
+
+/// See the module.
+pub const GATEWAY: RoleSpec = RoleSpec {
+    name: "gateway",
+    services: &[],
+    keyspaces: &[],
+    cors: None,
+    build: Build::Ingress(build),
+    is_required: false,
+    azure: None,
+};
+
+fn build(context: &BuildContext<'_>, roles: &[ReachedRole]) -> Result<Ingress, Failure> {
+    let BuildContext { settings, deps, health } = context;
+    let accounts = Accounts::default();
+    accounts.replace(identity::read(settings)?);
+    let is_open = settings.gateway.development_account != DevelopmentAccount::Off;
+    let clock = Arc::clone(&deps.clock);
+    let identity = Identity { accounts: accounts.clone(), clock, is_open };
+    let stack = IngressStack::new(ingress::limits(&settings.limits), ingress::observe(deps));
+
+    let calls = gateway(&stack, ingress::routes(roles), identity.clone());
+    let calls = ingress::beside_health(health, calls)?;
+    let store = |role: &ReachedRole| {
+        let service = role.spec.cors?;
+        Some(CorsStore { service, lookup: Lookup::new(service, role.upstream.clone()) })
+    };
+    let stores = roles.iter().filter_map(store).collect();
+    let calls = cors(&stack, calls, stores, &names(&accounts));
+
+    let compresses = settings.server.azure_gzip;
+    let front = |role: &ReachedRole| {
+        let front = role.spec.azure?;
+        let (identity, upstream) = (identity.clone(), role.upstream.clone());
+        let calls = (front.build)(trestle_azure::Deps { upstream, identity, compresses }, &stack);
+        Some(AzureIngress { role: role.spec.name, headers_max: front.headers_max, calls })
+    };
+    let azure = roles.iter().filter_map(front).collect();
+    let watch = deps.source.clone().map(|source| identity::watch(&accounts, source));
+    Ok(Ingress { calls, azure, watches: watch.into_iter().collect() })
+}
+
+/// The names of the accounts at the time of each call.
+fn names(accounts: &Accounts) -> trestle_gateway::AccountNames {
+    let accounts = accounts.clone();
+    Arc::new(move || accounts.now().iter().map(|account| account.name.clone()).collect())
+}

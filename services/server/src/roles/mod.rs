@@ -1,0 +1,92 @@
+//! The roles of the product, as data. Composition, listeners, settings, upstreams, reload, health,
+//! CORS and storage walk a list of [`RoleSpec`]s and know no role by name, except that settings of
+//! callers count where the gateway is.
+//!
+//! A new service is a crate, a proto package, and an entry in [`ROLES`].
+
+mod built;
+mod gateway;
+mod queue;
+mod selection;
+mod table;
+
+use trestle_gateway::IngressStack;
+use trestle_kv::Keyspace;
+use trestle_service::layer::CallService;
+
+use crate::{failure::Failure, ingress::Ingress};
+
+pub use self::{
+    built::{BuildContext, BuiltRole, Drain, ReachedRole},
+    gateway::GATEWAY,
+    queue::QUEUE,
+    selection::Roles,
+    table::TABLE,
+};
+
+/// The roles of the product.
+pub const ROLES: &[RoleSpec] = &[GATEWAY, TABLE, QUEUE];
+
+/// A role: a part that a process has, or reaches over the network.
+#[derive(Clone, Copy)]
+pub struct RoleSpec {
+    /// Its name in `server.roles`, and in keys such as `gateway.table_endpoint`.
+    pub name: &'static str,
+    /// The full names of its gRPC services. Health reports each.
+    pub services: &'static [&'static str],
+    /// Where it stores its data; none where it owns none.
+    pub keyspaces: &'static [Keyspace],
+    /// Which of its services stores the cross-origin rules of accounts, in its service properties.
+    pub cors: Option<&'static str>,
+    /// How it is built.
+    pub build: Build,
+    /// Whether a gateway refuses to start without it, here or at an endpoint.
+    pub is_required: bool,
+    /// Its protocol of Azure Storage, behind a listener of its own in the gateway.
+    pub azure: Option<AzureFront>,
+}
+
+/// How a role is built from its settings and the parts of its process. Binds and spawns nothing.
+#[derive(Clone, Copy)]
+pub enum Build {
+    /// It answers the calls of its services.
+    Service(fn(&BuildContext<'_>) -> Result<BuiltRole, Failure>),
+    /// It takes calls from outside and passes them to the other roles, which are built first.
+    Ingress(fn(&BuildContext<'_>, &[ReachedRole]) -> Result<Ingress, Failure>),
+}
+
+/// The protocol of Azure Storage in front of a role.
+#[derive(Clone, Copy)]
+pub struct AzureFront {
+    /// What it serves, for help texts, such as `tables`.
+    pub serves: &'static str,
+    /// Flag of the address of its listener, such as `azure-table`.
+    pub flag: &'static str,
+    /// Default port of its listener, on loopback.
+    pub port: u16,
+    /// Most headers of a request; none: as many as fit into its head.
+    pub headers_max: Option<usize>,
+    /// Puts the front before the service, with the layers of the gateway between.
+    pub build: fn(trestle_azure::Deps, &IngressStack) -> CallService,
+}
+
+impl RoleSpec {
+    /// Whether it takes calls from outside.
+    #[must_use]
+    pub fn is_ingress(&self) -> bool {
+        matches!(self.build, Build::Ingress(_))
+    }
+
+    /// Whether it needs a store.
+    #[must_use]
+    pub fn owns_data(&self) -> bool {
+        !self.keyspaces.is_empty()
+    }
+}
+
+/// The keyspaces of roles, whatever roles a process has: a directory may be given to another
+/// process later.
+#[must_use]
+pub fn keyspaces(roles: &[RoleSpec]) -> Vec<Keyspace> {
+    roles.iter().flat_map(|role| role.keyspaces).cloned().collect()
+}

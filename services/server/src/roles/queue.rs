@@ -1,0 +1,42 @@
+//! The role `queue`: owns queues and messages.
+
+use std::{sync::Arc, time::Duration};
+
+use trestle_queue::{KEYSPACES, QUEUE_SERVICE, QueueRole};
+use trestle_runtime::task::Task;
+
+use super::{AzureFront, Build, BuildContext, BuiltRole, RoleSpec};
+use crate::failure::Failure;
+
+/// How often it removes what deleted queues left, and what expired.
+const SWEEP_EVERY: Duration = Duration::from_secs(5);
+
+/// See the module.
+pub const QUEUE: RoleSpec = RoleSpec {
+    name: "queue",
+    services: &[QUEUE_SERVICE],
+    keyspaces: KEYSPACES,
+    cors: Some(QUEUE_SERVICE),
+    build: Build::Service(build),
+    is_required: false,
+    azure: Some(AzureFront {
+        serves: "queues",
+        flag: "azure-queue",
+        port: 10001,
+        headers_max: Some(trestle_azure::QUEUE_HEADERS_MAX),
+        build: |deps, stack| trestle_azure::queues(deps, |calls| stack.before(calls)),
+    }),
+};
+
+fn build(context: &BuildContext<'_>) -> Result<BuiltRole, Failure> {
+    let (clock, random) = (Arc::clone(&context.deps.clock), context.deps.random);
+    let queue =
+        QueueRole::new(trestle_queue::QueueDeps { engine: context.engine()?, clock, random });
+    let sweeper = queue.clone();
+    let sweep = Task::new("queue-sweep", SWEEP_EVERY, move || {
+        let queue = sweeper.clone();
+        async move { queue.sweep().await.map_err(Into::into) }
+    });
+    let calls = BuiltRole::new(queue.server());
+    Ok(BuiltRole { tasks: vec![sweep], drain: Some(Box::new(move || queue.shut_down())), ..calls })
+}

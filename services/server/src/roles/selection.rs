@@ -1,0 +1,116 @@
+//! Which roles a process has.
+
+use std::{collections::BTreeSet, convert::Infallible, fmt, str::FromStr};
+
+use serde::{Deserialize, Serialize};
+
+use super::RoleSpec;
+
+/// Every role, or those that are named.
+const ALL: &str = "all";
+
+/// The setting `server.roles`, written as `all`, or as names separated by commas. Which names exist
+/// is checked against a list of roles.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "String", into = "String")]
+pub enum Roles {
+    /// Every role.
+    All,
+    /// The roles with these names.
+    Named(BTreeSet<String>),
+}
+
+impl Roles {
+    /// Whether the process has the role of this name.
+    #[must_use]
+    pub fn has(&self, role: &str) -> bool {
+        match self {
+            Self::All => true,
+            Self::Named(names) => names.contains(role),
+        }
+    }
+
+    /// What is wrong with the setting, where these are the roles that exist.
+    pub(crate) fn problem(&self, roles: &[RoleSpec]) -> Option<String> {
+        let Self::Named(names) = self else { return None };
+        let exists = |name: &String| roles.iter().any(|role| role.name == name);
+        if names.iter().all(exists) {
+            return None;
+        }
+        let listed = listed(roles);
+        Some(format!("must be `all`, or of {listed}, separated by commas: value=`{self}`"))
+    }
+}
+
+/// The names of roles in a sentence.
+fn listed(roles: &[RoleSpec]) -> String {
+    let names: Vec<_> = roles.iter().map(|role| format!("`{}`", role.name)).collect();
+    match names.split_last() {
+        Some((last, [])) => last.clone(),
+        Some((last, others)) => format!("{} and {last}", others.join(", ")),
+        None => String::new(),
+    }
+}
+
+impl From<String> for Roles {
+    fn from(text: String) -> Self {
+        if text == ALL {
+            return Self::All;
+        }
+        Self::Named(text.split(',').map(|name| name.trim().to_owned()).collect())
+    }
+}
+
+impl FromStr for Roles {
+    type Err = Infallible;
+
+    fn from_str(text: &str) -> Result<Self, Infallible> {
+        Ok(text.to_owned().into())
+    }
+}
+
+impl fmt::Display for Roles {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::All => f.write_str(ALL),
+            Self::Named(names) => {
+                f.write_str(&names.iter().map(String::as_str).collect::<Vec<_>>().join(","))
+            }
+        }
+    }
+}
+
+impl From<Roles> for String {
+    fn from(roles: Roles) -> Self {
+        roles.to_string()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::roles::ROLES;
+
+    #[test]
+    fn prints_roles_as_they_are_parsed() {
+        for (text, printed) in [
+            ("all", "all"),
+            ("table", "table"),
+            ("queue", "queue"),
+            ("gateway", "gateway"),
+            ("table, gateway", "gateway,table"),
+        ] {
+            let roles = Roles::from(text.to_owned());
+            assert_eq!(roles.to_string(), printed);
+            assert_eq!(roles.problem(ROLES), None);
+        }
+    }
+
+    #[test]
+    fn rejects_names_of_no_role_and_lists_those_that_exist() {
+        for text in ["", "tables", "all,table", "gateway,", "Table"] {
+            let problem = Roles::from(text.to_owned()).problem(ROLES).expect(text);
+            assert!(problem.contains("`gateway`, `table` and `queue`, separated"), "{problem}");
+        }
+    }
+}

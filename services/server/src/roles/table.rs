@@ -1,0 +1,55 @@
+//! The role `table`: owns tables and entities.
+
+use std::time::Duration;
+
+use trestle_runtime::task::Task;
+use trestle_service::quota::LiveQuotas;
+use trestle_table::{KEYSPACES, TableRole};
+
+use super::{AzureFront, Build, BuildContext, BuiltRole, RoleSpec};
+use crate::{failure::Failure, hot_partitions, quotas};
+
+/// Full name of the service.
+const SERVICE: &str = "trestle.table.v1.TableService";
+
+/// How often it removes what deleted tables left.
+const SWEEP_EVERY: Duration = Duration::from_secs(5);
+
+/// See the module.
+pub const TABLE: RoleSpec = RoleSpec {
+    name: "table",
+    services: &[SERVICE],
+    keyspaces: KEYSPACES,
+    cors: Some(SERVICE),
+    build: Build::Service(build),
+    is_required: true,
+    azure: Some(AzureFront {
+        serves: "tables",
+        flag: "azure-table",
+        port: 10002,
+        headers_max: None,
+        build: |deps, stack| trestle_azure::tables(deps, |calls| stack.before(calls)),
+    }),
+};
+
+fn build(context: &BuildContext<'_>) -> Result<BuiltRole, Failure> {
+    let BuildContext { settings, deps, .. } = context;
+    let quotas = LiveQuotas::new(settings.quotas.quotas());
+    let table = TableRole::new(trestle_table::TableDeps {
+        engine: context.engine()?,
+        quotas: quotas.clone(),
+        meter: deps.meter.clone(),
+    });
+    let sweeper = table.clone();
+    let sweep = Task::new("table-sweep", SWEEP_EVERY, move || {
+        let table = sweeper.clone();
+        async move { table.sweep().await.map_err(Into::into) }
+    });
+    let watch = deps.source.clone().map(|source| quotas::watch(&quotas, settings, source));
+    Ok(BuiltRole {
+        tasks: vec![sweep],
+        watches: watch.into_iter().collect(),
+        pages: vec![hot_partitions::page(&table, settings.quotas.show_partition_keys)],
+        ..BuiltRole::new(table.server())
+    })
+}

@@ -1,0 +1,99 @@
+//! Upstreams: roles in other processes, configured by the settings of the gateway.
+
+use std::{fs, path::Path, sync::Arc, time::Duration};
+
+use opentelemetry::metrics::Meter;
+use tracing::error;
+use trestle_runtime::{config::ConfigError, task::Task};
+use trestle_service::upstream::{ClientPem, ClientTls, Endpoint, Remote, RemoteOptions};
+
+use crate::{
+    reload,
+    roles::RoleSpec,
+    settings::{
+        EndpointText, GatewaySettings, RoleKey as _, RoleTlsSettings, ServerName, Settings,
+    },
+};
+
+/// A role in another process.
+pub(crate) struct RemoteRole {
+    pub(crate) remote: Remote,
+    /// Keeps the certificate up to date; none without encryption.
+    pub(crate) task: Option<Task>,
+}
+
+/// A role that is not in this process.
+///
+/// # Errors
+/// What is wrong, with its key.
+pub(crate) fn role(
+    settings: &Settings,
+    role: &RoleSpec,
+    meter: &Meter,
+) -> Result<RemoteRole, ConfigError> {
+    connect(settings, role, meter)
+        .map_err(|problem| ConfigError::Invalid { problems: vec![problem] })
+}
+
+fn connect(settings: &Settings, role: &RoleSpec, meter: &Meter) -> Result<RemoteRole, String> {
+    let gateway = &settings.gateway;
+    let key = EndpointText::full_key(role.name);
+    let required = || format!("{key}: required, since the role is not in this process");
+    let EndpointText(endpoint) = gateway.endpoints.get(role.name).ok_or_else(required)?;
+    let endpoint = Endpoint::parse(endpoint).map_err(|error| format!("{key}: {error}"))?;
+    let (tls, task) = match endpoint.is_encrypted() {
+        false => (None, None),
+        true => {
+            let (tls, task) = encryption(gateway, role.name, &endpoint)?;
+            (Some(tls), Some(task))
+        }
+    };
+    let options = RemoteOptions {
+        // One process has all of them, so the health of one is that of all.
+        service: role.services.first().copied(),
+        connections: gateway.connections,
+        wait: Duration::from_millis(gateway.wait_ms),
+        waiting_max: gateway.waiting_calls_max,
+        answer_within: Duration::from_secs(settings.limits.answer_within_seconds),
+        tls,
+        meter: Some(meter.clone()),
+    };
+    Ok(RemoteRole { remote: Remote::new(endpoint, options), task })
+}
+
+fn encryption(
+    gateway: &GatewaySettings,
+    role: &str,
+    endpoint: &Endpoint,
+) -> Result<(Arc<ClientTls>, Task), String> {
+    let files = gateway.tls.clone();
+    let pem = read(&files)?;
+    let own = files.server_names.get(role).map(|ServerName(name)| name.as_str());
+    let name = own.or(files.server_name.as_deref()).unwrap_or(endpoint.host());
+    let tls = ClientTls::new(&pem, name).map_err(|error| format!("gateway.tls: {error}"))?;
+    let tls = Arc::new(tls);
+    let changed = Arc::clone(&tls);
+    let take = move |pem: &ClientPem| {
+        if let Err(error) = changed.replace(pem) {
+            error!(%error, "gateway.tls cannot be used; nothing has changed");
+        }
+    };
+    Ok((tls, reload::task("gateway-tls", pem, move || read(&files), take)))
+}
+
+fn read(files: &RoleTlsSettings) -> Result<ClientPem, String> {
+    let ca_file = files.ca_file.as_deref().ok_or("gateway.tls.ca_file: required")?;
+    let identity = match (&files.cert_file, &files.key_file) {
+        (Some(certificate), Some(key)) => Some((
+            contents("gateway.tls.cert_file", certificate)?,
+            contents("gateway.tls.key_file", key)?,
+        )),
+        _ => None,
+    };
+    Ok(ClientPem { authorities: contents("gateway.tls.ca_file", ca_file)?, identity })
+}
+
+fn contents(key: &str, path: &Path) -> Result<Vec<u8>, String> {
+    let path_text = path.display();
+    fs::read(path).map_err(|error| format!("{key}: cannot be read: path=`{path_text}`, {error}"))
+}

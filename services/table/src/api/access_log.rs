@@ -1,0 +1,118 @@
+//! What the access log records of messages: the names in requests, the cost in responses.
+
+use trestle_proto::table::v1::{self as proto, batch_operation::Operation as Batched};
+use trestle_service::facts::{Facts, Work};
+
+/// A request with names to record. They are recorded before they are checked, so that the log also shows the resource
+/// of a refused call.
+pub(super) trait AccessLogFields {
+    /// Records the names.
+    fn record(&self, work: &mut Work);
+}
+
+macro_rules! records_a_table {
+    ($($request:ident),+ $(,)?) => {$(
+        impl AccessLogFields for proto::$request {
+            fn record(&self, work: &mut Work) {
+                work.names(&self.table);
+            }
+        }
+    )+};
+}
+
+macro_rules! records_nothing {
+    ($($request:ident),+ $(,)?) => {$(
+        impl AccessLogFields for proto::$request {
+            fn record(&self, _: &mut Work) {}
+        }
+    )+};
+}
+
+macro_rules! records_an_entity {
+    ($($request:ident),+ $(,)?) => {$(
+        impl AccessLogFields for proto::$request {
+            fn record(&self, work: &mut Work) {
+                work.names(&self.table);
+                work.written = 1;
+                if let Some(entity) = &self.entity {
+                    work.key(&entity.partition_key, &entity.row_key);
+                }
+            }
+        }
+    )+};
+}
+
+records_a_table!(
+    GetTableRequest,
+    DeleteTableRequest,
+    GetTableAccessPoliciesRequest,
+    SetTableAccessPoliciesRequest,
+    QueryEntitiesRequest,
+    StreamEntitiesRequest,
+    ExplainQueryRequest,
+);
+records_nothing!(
+    ListTablesRequest,
+    GetServicePropertiesRequest,
+    SetServicePropertiesRequest,
+    GetServiceStatsRequest,
+);
+records_an_entity!(InsertEntityRequest, UpdateEntityRequest, UpsertEntityRequest);
+
+impl AccessLogFields for proto::CreateTableRequest {
+    fn record(&self, work: &mut Work) {
+        if let Some(table) = &self.table {
+            work.names(&table.name);
+        }
+    }
+}
+
+impl AccessLogFields for proto::GetEntityRequest {
+    fn record(&self, work: &mut Work) {
+        work.names(&self.table);
+        work.key(&self.partition_key, &self.row_key);
+    }
+}
+
+impl AccessLogFields for proto::DeleteEntityRequest {
+    fn record(&self, work: &mut Work) {
+        work.names(&self.table);
+        work.written = 1;
+        work.key(&self.partition_key, &self.row_key);
+    }
+}
+
+impl AccessLogFields for proto::ExecuteBatchRequest {
+    /// A batch has one partition: that of its first operation.
+    fn record(&self, work: &mut Work) {
+        work.names(&self.table);
+        work.written = self.operations.len() as u64;
+        let first = self.operations.first().and_then(|first| first.operation.as_ref());
+        let entity = match first {
+            Some(Batched::Insert(insert)) => insert.entity.as_ref(),
+            Some(Batched::Update(update)) => update.entity.as_ref(),
+            Some(Batched::Upsert(upsert)) => upsert.entity.as_ref(),
+            Some(Batched::Delete(delete)) => return work.partition(&delete.partition_key),
+            None => None,
+        };
+        if let Some(entity) = entity {
+            work.partition(&entity.partition_key);
+        }
+    }
+}
+
+/// The table of an import is in its first message.
+impl<T> AccessLogFields for tonic::Streaming<T> {
+    fn record(&self, _: &mut Work) {}
+}
+
+/// Records the cost of a response, or of one message of a stream of them.
+pub(super) fn record_cost(facts: &Facts, cost: Option<&proto::QueryCost>) {
+    if let Some(cost) = cost {
+        facts.note(|work| {
+            work.scanned += cost.scanned;
+            work.returned += cost.returned;
+            work.bytes += cost.bytes;
+        });
+    }
+}

@@ -1,0 +1,6 @@
+//! A stored record that cannot be decoded.
+
+/// A stored record that cannot be decoded: what it is, or what is wrong with it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("stored record unreadable: {0}")]
+pub struct CorruptRecord(pub &'static str);

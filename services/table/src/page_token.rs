@@ -1,0 +1,13 @@
+//! Tokens that resume a listing or a query.
+
+use trestle_service::{
+    fault::{Fault, Reason},
+    page::TokenError,
+};
+
+use crate::error::TableError;
+
+/// The error for a token, in this field, that does not belong to its request.
+pub(crate) fn invalid_token(error: TokenError, field: &str) -> TableError {
+    Fault::violation(Reason::InvalidQueryParameterValue, field, error.to_string()).into()
+}

@@ -1,0 +1,121 @@
+//! Creates, gets and deletes tables, and finds the table of a call.
+
+mod delete;
+mod list;
+
+use std::sync::Arc;
+
+use trestle_identity::caller::{Authority, Caller, QueueGrant};
+use trestle_kv::{ChangeSpec, Engine, Lock, Writes, transact};
+use trestle_service::{
+    fault::Violations,
+    name::{AccountName, TableName},
+};
+
+pub(crate) use self::list::ListTables;
+use crate::{
+    authorize::{self, EntityAccess},
+    authorized_table::AuthorizedTable,
+    error::TableError,
+    keys::{self, TableId, TableRecord},
+    lookup::{self, PointReads},
+};
+
+/// The tables of every account.
+#[derive(Clone)]
+pub(crate) struct Tables {
+    engine: Arc<dyn Engine>,
+}
+
+impl Tables {
+    /// The tables in `engine`.
+    pub(crate) fn new(engine: Arc<dyn Engine>) -> Self {
+        Self { engine }
+    }
+
+    /// Creates a table.
+    ///
+    /// # Errors
+    /// [`TableError::TableExists`], or a failed commit.
+    pub(crate) async fn create(
+        &self,
+        account: &AccountName,
+        name: TableName,
+    ) -> Result<TableRecord, TableError> {
+        let table = keys::table(account, &name.folded());
+        let counter = keys::next_table_id();
+        let mut spec = ChangeSpec::new(keys::domain(&table));
+        spec.also(keys::domain(&counter), Lock::Exclusive);
+        let (table, counter) = (spec.read(table), spec.read(counter));
+        transact(&*self.engine, spec, move |reads, version| {
+            if reads.get(table).is_some() {
+                return Err(TableError::TableExists(name.clone()));
+            }
+            let id = keys::decode_next_id(reads.get(counter))?;
+            let record = TableRecord::new(id, version.ticks(), &name);
+            let mut writes = Writes::with_capacity(2);
+            writes.put(reads.key(counter).clone(), keys::encode_next_id(TableId(id.0 + 1)));
+            writes.put(reads.key(table).clone(), record.encode());
+            Ok((writes, record))
+        })
+        .await?
+    }
+
+    /// The record of a table.
+    ///
+    /// # Errors
+    /// [`TableError::TableAbsent`], or a failed read.
+    pub(crate) async fn get(
+        &self,
+        account: &AccountName,
+        name: TableName,
+    ) -> Result<TableRecord, TableError> {
+        let found = lookup::find(self.newest(), account, &name).await?;
+        found.ok_or(TableError::TableAbsent(name))
+    }
+
+    /// Admits every caller except one whose stored access policy is not valid now, or who is denied by a check that
+    /// follows that of the policy. Runs before every other check, so that such a caller learns nothing else.
+    ///
+    /// # Errors
+    /// The error of the policy or of the check after it; or a failed read.
+    pub(crate) async fn admit(&self, caller: &Caller) -> Result<(), TableError> {
+        let grant = match &caller.authority {
+            Authority::Table(grant) if grant.policy.is_some() => grant,
+            // The policy itself is stored in the queue service.
+            Authority::Queue(QueueGrant { policy: Some(policy), .. }) => {
+                return Ok(policy.passed()?);
+            }
+            _ => return Ok(()),
+        };
+        let name = TableName::parse(grant.table.clone(), "", &mut Violations::default());
+        let snapshot = self.engine.snapshot().await?;
+        let reads = PointReads::At(&*snapshot);
+        let table = match &name {
+            Some(name) => lookup::find(reads, &caller.account, name).await?,
+            None => None,
+        };
+        let policies = match table {
+            Some(table) => lookup::access_policies(reads, table.id).await?,
+            None => Vec::new(),
+        };
+        authorize::permissions(grant, &policies, self.engine.now())?;
+        Ok(())
+    }
+
+    /// The table that a write to entities works in, and the caller's permissions there.
+    ///
+    /// # Errors
+    /// See [`AuthorizedTable::find`].
+    pub(crate) async fn authorized<'a>(
+        &self,
+        access: &'a EntityAccess,
+        name: &'a TableName,
+    ) -> Result<AuthorizedTable<'a>, TableError> {
+        AuthorizedTable::find(self.newest(), access, name, self.engine.now()).await
+    }
+
+    fn newest(&self) -> PointReads<'_> {
+        PointReads::Newest(&*self.engine)
+    }
+}

@@ -1,0 +1,232 @@
+//! Every form of credentials, and every malformed one.
+
+use std::net::SocketAddr;
+
+use http::HeaderValue;
+use tonic::{Code, Status, body::Body};
+use tonic_types::StatusExt as _;
+use tower::{Layer as _, ServiceExt as _, service_fn};
+
+use super::*;
+use crate::{
+    account::{Account, AccountKey},
+    caller::Authority,
+};
+use trestle_service::{clock::SystemClock, peer::PeerTls};
+
+/// 2026-01-01T12:00:00Z.
+const NOON: i64 = 1_767_268_800;
+
+fn key(byte: u8) -> String {
+    STANDARD.encode([byte; 64])
+}
+
+fn account(name: &str, keys: &[u8], is_disabled: bool) -> Account {
+    let name = AccountName::parse(name).expect("a name");
+    let keys = keys.iter().map(|byte| AccountKey::decode(&key(*byte)).expect("a key"));
+    Account { name, keys: keys.collect(), is_disabled }
+}
+
+fn accounts() -> AccountSet {
+    let accounts =
+        [Account::development(), account("acme", &[1, 2], false), account("closed", &[3], true)];
+    accounts.into_iter().collect()
+}
+
+fn basic_of(account: &str, key: &str) -> String {
+    format!("Basic {}", STANDARD.encode(format!("{account}:{key}")))
+}
+
+/// Credentials sent from an address.
+fn sent_from(address: &str, headers: &[(&'static str, &str)]) -> Result<Caller, Denial> {
+    let mut map = HeaderMap::new();
+    for (name, value) in headers {
+        map.append(*name, HeaderValue::from_bytes(value.as_bytes()).expect("a header value"));
+    }
+    let address: SocketAddr = address.parse().expect("an address");
+    let peer = Peer { address, tls: Some(PeerTls::default()) };
+    let call = Call { headers: &map, peer: &peer, is_open: true };
+    call.caller(&accounts(), Ticks::from_unix(NOON, 0).expect("in range"))
+}
+
+fn sent(headers: &[(&'static str, &str)]) -> Result<Caller, Denial> {
+    sent_from("203.0.113.9:4711", headers)
+}
+
+fn reason(headers: &[(&'static str, &str)]) -> Option<Reason> {
+    sent(headers).err().map(|denial| denial.reason)
+}
+
+#[test]
+fn either_key_makes_the_owner_of_its_account() {
+    for byte in [1, 2] {
+        let value = basic_of("acme", &key(byte));
+        let caller = sent(&[("authorization", &value)]).expect("a caller");
+        assert_eq!(caller, Caller::owner(AccountName::parse("acme").expect("a name")));
+    }
+    let value = basic_of("acme", &key(1)).replace("Basic", "bAsIc");
+    assert!(sent(&[("authorization", &value), ("trestle-account", "acme")]).is_ok());
+}
+
+#[test]
+fn nobody_learns_which_accounts_there_are() {
+    let denied = |account: &str, byte| {
+        sent(&[("authorization", &basic_of(account, &key(byte)))]).expect_err("denied")
+    };
+
+    let wrong_key = denied("acme", 9);
+
+    assert_eq!(wrong_key.reason, Reason::AuthenticationFailed);
+    assert_eq!(wrong_key, denied("nobody", 9));
+    assert_eq!(wrong_key, denied("closed", 9), "a wrong key of a disabled account");
+    assert_eq!(wrong_key, denied("Not A Name", 1));
+    let elsewhere = basic_of("acme", &key(1));
+    let named = sent(&[("authorization", &elsewhere), ("trestle-account", "nobody")]);
+    assert_eq!(wrong_key, named.expect_err("denied"));
+    assert_eq!(denied("closed", 3).reason, Reason::AccountIsDisabled);
+}
+
+#[test]
+fn calls_without_credentials_are_the_development_account_from_loopback_only() {
+    let development = Caller::owner(AccountName::development());
+    for address in ["127.0.0.1:1", "127.9.9.9:1", "[::1]:1", "[::ffff:127.0.0.1]:1"] {
+        assert_eq!(sent_from(address, &[]).as_ref(), Ok(&development), "{address}");
+    }
+    for address in ["203.0.113.9:1", "[2001:db8::1]:1", "0.0.0.0:1", "[::]:1"] {
+        let denial = sent_from(address, &[]).expect_err(address);
+        assert_eq!(denial.reason, Reason::NoAuthenticationInformation, "{address}");
+    }
+    let local = |name: &str| sent_from("127.0.0.1:1", &[("trestle-account", name)]);
+    assert_eq!(local("devstoreaccount1"), Ok(development));
+    assert_eq!(local("acme").expect_err("denied").reason, Reason::NoAuthenticationInformation);
+}
+
+#[test]
+fn a_closed_door_takes_nobody_without_credentials() {
+    let (headers, peer) = (HeaderMap::new(), Peer::in_process());
+    let ask = |is_open, accounts: &AccountSet| {
+        let now = Ticks::from_unix(NOON, 0).expect("in range");
+        Call { headers: &headers, peer: &peer, is_open }.caller(accounts, now).is_ok()
+    };
+    let others: AccountSet = [account("acme", &[1], false)].into_iter().collect();
+
+    assert!(ask(true, &accounts()));
+    assert!(!ask(false, &accounts()));
+    assert!(!ask(true, &others), "the development account is not there");
+}
+
+#[test]
+fn malformed_headers_are_refused_without_being_repeated() {
+    let long = format!("SharedAccessSignature {}", "a".repeat(AUTHORIZATION_BYTES_MAX));
+    let bad_key = basic_of("acme", "not base64!");
+    let no_colon = format!("Basic {}", STANDARD.encode("acme"));
+    let not_text = format!("Basic {}", STANDARD.encode([0xFF, b':', 0xFE]));
+    for value in [
+        "",
+        " ",
+        "secret",
+        "Basic",
+        "Basic ",
+        "Basic %%%",
+        "Bearer secret",
+        "SharedKey acme:secret",
+        "SharedAccessSignature",
+        "SharedAccessSignature ",
+        "SharedAccessSignature secret",
+        "SharedAccessSignature sv=2019-02-02&sig=secret",
+        "SharedAccessSignaturé secret",
+        &long,
+        &bad_key,
+        &no_colon,
+        &not_text,
+    ] {
+        // From loopback too: wrong credentials are not no credentials.
+        let denial = sent_from("127.0.0.1:1", &[("authorization", value)]).expect_err(value);
+        assert_eq!(denial.reason, Reason::InvalidAuthenticationInfo, "{value}");
+        assert!(!denial.message.contains("secret"), "{}", denial.message);
+    }
+    let good = basic_of("acme", &key(1));
+    let twice = [("authorization", good.as_str()), ("authorization", good.as_str())];
+    assert_eq!(reason(&twice), Some(Reason::InvalidAuthenticationInfo));
+    for name in ["", "ab", "Acme", "ac me", "acmé", &"a".repeat(25)] {
+        let named = [("authorization", good.as_str()), ("trestle-account", name)];
+        assert_eq!(reason(&named), Some(Reason::InvalidAuthenticationInfo), "{name}");
+    }
+    let named = ("trestle-account", "acme");
+    let named = [("authorization", good.as_str()), named, named];
+    assert_eq!(reason(&named), Some(Reason::InvalidAuthenticationInfo));
+}
+
+#[test]
+fn a_token_makes_a_caller_of_the_account_that_signed_it() {
+    // The signature that other implementations give these fields.
+    let token = "st=2026-01-01T00%3A00%3A00Z&se=2036-01-01T00%3A00%3A00Z&sp=raud&sv=2019-02-02\
+                 &tn=MyTable&sig=V%2BPw4sMiRz%2BRn85tY8GqS7W2A40isFItVAjCjzruwO0%3D";
+    let value = format!("SharedAccessSignature {token}");
+
+    let caller = sent(&[("authorization", &value)]).expect("a caller");
+
+    assert_eq!(caller.account, AccountName::development());
+    assert!(matches!(caller.authority, Authority::Table(_)), "{caller:?}");
+    let named = |name| reason(&[("authorization", &value), ("trestle-account", name)]);
+    assert_eq!(named("devstoreaccount1"), None);
+    assert_eq!(named("acme"), Some(Reason::AuthenticationFailed));
+    assert_eq!(named("nobody"), Some(Reason::AuthenticationFailed));
+}
+
+#[test]
+fn a_page_that_knows_this_machine_by_another_name_needs_credentials() {
+    let open = |headers: &[(&'static str, &str)]| sent_from("127.0.0.1:4711", headers).is_ok();
+
+    for host in ["localhost:50051", "LocalHost", "127.0.0.1:50051", "127.8.8.8", "[::1]:50051"] {
+        assert!(open(&[("origin", "http://app.example"), ("host", host)]), "{host}");
+    }
+    for host in ["evil.example:50051", "localhost.evil.example", "203.0.113.9", "a b", ""] {
+        assert!(!open(&[("origin", "http://evil.example:50051"), ("host", host)]), "{host}");
+        assert!(open(&[("host", host)]), "no page: {host}");
+    }
+    let basic = basic_of("acme", &key(1));
+    assert!(open(&[("origin", "null"), ("host", "evil.example"), ("authorization", &basic)]));
+}
+
+#[tokio::test]
+async fn what_a_client_claims_to_be_is_replaced() {
+    let name = AccountName::parse("acme").expect("a name");
+    let key = STANDARD.encode([7; 64]);
+    let keys = vec![AccountKey::decode(&key).expect("a key")];
+    let account = Account { name: name.clone(), keys, is_disabled: false };
+    let accounts = Accounts::new([account]);
+    let identity = Identity { accounts, clock: Arc::new(SystemClock), is_open: false };
+    let service = layer(identity).layer(service_fn(|request: Request| -> Answer {
+        let request = request.map(|_body| ());
+        let headers = request.headers().clone();
+        let seen = Caller::of(&tonic::Request::from_http(request)).expect("a caller");
+        let mut answer = Response::new(Body::empty());
+        *answer.headers_mut() = headers;
+        answer.extensions_mut().insert(seen);
+        Box::pin(async { Ok(answer) })
+    }));
+    let ask = async |headers: &[(&'static str, &str)]| {
+        let mut request = Request::new(Body::empty());
+        for (name, value) in headers {
+            let value = HeaderValue::from_str(value).expect("a header value");
+            request.headers_mut().insert(*name, value);
+        }
+        let Ok(answer) = service.clone().oneshot(request).await;
+        answer
+    };
+
+    let credentials = format!("Basic {}", STANDARD.encode(format!("acme:{key}")));
+    let grant = ("trestle-grant-bin", "AAAA");
+    let claims = [("trestle-account", "acme"), grant, ("authorization", credentials.as_str())];
+    let seen = ask(&claims).await;
+    let nobody = ask(&[grant]).await;
+    let nobody = Status::from_header_map(nobody.headers()).expect("a status");
+
+    let caller = seen.extensions().get::<Arc<Caller>>().map(|caller| &**caller);
+    assert_eq!(caller, Some(&Caller::owner(name)));
+    assert_eq!(nobody.code(), Code::Unauthenticated);
+    let reason = nobody.get_error_details().error_info().map(|info| info.reason.clone());
+    assert_eq!(reason.as_deref(), Some("NO_AUTHENTICATION_INFORMATION"));
+    assert!(claims.iter().all(|(name, _)| !seen.headers().contains_key(*name)));
+}

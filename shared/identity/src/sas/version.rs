@@ -1,0 +1,56 @@
+//! The version of a token, which decides what is signed and how.
+
+use std::fmt;
+
+use super::{Malformed, time::date};
+
+/// The oldest version whose signatures are known.
+const OLDEST: &str = "2012-02-12";
+
+/// A version: a date of ten characters, so that the order of the texts is that of the versions.
+/// Versions newer than this server are taken with the newest layout that it knows: where they
+/// differ in what they sign, their signatures do not match.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Version(String);
+
+impl Version {
+    /// The version that new tokens have.
+    #[must_use]
+    pub fn current() -> Self {
+        Self("2021-12-02".to_owned())
+    }
+
+    /// Reads a version.
+    ///
+    /// # Errors
+    /// No date, or one before the first known version.
+    pub fn parse(text: String) -> Result<Self, Malformed> {
+        let quoted = trestle_service::fault::quoted(&text);
+        if date(&text).is_none() {
+            let rule = format!("must be a version such as 2021-12-02: value=`{quoted}`");
+            return Err(Malformed::new("sv", rule));
+        }
+        if text.as_str() < OLDEST {
+            let rule = format!("must be {OLDEST} or newer: value=`{quoted}`");
+            return Err(Malformed::new("sv", rule));
+        }
+        Ok(Self(text))
+    }
+
+    /// Whether this version is `first` or newer.
+    pub(super) fn since(&self, first: &str) -> bool {
+        self.0.as_str() >= first
+    }
+
+    /// The text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
