@@ -242,7 +242,7 @@ impl<P: Protocol> Service<Request> for Front<P> {
             }
             // Also where the outcome is not known.
             if let Some(head) = head.filter(|_| sets_rules && !answer.status().is_client_error()) {
-                outer.rules.forget(&head.account);
+                outer.rules.invalidate(&head.account);
             }
             let is_preflight = head.is_some_and(|head| head.method == Method::OPTIONS);
             if let Some(head) = head.filter(|_| !is_preflight) {

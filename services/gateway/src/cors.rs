@@ -58,21 +58,21 @@ pub fn cors(
     stores: Vec<CorsStore>,
     accounts: &AccountNames,
 ) -> CallService {
-    let pages = |store| Pages { store, accounts: Arc::clone(accounts) };
+    let pages = |store| ServiceCors { store, accounts: Arc::clone(accounts) };
     let pages = stores.into_iter().map(pages).collect();
     let early = ShortCircuit::new(stack);
-    CallService::new(Cors { inner: Web::new(calls, early.clone()), services: pages, early })
+    CallService::new(CorsGateway { inner: Web::new(calls, early.clone()), services: pages, early })
 }
 
-/// Before everything else: a preflight is no call.
+/// In front of all layers: a preflight request is no call.
 #[derive(Clone)]
-struct Cors {
+struct CorsGateway {
     inner: Web,
-    services: Arc<[Pages]>,
+    services: Arc<[ServiceCors]>,
     early: ShortCircuit,
 }
 
-impl Cors {
+impl CorsGateway {
     /// What pages may do with the service of a path.
     fn pages(&self, path: &str) -> Option<usize> {
         let service = service_of(path);
@@ -80,11 +80,11 @@ impl Cors {
     }
 }
 
-/// The account of a request from a page, once it is known.
+/// The account of a request from a page, once it is authenticated.
 #[derive(Debug, Clone, Default)]
 struct PageAccount(Arc<OnceLock<AccountName>>);
 
-impl Service<Request> for Cors {
+impl Service<Request> for CorsGateway {
     type Response = Response;
     type Error = Infallible;
     type Future = Answer;
@@ -115,7 +115,7 @@ impl Service<Request> for Cors {
         Box::pin(async move {
             let answer = answer.await?;
             Ok(match at.and_then(|at| services.get(at)) {
-                Some(pages) => pages.shown(answer, account.0.get(), origin, method).await,
+                Some(pages) => pages.with_headers(answer, account.0.get(), origin, method).await,
                 None => answer,
             })
         })
@@ -123,27 +123,27 @@ impl Service<Request> for Cors {
 }
 
 /// The response to a preflight request.
-async fn preflight(pages: Option<&Pages>, headers: &HeaderMap) -> Result<Response, Fault> {
-    let asked = Preflight::read(headers)?;
-    let pages = pages.ok_or_else(|| asked.refused())?;
-    let allowed = pages.first_of_any(|rules| rules.preflight(asked)).await;
-    let allowed = allowed.ok_or_else(|| asked.refused())?;
+async fn preflight(pages: Option<&ServiceCors>, headers: &HeaderMap) -> Result<Response, Fault> {
+    let preflight = Preflight::read(headers)?;
+    let pages = pages.ok_or_else(|| preflight.refused())?;
+    let allowed = pages.first_of_any(|rules| rules.preflight(preflight)).await;
+    let allowed = allowed.ok_or_else(|| preflight.refused())?;
     let mut answer = Response::default();
     *answer.headers_mut() = allowed.headers(Method::OPTIONS, headers.clone()).await;
     Ok(answer)
 }
 
 /// What pages may do with a service.
-struct Pages {
+struct ServiceCors {
     store: CorsStore,
     accounts: AccountNames,
 }
 
-impl Pages {
+impl ServiceCors {
     /// A response with the headers of CORS, where the rules of the account allow the page. A call
     /// that was refused before it was authenticated holds data of no account: there the rules of
     /// every account count, so that pages can read the error.
-    async fn shown(
+    async fn with_headers(
         &self,
         answer: Response,
         account: Option<&AccountName>,
@@ -157,15 +157,15 @@ impl Pages {
             None => self.first_of_any(allowed).await,
         };
         if let Some(allowed) = allowed {
-            let asked = HeaderMap::from_iter([(header::ORIGIN, origin)]);
-            for (name, value) in &allowed.headers(method, asked).await {
+            let request = HeaderMap::from_iter([(header::ORIGIN, origin)]);
+            for (name, value) in &allowed.headers(method, request).await {
                 answer.headers.append(name, value.clone());
             }
         }
         Response::from_parts(answer, body)
     }
 
-    /// What the rules of some account here allow.
+    /// What the rules of any account here allow.
     async fn first_of_any<T>(&self, allowed: impl Fn(&Rules) -> Option<T>) -> Option<T> {
         let reads = stream::iter((self.accounts)())
             .map(|account| async move { self.store.lookup.rules(&account).await })
@@ -187,13 +187,13 @@ fn refusal(fault: &Fault) -> Response {
 }
 
 /// Stores the account of a request from a page. Placed behind authentication.
-pub(crate) type PageAccountLayer = StepLayer<NotePageAccount>;
+pub(crate) type PageAccountLayer = StepLayer<StorePageAccount>;
 
 /// See [`PageAccountLayer`].
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct NotePageAccount;
+pub(crate) struct StorePageAccount;
 
-impl Step for NotePageAccount {
+impl Step for StorePageAccount {
     fn call<S>(&self, request: Request, inner: &mut S) -> Answer
     where
         S: Service<Request, Response = Response, Error = Infallible, Future = Answer>,

@@ -32,9 +32,9 @@ pub struct Limits {
     pub calls_max: usize,
     /// Most bytes that bodies of calls hold at a time.
     pub body_bytes_max: usize,
-    /// Longest time until a request that is one message is here.
+    /// Longest time until a request of one message has arrived.
     pub request_within_max: Duration,
-    /// Longest time until an answer begins.
+    /// Longest time until a response begins.
     pub answer_within_max: Duration,
 }
 
@@ -69,13 +69,13 @@ impl IngressStack {
         S: Clone + Send + Sync + 'static,
     {
         let stack = ServiceBuilder::new()
-            // First, so that it sees every call and the very answer that the client gets.
+            // First, so that it sees every call and the final response.
             .layer(self.trace.clone())
             // Before anything that could fail, and after what has to record the failure.
             .layer(PanicLayer::default())
-            // Before admission: a call that is over must not hold its place.
+            // Before admission: a call whose deadline passed must not count.
             .layer(self.deadline)
-            // Before credentials: shedding has to be the cheapest thing a server does under load.
+            // Before credentials: shedding has to be the cheapest work under load.
             .layer(self.admission.clone())
             // After the count of calls, which is cheaper still; before a body is read.
             .layer(self.bytes.clone())
@@ -90,7 +90,7 @@ pub fn gateway(stack: &IngressStack, routes: Routes, identity: Identity) -> Call
     let service = ServiceBuilder::new()
         // Authenticates the caller; nothing below sees credentials.
         .layer(credentials::layer(identity))
-        // Right after credentials: a page may see what the rules of this account allow.
+        // Right after credentials: the rules of this account decide what a page may read.
         .layer(PageAccountLayer::default())
         // Last: the upstream answers from here.
         .service(routes);

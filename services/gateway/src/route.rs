@@ -14,15 +14,15 @@ use trestle_service::{
     upstream::Upstream,
 };
 
-/// The services that a process reaches, by their full names.
+/// The upstreams of a process, by the full names of their services.
 #[derive(Clone, Default)]
 pub struct Routes {
-    // Shared: every call has a clone of its own, of which it needs one service.
+    // Shared: every call has its own clone, and uses one upstream.
     upstreams: Arc<Vec<(&'static str, Upstream)>>,
 }
 
 impl Routes {
-    /// Also reaches the service `name`, such as `trestle.table.v1.TableService`.
+    /// Adds the service `name`, such as `trestle.table.v1.TableService`.
     #[must_use]
     pub fn with(mut self, name: &'static str, upstream: Upstream) -> Self {
         Arc::make_mut(&mut self.upstreams).push((name, upstream));
@@ -47,11 +47,11 @@ impl Service<Request> for Routes {
     fn call(&mut self, request: Request) -> Answer {
         let path = request.uri().path();
         let service = service_of(path);
-        let known = |(name, _): &&(&'static str, Upstream)| Some(*name) == service;
-        if let Some((_, upstream)) = self.upstreams.iter().find(known) {
+        let matches = |(name, _): &&(&'static str, Upstream)| Some(*name) == service;
+        if let Some((_, upstream)) = self.upstreams.iter().find(matches) {
             return upstream.clone().call(request);
         }
-        let message = format!("no such service here: path=`{}`", quoted(path));
+        let message = format!("unknown service: path=`{}`", quoted(path));
         let fault = Fault::new(Reason::NotImplemented, message);
         Box::pin(async move { Ok(Status::from(fault).into_http()) })
     }
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_first_part_of_the_path_picks_the_service() {
+    async fn routes_by_the_first_part_of_the_path() {
         let routes = Routes::default().with("a.v1.A", named("a")).with("a.v1.AB", named("ab"));
 
         assert_eq!(ask(&routes, "/a.v1.A/Get").await["x-name"], "a");
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_path_without_a_service_is_unimplemented() {
+    async fn refuses_a_path_of_no_service_as_unimplemented() {
         let routes = Routes::default().with("a.v1.A", named("a"));
 
         for path in ["/", "/a.v1.A", "/a.v1.", "/b.v1.B/Get", "/A.V1.A/Get"] {

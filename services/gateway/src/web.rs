@@ -1,10 +1,9 @@
-//! gRPC-Web, the form of gRPC that browsers can speak, translated before anything else looks at a
-//! call: what is behind sees gRPC, and its refusals come out as gRPC-Web too.
+//! gRPC-Web, the form of gRPC for browsers, translated in front of all layers: they see gRPC, and their
+//! refusals become gRPC-Web too.
 //!
-//! tonic-web does the translation. Around it stands what it leaves to others: which requests are
-//! taken at all, bodies that never claim the length that they had before their translation,
-//! failures that name the client's mistake, and statuses that reach a page whatever headers it may
-//! read.
+//! tonic-web does the translation. This module adds what it leaves out: which requests are accepted,
+//! bodies that do not report the length that they had before their translation, errors that name the
+//! client's mistake, and statuses that a page can read whatever response headers it may read.
 
 use std::{
     convert::Infallible,
@@ -26,23 +25,23 @@ use trestle_service::{
 
 use crate::early::ShortCircuit;
 
-/// How the types of gRPC begin.
+/// Prefix of the content types of gRPC.
 const GRPC: &[u8] = b"application/grpc";
-/// How the types of gRPC-Web begin.
+/// Prefix of the content types of gRPC-Web.
 const WEB: &[u8] = b"application/grpc-web";
-/// The types that are spoken: messages as they are, and as text in base64.
+/// The supported content types: binary messages, and base64 text.
 const TYPES: [&[u8]; 4] = [
     b"application/grpc-web+proto",
     b"application/grpc-web",
     b"application/grpc-web-text",
     b"application/grpc-web-text+proto",
 ];
-/// How the headers begin that belong into the trailers.
+/// Prefix of the headers that belong into the trailers.
 const STATUS_PREFIX: &str = "grpc-";
-/// Those that speak of the messages instead.
+/// Exceptions, which describe the messages.
 const ENCODINGS: [&str; 2] = ["grpc-encoding", "grpc-accept-encoding"];
 
-/// Takes gRPC and gRPC-Web; gRPC pays for one look at its type.
+/// Accepts gRPC and gRPC-Web; gRPC costs one comparison of its content type.
 #[derive(Clone)]
 pub(crate) struct Web {
     calls: CallService,
@@ -55,7 +54,7 @@ impl Web {
         Self { calls, early }
     }
 
-    /// Refuses what is no call, as HTTP does.
+    /// Refuses a request that is no call, with a status of HTTP.
     fn refuse(&mut self, request: &Request, reason: Reason, text: &'static str) -> Answer {
         let status = match reason {
             Reason::UnsupportedHttpVerb => StatusCode::METHOD_NOT_ALLOWED,
@@ -88,24 +87,24 @@ impl Service<Request> for Web {
                                 application/grpc-web+proto or application/grpc-web-text+proto";
                     return self.refuse(&request, Reason::InvalidHeaderValue, text);
                 }
-                // Made here, so that the clone for each call of gRPC has nothing more to copy.
+                // Built here, so that the clone for each call of gRPC copies nothing more.
                 let inner = self.calls.clone();
                 Box::pin(GrpcWebLayer::new().layer(Translated { inner }).call(request))
             }
-            // Other types are refused rather than passed on: a page may send text to any origin
-            // without asking, and must not write with it.
+            // Other types are refused: a page may send text to any origin without a preflight, and
+            // must not write with it.
             Some(kind) if kind.starts_with(GRPC) && request.version() >= Version::HTTP_2 => {
                 self.calls.call(request)
             }
             _ => {
-                let text = "this address speaks gRPC over HTTP/2, and gRPC-Web over HTTP/1.1 too";
+                let text = "this address serves gRPC over HTTP/2, and gRPC-Web over HTTP/1.1 too";
                 self.refuse(&request, Reason::InvalidHeaderValue, text)
             }
         }
     }
 }
 
-/// An answer for people.
+/// A response in plain text.
 pub(crate) fn plain(status: StatusCode, text: String) -> Response {
     let mut answer = Response::new(Body::new(http_body_util::Full::from(text)));
     *answer.status_mut() = status;
@@ -131,12 +130,14 @@ impl Service<Request> for Translated {
 
     fn call(&mut self, request: Request) -> Answer {
         let failed = Arc::new(OnceLock::new());
-        let noted = Arc::clone(&failed);
-        let answer = self.inner.call(request.map(|body| Body::new(Asked { body, failed: noted })));
+        let recorded = Arc::clone(&failed);
+        let answer = self
+            .inner
+            .call(request.map(|body| Body::new(TranslatedRequest { body, failed: recorded })));
         Box::pin(async move {
             let mut answer = answer.await?;
             if let Some(fault) = failed.get() {
-                // Another process saw a broken stream only, and speaks of an unknown outcome.
+                // Another process saw a broken stream only, and reported an unknown outcome.
                 answer = ended_by(answer, fault);
             }
             Ok(with_status_in_body(answer))
@@ -145,12 +146,12 @@ impl Service<Request> for Translated {
 }
 
 /// The body of a request after its translation.
-struct Asked {
+struct TranslatedRequest {
     body: Body,
     failed: Arc<OnceLock<Fault>>,
 }
 
-impl http_body::Body for Asked {
+impl http_body::Body for TranslatedRequest {
     type Data = Bytes;
     type Error = Status;
 
@@ -159,31 +160,31 @@ impl http_body::Body for Asked {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
         let frame = ready!(Pin::new(&mut self.body).poll_frame(cx));
-        Poll::Ready(frame.map(|frame| frame.map_err(|cause| self.note(&cause))))
+        Poll::Ready(frame.map(|frame| frame.map_err(|cause| self.record(&cause))))
     }
 
-    // Not the end nor the length of the body below: text is a third longer than what it says, and
-    // its end is no end while a part of it was not decoded.
+    // Neither end nor length of the inner body: base64 is a third longer than its content, and its end
+    // is not reached while a part of it is not decoded.
 }
 
-impl Asked {
-    /// Keeps a failure for the answer; the same for whoever reads the body.
-    fn note(&self, cause: &Status) -> Status {
+impl TranslatedRequest {
+    /// Stores the error for the response, and returns it to the reader of the body.
+    fn record(&self, cause: &Status) -> Status {
         let rule = format!("must be a whole gRPC-Web body: cause=`{}`", cause.message());
         let fault = || Fault::violation(Reason::InvalidInput, "message", rule);
         Status::from(self.failed.get_or_init(fault).clone())
     }
 }
 
-/// An answer that ends with a failure before it begins.
+/// A response that fails before it begins.
 fn ended_by(mut answer: Response, fault: &Fault) -> Response {
     let status: Response = Status::from(fault.clone()).into_http();
     answer.headers_mut().extend(status.headers().clone());
     answer.map(|_| Body::empty())
 }
 
-/// An answer whose status is in its body, where every page can read it: headers are hidden from
-/// pages of other origins unless a rule names them.
+/// A response with its status in the body, where every page can read it: a page of another origin can
+/// read only the headers that a rule names.
 fn with_status_in_body(mut answer: Response) -> Response {
     let headers = answer.headers_mut();
     let is_status = |name: &&http::HeaderName| {
@@ -194,17 +195,17 @@ fn with_status_in_body(mut answer: Response) -> Response {
     let moved = names.into_iter().filter_map(|name| Some((name.clone(), headers.remove(name)?)));
     let trailers: HeaderMap = moved.collect();
     let trailers = (!trailers.is_empty()).then_some(trailers);
-    answer.map(|body| Body::new(Answered { body, trailers }))
+    answer.map(|body| Body::new(TranslatedResponse { body, trailers }))
 }
 
-/// The body of an answer before its translation.
-struct Answered {
+/// The body of a response before its translation.
+struct TranslatedResponse {
     body: Body,
     /// What follows the body.
     trailers: Option<HeaderMap>,
 }
 
-impl http_body::Body for Answered {
+impl http_body::Body for TranslatedResponse {
     type Data = Bytes;
     type Error = Status;
 

@@ -24,14 +24,14 @@ pub struct Cli {
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Serve; prints `ready grpc=ADDRESS azure_queue=ADDRESS azure_table=ADDRESS admin=ADDRESS` once calls are taken
+    /// Serve; prints `ready grpc=ADDRESS azure_queue=ADDRESS azure_table=ADDRESS admin=ADDRESS` once calls are accepted
     #[command(after_help = SERVE_HELP)]
     Serve(ServeArgs),
-    /// Ask a running server whether it serves; exit code 0 means yes
+    /// Check whether a running server serves; exit code 0 means yes
     Healthcheck(HealthcheckArgs),
-    /// Look at the configuration
+    /// Show the configuration
     Config {
-        /// What to look at
+        /// What to show
         #[command(subcommand)]
         command: ConfigCommand,
     },
@@ -66,7 +66,7 @@ pub enum Command {
     },
     /// Make shared access signatures, and explain them; needs no server
     Sas(SasArgs),
-    /// Measure what a server bears
+    /// Load-test a server
     Bench {
         /// What to measure
         #[command(subcommand)]
@@ -77,26 +77,26 @@ pub enum Command {
     },
 }
 
-/// What to look at.
+/// The configuration.
 #[derive(Debug, Subcommand)]
 pub enum ConfigCommand {
     /// Print the configuration that `serve` would use with these arguments, as TOML
     Print(ServeArgs),
 }
 
-/// Arguments of `serve`. Those that are given win over the environment and the file.
+/// Arguments of `serve`. They override the environment and the file.
 #[derive(Debug, Default, Args)]
 pub struct ServeArgs {
     /// Configuration file, in TOML
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// Where everything is kept [default: ./data]
+    /// Data directory [default: ./data]
     #[arg(long, value_name = "DIR")]
     pub data_dir: Option<PathBuf>,
-    /// Keep everything in memory, and nothing after the end
+    /// Store everything in memory; all data is lost when the process ends
     #[arg(long, conflicts_with = "data_dir")]
     pub ephemeral: bool,
-    /// The parts of this process: all, or of gateway, table and queue, separated by commas [default: all]
+    /// The roles of this process: all, or of gateway, table and queue, separated by commas [default: all]
     #[arg(long, value_name = "ROLES")]
     pub roles: Option<Roles>,
     /// Address of gRPC; port 0 takes a free one [default: 127.0.0.1:50051]
@@ -189,16 +189,16 @@ pub struct HealthcheckArgs {
     /// Where it is encrypted
     #[command(flatten)]
     pub tls: TlsArgs,
-    /// Ask about this service only, such as trestle.table.v1.TableService
+    /// Check this service only, such as trestle.table.v1.TableService
     #[arg(long, default_value = "", hide_default_value = true, value_name = "NAME")]
     pub service: String,
 }
 
 const SERVE_HELP: &str = "\
 Configuration: defaults, then the file, then variables TRESTLE__SECTION__KEY, then flags;
-`trestle config print` shows the result. SIGTERM and SIGINT let calls finish, a second signal does
-not wait.
+`trestle config print` shows the result. SIGTERM and SIGINT drain calls, a second signal cuts
+them.
 
-Exit codes: 0 ended as asked, 2 wrong arguments or configuration, 3 the data directory is in use,
-4 the data cannot be opened, 5 an address cannot be taken, 6 calls were cut off at the end,
+Exit codes: 0 ended by a signal, 2 wrong arguments or configuration, 3 the data directory is in use,
+4 the data cannot be opened, 5 an address cannot be taken, 6 calls were cut off by the shutdown,
 1 anything else.";

@@ -50,7 +50,7 @@ pub struct Deps {
     pub source: Option<SettingsSource>,
 }
 
-/// A node that nobody runs yet.
+/// A node that does not run yet.
 pub struct Node {
     /// Every call goes in here: in process, or behind a listener.
     pub routes: CallService,
@@ -160,7 +160,7 @@ pub async fn compose(settings: &Settings, roles: &[RoleSpec], deps: Deps) -> Res
     Ok(Node { routes, azure, tasks, drains, reload, health, pages })
 }
 
-/// The roles whose calls the node answers itself or, as a gateway, passes on.
+/// The roles whose calls the node handles itself or, as a gateway, forwards.
 fn served(settings: &Settings, roles: &[RoleSpec]) -> Vec<RoleSpec> {
     let is_here = |role: &RoleSpec| settings.server.roles.has(role.name);
     let is_gateway = roles.iter().any(|role| role.is_ingress() && is_here(role));

@@ -1,4 +1,4 @@
-//! The encryption of a listener, and the task that keeps it up to date with its files.
+//! The TLS of a listener, and the task that reloads its files.
 
 use trestle_runtime::{
     task::Task,
@@ -18,19 +18,19 @@ impl Encryption {
     /// Reads the files for the first time. Blocks.
     ///
     /// # Errors
-    /// Files that make no encryption.
+    /// Files that cannot be used for TLS.
     pub fn read(files: TlsFiles) -> Result<Self, TlsError> {
         let read = Certificates::read(&files)?;
         Ok(Self { tls: Tls::new(&read), files, read })
     }
 
-    /// What the listener takes connections with.
+    /// For the listener.
     #[must_use]
     pub fn tls(&self) -> Tls {
         self.tls.clone()
     }
 
-    /// Reads the files again when they change. Broken ones leave everything as it is.
+    /// A task that reloads the files when they change. Broken files change nothing.
     #[must_use]
     pub fn watch(&self, name: &'static str) -> Task {
         let (files, tls) = (self.files.clone(), self.tls.clone());

@@ -4,7 +4,8 @@ use std::{io, process::ExitCode};
 
 use trestle_kv::OpenError;
 use trestle_runtime::{
-    config::ConfigError, edge::DescriptorError, telemetry::TelemetryError, tls::TlsError,
+    config::ConfigError, health_reflection::DescriptorError, telemetry::TelemetryError,
+    tls::TlsError,
 };
 
 /// Why the process ends.
@@ -26,10 +27,10 @@ pub enum Failure {
         key: String,
         /// What can be done.
         remedy: &'static str,
-        /// What the system says; the address is in the text.
+        /// The error of the system; its text names the address.
         source: io::Error,
     },
-    /// An answer cannot be written to standard output.
+    /// Standard output cannot be written.
     #[error("output cannot be written")]
     Output(#[source] io::Error),
     /// Telemetry cannot be started.

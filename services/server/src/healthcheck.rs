@@ -1,4 +1,4 @@
-//! Asks a running server whether it serves: for containers and scripts.
+//! Checks whether a running server serves: for containers and scripts.
 
 use std::{net::SocketAddr, time::Duration};
 
@@ -9,10 +9,10 @@ use trestle_cli::TlsArgs;
 
 use crate::settings::Settings;
 
-/// How long a server may take to say.
-const ANSWERS_WITHIN: Duration = Duration::from_secs(3);
+/// How long the check may take.
+const CHECK_WITHIN: Duration = Duration::from_secs(3);
 
-/// Where a server with these settings is reached from the same machine.
+/// The endpoint of a server with these settings, from the same machine.
 #[must_use]
 pub fn endpoint(settings: &Settings) -> String {
     let mut address = settings.server.listen;
@@ -31,17 +31,17 @@ pub fn endpoint(settings: &Settings) -> String {
 /// # Errors
 /// Why it does not, as a text.
 pub async fn check(endpoint: &str, tls: &TlsArgs, service: String) -> Result<(), String> {
-    let asked = async {
+    let check = async {
         let mut client = HealthClient::new(trestle_cli::connect(endpoint, tls).await?);
-        let asked = client.check(HealthCheckRequest { service }).await;
+        let checked = client.check(HealthCheckRequest { service }).await;
         let failed = |status: tonic::Status| format!("{}: endpoint=`{endpoint}`", status.message());
-        match asked.map_err(failed)?.get_ref().status() {
+        match checked.map_err(failed)?.get_ref().status() {
             ServingStatus::Serving => Ok(()),
             other => Err(format!("not serving: status=`{}`", other.as_str_name())),
         }
     };
     let late = |_| Err(format!("no answer in time: endpoint=`{endpoint}`"));
-    tokio::time::timeout(ANSWERS_WITHIN, asked).await.unwrap_or_else(late)
+    tokio::time::timeout(CHECK_WITHIN, check).await.unwrap_or_else(late)
 }
 
 #[cfg(test)]
@@ -49,15 +49,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_for_everybody_is_asked_on_loopback() {
-        for (listen, asked) in [
+    fn checks_a_wildcard_address_on_loopback() {
+        for (listen, checked) in [
             ("0.0.0.0:1", "http://127.0.0.1:1"),
             ("[::]:1", "http://[::1]:1"),
             ("10.0.0.1:2", "http://10.0.0.1:2"),
         ] {
             let mut settings = Settings::default();
             settings.server.listen = listen.parse().expect("an address");
-            assert_eq!(endpoint(&settings), asked);
+            assert_eq!(endpoint(&settings), checked);
         }
     }
 }

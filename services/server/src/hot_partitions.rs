@@ -10,8 +10,8 @@ use trestle_table::{HotPartition, TableRole};
 /// Most partitions on the page.
 const SHOWN_MAX: usize = 100;
 
-/// The page of a table role. Partition keys are data of the clients, so they are shown only when
-/// asked for.
+/// The page of a table role. Partition keys are data of the clients, so they are shown only by
+/// a setting.
 pub(crate) fn page(table: &TableRole, show_keys: bool) -> Page {
     let table = table.clone();
     let json = move || {

@@ -1,4 +1,4 @@
-//! The accounts of a process: out of its settings and key files, again and again.
+//! The accounts of a process: read from its settings and key files, and reloaded.
 
 use std::{fs, io::Read as _, path::Path};
 
@@ -15,11 +15,11 @@ use crate::{
 /// Longest key file that is read, in bytes; a key of the greatest length has less than 700.
 const KEY_FILE_BYTES_MAX: u64 = 4096;
 
-/// The accounts of the settings, and the development account where it is there. None for a process
+/// The accounts of the settings, and the development account where it exists. None for a process
 /// without the role gateway. Blocks while key files are read.
 ///
 /// # Errors
-/// Every key that cannot be read, without a word of what it holds.
+/// Every key that cannot be read, without its content.
 pub fn read(settings: &Settings) -> Result<AccountSet, ConfigError> {
     if !settings.server.roles.has(GATEWAY.name) {
         return Ok(AccountSet::default());

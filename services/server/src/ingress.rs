@@ -6,7 +6,7 @@ use std::time::Duration;
 use tower::ServiceBuilder;
 use trestle_gateway::{Limits, Observe, Routes};
 use trestle_identity::peer_authentication;
-use trestle_runtime::{edge::Edge, health::Health, task::Task};
+use trestle_runtime::{health::Health, health_reflection::HealthReflectionRouter, task::Task};
 use trestle_service::{
     access::AccessLog,
     layer::{
@@ -57,7 +57,7 @@ pub(crate) fn direct(
     let stack = ServiceBuilder::new()
         // First, so that it sees every call; it continues the trace of the gateway.
         .layer(TraceLayer::new(Observe { access: AccessLog::off(), ..observe }))
-        // Before what could answer: the gateway writes the line of the call, with what is told here.
+        // Before every layer that may refuse: the gateway logs the call with the statistics of this process.
         .layer(FactsLayer::default())
         // Before anything that could fail, and after what has to record the failure.
         .layer(PanicLayer::default())
@@ -67,7 +67,7 @@ pub(crate) fn direct(
         .layer(AdmissionLayer::new(limits.calls_max, methods.clone()))
         // So is what they hold.
         .layer(BodyBytesLayer::new(limits.body_bytes_max, limits.request_within_max, methods))
-        // Last, before the routes: who calls is believed from here on.
+        // Last, before the routes: the caller is authenticated behind it.
         .layer(peer_authentication::layer(trusts_all))
         .service(routes(roles));
     let calls = beside_health(context.health, CallService::new(stack))?;
@@ -84,7 +84,11 @@ pub(crate) fn routes(roles: &[ReachedRole]) -> Routes {
 
 /// Health and reflection beside `calls`.
 pub(crate) fn beside_health(health: &Health, calls: CallService) -> Result<CallService, Failure> {
-    Ok(CallService::new(Edge::new(health, trestle_proto::FILE_DESCRIPTOR_SET, calls)?))
+    Ok(CallService::new(HealthReflectionRouter::new(
+        health,
+        trestle_proto::FILE_DESCRIPTOR_SET,
+        calls,
+    )?))
 }
 
 /// How calls are recorded.

@@ -1,4 +1,4 @@
-//! The limits of accounts: out of the settings, again and again.
+//! The limits of accounts: read from the settings, and reloaded.
 
 use trestle_runtime::task::Task;
 use trestle_service::quota::LiveQuotas;

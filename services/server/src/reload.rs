@@ -17,10 +17,10 @@ use trestle_runtime::task::Task;
 
 use crate::{failure::Failure, settings::Settings};
 
-/// How often files are looked at without being asked to.
-const LOOK_EVERY: Duration = Duration::from_secs(2);
+/// How often files are checked without SIGHUP.
+const CHECK_EVERY: Duration = Duration::from_secs(2);
 
-/// Makes tasks look at their files at once.
+/// Wakes the tasks that check files.
 #[derive(Debug, Clone, Default)]
 pub struct Reload {
     wakers: Vec<Arc<Notify>>,
@@ -82,21 +82,21 @@ impl SettingsSource {
 /// What differs between versions of a file: inode, length and time. None where there is no file.
 type Stamp = Option<(u64, u64, SystemTime)>;
 
-/// A task that keeps something up to date with its files: calls `read`, and hands what differs
-/// from the last outcome, which is `current` at first, to `take`.
+/// A task that keeps something up to date with its files: calls `read`, and passes what differs from
+/// the last value, which is `current` at first, to `apply`.
 ///
 /// `read` may block. The text of its failure is logged once, so it must hold no secret; until it
-/// succeeds again the last outcome stays.
+/// succeeds again the last value stays.
 pub fn task<T>(
     name: &'static str,
     current: T,
     read: impl FnMut() -> Result<T, String> + Send + 'static,
-    take: impl FnMut(&T) + Send + 'static,
+    apply: impl FnMut(&T) + Send + 'static,
 ) -> Task
 where
     T: PartialEq + Send + 'static,
 {
-    every(LOOK_EVERY, Watched { name, current, problem: None, read, take })
+    every(CHECK_EVERY, Watched { name, current, problem: None, read, apply })
 }
 
 fn every<T, R, U>(pause: Duration, watched: Watched<T, R, U>) -> Task
@@ -110,8 +110,8 @@ where
     Task::new(name, pause, move || {
         let watched = Arc::clone(&watched);
         async move {
-            let look = move || watched.lock().unwrap_or_else(PoisonError::into_inner).look();
-            tokio::task::spawn_blocking(look).await?;
+            let check = move || watched.lock().unwrap_or_else(PoisonError::into_inner).check();
+            tokio::task::spawn_blocking(check).await?;
             Ok(false)
         }
     })
@@ -122,7 +122,7 @@ struct Watched<T, R, U> {
     current: T,
     problem: Option<String>,
     read: R,
-    take: U,
+    apply: U,
 }
 
 impl<T, R, U> Watched<T, R, U>
@@ -131,22 +131,22 @@ where
     R: FnMut() -> Result<T, String>,
     U: FnMut(&T),
 {
-    fn look(&mut self) {
+    fn check(&mut self) {
         let name = self.name;
         match (self.read)() {
             Ok(new) => {
                 let was_broken = self.problem.take().is_some();
                 if new != self.current {
-                    (self.take)(&new);
+                    (self.apply)(&new);
                     self.current = new;
-                    info!(what = name, "read again, and changed");
+                    info!(what = name, "reloaded");
                 } else if was_broken {
-                    info!(what = name, "readable again, and as before");
+                    info!(what = name, "readable again; nothing changed");
                 }
             }
             Err(problem) => {
                 if self.problem.as_ref() != Some(&problem) {
-                    error!(what = name, %problem, "cannot be read again; nothing has changed");
+                    error!(what = name, %problem, "reload failed; nothing changed");
                     self.problem = Some(problem);
                 }
             }
@@ -165,9 +165,9 @@ mod tests {
     const SOON: Duration = Duration::from_secs(10);
 
     #[tokio::test]
-    async fn what_changed_is_taken_over_once_and_what_is_broken_changes_nothing() {
+    async fn applies_each_change_once_and_ignores_broken_files() {
         let state = Arc::new(Mutex::new(Ok(1)));
-        let (sender, taken) = mpsc::channel();
+        let (sender, applied) = mpsc::channel();
         let source = Arc::clone(&state);
         let read = move || source.lock().unwrap().clone();
         let mut watched = Watched {
@@ -175,18 +175,18 @@ mod tests {
             current: 1,
             problem: None,
             read,
-            take: move |new: &i32| {
+            apply: move |new: &i32| {
                 sender.send(*new).unwrap();
             },
         };
 
-        watched.look();
+        watched.check();
         for next in [Ok(2), Ok(2), Err("broken".to_owned()), Ok(2), Ok(3)] {
             *state.lock().unwrap() = next;
-            watched.look();
+            watched.check();
         }
 
-        assert_eq!(taken.try_iter().collect::<Vec<_>>(), [2, 3]);
+        assert_eq!(applied.try_iter().collect::<Vec<_>>(), [2, 3]);
     }
 
     #[test]
@@ -211,24 +211,25 @@ mod tests {
 
     #[tokio::test]
     async fn a_reload_wakes_every_task_at_once() {
-        let (sender, looked) = mpsc::channel();
+        let (sender, checked) = mpsc::channel();
         let read = move || {
             sender.send(()).unwrap();
             Ok(0)
         };
-        let watched = Watched { name: "test", current: 0, problem: None, read, take: |_: &i32| {} };
+        let watched =
+            Watched { name: "test", current: 0, problem: None, read, apply: |_: &i32| {} };
         let task = every(Duration::from_secs(3600), watched);
         let stop = CancellationToken::new();
         let mut reload = Reload::default();
         reload.add(&task);
         tokio::spawn(task.run(stop.clone(), || 0.5));
-        let wait = move |looked: mpsc::Receiver<()>| {
-            tokio::task::spawn_blocking(move || (looked.recv_timeout(SOON), looked))
+        let wait = move |checked: mpsc::Receiver<()>| {
+            tokio::task::spawn_blocking(move || (checked.recv_timeout(SOON), checked))
         };
-        let (first, looked) = wait(looked).await.unwrap();
+        let (first, checked) = wait(checked).await.unwrap();
 
         reload.now();
-        let (second, _) = wait(looked).await.unwrap();
+        let (second, _) = wait(checked).await.unwrap();
 
         assert_eq!((first, second), (Ok(()), Ok(())));
         stop.cancel();

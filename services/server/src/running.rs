@@ -29,7 +29,7 @@ use crate::{
     watchdog::ListenerWatchdog,
 };
 
-/// The sockets of a process, taken early so that a wrong address fails before the store is touched.
+/// The sockets of a process, bound early so that a wrong address fails before the store is opened.
 pub struct Listeners {
     grpc: TcpListener,
     /// By role; encrypted as gRPC is.
@@ -40,7 +40,7 @@ pub struct Listeners {
 }
 
 impl Listeners {
-    /// Takes the addresses in the settings, and reads the certificates.
+    /// Binds the addresses in the settings, and reads the certificates.
     ///
     /// # Errors
     /// [`Failure::Tls`], [`Failure::Listen`].
@@ -58,20 +58,20 @@ impl Listeners {
         Ok(Self { grpc, azure, grpc_encryption, admin, admin_encryption })
     }
 
-    /// Count the handshakes that fail.
+    /// Counts the handshakes that fail.
     pub fn count_on(&self, meter: &Meter) {
         let encrypted = [&self.grpc_encryption, &self.admin_encryption].into_iter().flatten();
         encrypted.for_each(|encryption| encryption.tls().count_on(meter));
     }
 
-    /// Keep the certificates up to date with their files.
+    /// Tasks that reload the certificates.
     pub fn watches(&self) -> impl Iterator<Item = Task> {
         let grpc = self.grpc_encryption.as_ref().map(|grpc| grpc.watch("certificates"));
         let admin = self.admin_encryption.as_ref().map(|admin| admin.watch("admin-certificates"));
         grpc.into_iter().chain(admin)
     }
 
-    /// The line with the address of each listener, once calls are taken.
+    /// The line with the address of each listener, once calls are accepted.
     ///
     /// # Errors
     /// When the system does not report an address.
@@ -186,8 +186,8 @@ impl Running {
         self.signals.forced.clone()
     }
 
-    /// Shuts down in order: health reports NOT_SERVING, calls are still taken from clients that have
-    /// not seen it, listeners close, calls that wait are answered, calls finish, the rest ends.
+    /// Shuts down in order: health reports NOT_SERVING, calls are still accepted from clients
+    /// that have not seen it, listeners close, calls that wait are answered, calls finish, the rest ends.
     pub async fn stop(self) -> Drained {
         self.health.drain().await;
         let _ = self.signals.forced.run_until_cancelled(tokio::time::sleep(self.notice)).await;

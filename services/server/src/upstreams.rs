@@ -44,7 +44,7 @@ fn connect(settings: &Settings, role: &RoleSpec, meter: &Meter) -> Result<Remote
     let (tls, task) = match endpoint.is_encrypted() {
         false => (None, None),
         true => {
-            let (tls, task) = encryption(gateway, role.name, &endpoint)?;
+            let (tls, task) = client_tls(gateway, role.name, &endpoint)?;
             (Some(tls), Some(task))
         }
     };
@@ -61,7 +61,7 @@ fn connect(settings: &Settings, role: &RoleSpec, meter: &Meter) -> Result<Remote
     Ok(RemoteRole { remote: Remote::new(endpoint, options), task })
 }
 
-fn encryption(
+fn client_tls(
     gateway: &GatewaySettings,
     role: &str,
     endpoint: &Endpoint,
@@ -73,12 +73,12 @@ fn encryption(
     let tls = ClientTls::new(&pem, name).map_err(|error| format!("gateway.tls: {error}"))?;
     let tls = Arc::new(tls);
     let changed = Arc::clone(&tls);
-    let take = move |pem: &ClientPem| {
+    let apply = move |pem: &ClientPem| {
         if let Err(error) = changed.replace(pem) {
-            error!(%error, "gateway.tls cannot be used; nothing has changed");
+            error!(%error, "gateway.tls cannot be used; nothing changed");
         }
     };
-    Ok((tls, reload::task("gateway-tls", pem, move || read(&files), take)))
+    Ok((tls, reload::task("gateway-tls", pem, move || read(&files), apply)))
 }
 
 fn read(files: &RoleTlsSettings) -> Result<ClientPem, String> {

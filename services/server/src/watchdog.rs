@@ -1,6 +1,6 @@
 //! Detects listeners that end before a shutdown: by a panic, or by themselves.
 //!
-//! Nothing else would detect it: the rest of the process goes on, and health reports SERVING while
+//! Nothing else would detect it: the rest of the process continues, and health reports SERVING while
 //! connections are refused.
 
 use std::{

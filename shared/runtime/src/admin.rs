@@ -39,23 +39,23 @@ const BOUNDS: Bounds = Bounds {
     drain_within: Duration::from_secs(5),
 };
 
-/// What the listener tells.
+/// What the listener serves.
 #[derive(Clone)]
 pub struct Admin {
     /// The health of the process.
     pub health: Health,
     /// Its metrics.
     pub metrics: Exposition,
-    /// What its roles tell beside.
+    /// Pages of its roles.
     pub pages: Vec<Page>,
 }
 
-/// A page of JSON that a role makes when it is asked for.
+/// A page of JSON that a role renders for each request.
 #[derive(Clone)]
 pub struct Page {
-    /// Where it is, beginning with `/`.
+    /// Its path, beginning with `/`.
     pub path: &'static str,
-    /// Makes it.
+    /// Renders it.
     pub json: Arc<dyn Fn() -> String + Send + Sync>,
 }
 

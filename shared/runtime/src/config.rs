@@ -1,7 +1,6 @@
 //! Configuration in layers: defaults, then a TOML file, then the environment, then flags.
 //!
-//! A key that nothing reads is an error that names it: a misspelt limit must not silently be the
-//! default. This is the one module that reads the environment.
+//! An unknown key is an error that names it: a misspelt limit must not silently be the default. This is the one module that reads the environment.
 
 use std::{
     collections::HashMap,
@@ -31,7 +30,7 @@ pub enum ConfigError {
         /// Why.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// Keys that nothing reads.
+    /// Unknown keys.
     #[error("configuration has unknown keys: keys=`{}`", keys.join("`, `"))]
     UnknownKeys {
         /// Them, with their sections.
@@ -51,7 +50,7 @@ pub enum ConfigError {
 /// The layers above the defaults.
 #[derive(Debug, Default)]
 pub struct Sources<'a> {
-    /// The file, if there is one.
+    /// The file, if one is given.
     pub file: Option<&'a Path>,
     /// The environment, ours and others'.
     pub environment: HashMap<String, String>,
@@ -79,7 +78,7 @@ pub fn load<T>(defaults: &T, sources: Sources<'_>) -> Result<T, ConfigError>
 where
     T: Serialize + DeserializeOwned,
 {
-    let malformed = |error: config::ConfigError| ConfigError::Malformed(told(error));
+    let malformed = |error: config::ConfigError| ConfigError::Malformed(redacted(error));
     let defaults = Config::try_from(defaults).map_err(malformed)?;
     let mut builder = Config::builder().add_source(defaults.clone());
     let mut foreign = Config::builder();
@@ -102,10 +101,10 @@ where
     }
     let layered = builder.build().map_err(malformed)?;
     let mut problems = Vec::new();
-    misfits("", Some(&defaults.cache), &layered.cache, &mut problems);
+    reject_fractions("", Some(&defaults.cache), &layered.cache, &mut problems);
     let mut keys = Vec::new();
     let settings = serde_ignored::deserialize(layered, |path| keys.push(path.to_string()));
-    // What no setting knows is no number either.
+    // The number of an unknown key is not checked.
     if settings.is_ok() && !keys.is_empty() {
         return Err(ConfigError::UnknownKeys { keys });
     }
@@ -115,9 +114,9 @@ where
     settings.map_err(malformed)
 }
 
-/// Collects what is given for a whole number and is none: the crate would round it, or cut it off
-/// at what fits. A number without a default is one too, since all others have theirs.
-fn misfits(key: &str, default: Option<&Value>, given: &Value, problems: &mut Vec<String>) {
+/// Collects values of whole numbers that are not: the crate would round or truncate them. A number
+/// without a default is one too, since all others have theirs.
+fn reject_fractions(key: &str, default: Option<&Value>, given: &Value, problems: &mut Vec<String>) {
     use ValueKind as Kind;
     if let Kind::Table(table) = &given.kind {
         for (name, value) in table {
@@ -126,7 +125,7 @@ fn misfits(key: &str, default: Option<&Value>, given: &Value, problems: &mut Vec
                 _ => None,
             });
             let key = if key.is_empty() { name.clone() } else { format!("{key}.{name}") };
-            misfits(&key, default, value, problems);
+            reject_fractions(&key, default, value, problems);
         }
         return;
     }
@@ -159,11 +158,11 @@ const UNIT_MAX: usize = 5;
 const NUMBER_MAX: usize = 24;
 
 /// An error with its key first, and no text that may be a secret in the wrong place.
-fn told(error: config::ConfigError) -> String {
+fn redacted(error: config::ConfigError) -> String {
     use config::ConfigError as E;
     match error {
-        E::At { error, key: Some(key), .. } => format!("{key}: {}", told(*error)),
-        E::At { error, key: None, .. } => told(*error),
+        E::At { error, key: Some(key), .. } => format!("{key}: {}", redacted(*error)),
+        E::At { error, key: None, .. } => redacted(*error),
         E::Type { key: Some(key), unexpected, expected, .. } => {
             let value = match unexpected.to_string().split_once('`') {
                 Some((_, rest)) => shown(rest.trim_end_matches('`')),
@@ -214,7 +213,7 @@ fn without_text(error: &str) -> String {
     }
 }
 
-/// The file, read here so that a file that is not there differs from one that is malformed.
+/// The file, read here so that a missing file differs from a malformed one.
 fn file(path: &Path) -> Result<File<config::FileSourceString, FileFormat>, ConfigError> {
     let text = std::fs::read_to_string(path)
         .map_err(|source| ConfigError::File { path: path.to_owned(), source: source.into() })?;

@@ -1,4 +1,4 @@
-//! What a process says about itself: to gRPC clients per service, to an orchestrator with reasons.
+//! The health of a process: for gRPC clients per service, for orchestrators with reasons.
 //!
 //! The process as a whole, the service with the empty name, serves while each of its parts does and
 //! it is not shutting down.
@@ -26,7 +26,7 @@ pub struct Health {
 
 #[derive(Default)]
 struct State {
-    /// Services, and what is the matter with each.
+    /// Services, and the problem of each.
     parts: BTreeMap<&'static str, Option<String>>,
     draining: bool,
 }
@@ -62,7 +62,7 @@ impl Health {
         health
     }
 
-    /// Says what is the matter with a service; nothing, if it serves.
+    /// Reports the problem of a service; none, if it serves.
     pub async fn report(&self, service: &'static str, problem: Option<String>) {
         let changed = {
             let mut state = self.lock();
@@ -77,7 +77,7 @@ impl Health {
         }
     }
 
-    /// Says that the process shuts down.
+    /// Reports NOT_SERVING for every service, as the process shuts down.
     pub async fn drain(&self) {
         self.lock().draining = true;
         for name in self.names() {
@@ -94,7 +94,7 @@ impl Health {
         }
     }
 
-    /// What is the matter, a line each; nothing, if the process is ready for calls.
+    /// The problems, a line each; none, if the process is ready for calls.
     #[must_use]
     pub fn problems(&self) -> Vec<String> {
         self.lock().problems()

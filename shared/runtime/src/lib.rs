@@ -1,12 +1,12 @@
 //! What every process of Trestle is made of: configuration, telemetry, listeners, health,
 //! background loops.
 //!
-//! Knows no service and no storage; `main` puts both together.
+//! It depends on no service and no storage engine.
 
 pub mod admin;
 pub mod config;
-pub mod edge;
 pub mod health;
+pub mod health_reflection;
 pub mod openmetrics;
 pub mod serve;
 pub mod task;

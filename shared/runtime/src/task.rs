@@ -1,6 +1,6 @@
-//! A named loop in the background: one shape for all such work.
+//! A named loop in the background: the one form of all such work.
 //!
-//! Each tick does one bounded step and says whether there is more. Between ticks the loop waits,
+//! Each tick does one bounded step and returns whether there is more. Between ticks the loop waits,
 //! with jitter so that many processes do not act in step, or until it is woken. A failed tick is
 //! logged and tried again after the wait.
 
@@ -25,8 +25,7 @@ pub struct Task {
 }
 
 impl Task {
-    /// Calls `tick` about `every` so often. Its answer: whether the next step should follow at
-    /// once.
+    /// Calls `tick` about `every` so often. It returns whether the next step should follow at once.
     pub fn new<F, A>(name: &'static str, every: Duration, mut tick: F) -> Self
     where
         F: FnMut() -> A + Send + 'static,

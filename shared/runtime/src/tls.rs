@@ -29,28 +29,28 @@ use tokio_rustls::{
 use tracing::{debug, info};
 use trestle_service::semconv;
 
-/// What a listener speaks inside the encryption, best first.
+/// The protocols inside the encryption (ALPN), in order of preference.
 const PROTOCOLS: [&[u8]; 2] = [b"h2", b"http/1.1"];
 
 /// Where the certificates of a listener are, all in PEM.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TlsFiles {
-    /// The certificate of the server, followed by those between it and its authority.
+    /// The certificate chain of the server, its own certificate first.
     pub certificate: PathBuf,
     /// The private key of the certificate.
     pub key: PathBuf,
-    /// What is asked of clients.
+    /// Which certificates clients need.
     pub clients: ClientCertificates,
 }
 
-/// What a listener asks of its clients.
+/// Which certificates the clients of a listener need.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ClientCertificates {
-    /// Nothing.
+    /// None.
     Off,
-    /// A certificate of one of the authorities in the file, or none at all.
+    /// One that a CA certificate in the file signed, or none.
     Optional(PathBuf),
-    /// A certificate of one of the authorities in the file.
+    /// One that a CA certificate in the file signed.
     Required(PathBuf),
 }
 
@@ -63,7 +63,7 @@ impl ClientCertificates {
     }
 }
 
-/// Files that make no encryption.
+/// Files that cannot be used for TLS.
 #[derive(Debug, thiserror::Error)]
 #[error("{what}: file=`{}`, {problem}", file.display())]
 pub struct TlsError {
@@ -86,8 +86,8 @@ impl PartialEq for Certificates {
 }
 
 impl Certificates {
-    /// Reads the files, and checks that they make an encryption: the key is that of the
-    /// certificate, and there is an authority where clients are asked for certificates. Blocks.
+    /// Reads the files, and checks that they fit together: the key is that of the certificate, and there
+    /// is a CA certificate where clients need certificates. Blocks.
     ///
     /// # Errors
     /// The first file that cannot be used, and why.
@@ -163,12 +163,12 @@ fn unreadable(error: &io::Error) -> String {
     format!("cannot be read: {error}")
 }
 
-impl Failures {
-    fn may_tell(&self, now: Instant) -> bool {
-        let mut told_at = self.told_at.lock().unwrap_or_else(PoisonError::into_inner);
-        let may = told_at.is_none_or(|told_at| now.duration_since(told_at) >= TELL_EVERY);
+impl HandshakeFailures {
+    fn may_log(&self, now: Instant) -> bool {
+        let mut logged_at = self.logged_at.lock().unwrap_or_else(PoisonError::into_inner);
+        let may = logged_at.is_none_or(|logged_at| now.duration_since(logged_at) >= LOG_EVERY);
         if may {
-            *told_at = Some(now);
+            *logged_at = Some(now);
         }
         may
     }
@@ -178,21 +178,21 @@ impl Failures {
 #[derive(Clone)]
 pub struct Tls {
     current: Arc<RwLock<Arc<ServerConfig>>>,
-    failures: Arc<Failures>,
+    failures: Arc<HandshakeFailures>,
 }
 
 /// The handshakes that failed.
 #[derive(Default)]
-struct Failures {
+struct HandshakeFailures {
     counter: OnceLock<Counter<u64>>,
-    told_at: Mutex<Option<Instant>>,
+    logged_at: Mutex<Option<Instant>>,
 }
 
 /// Time between lines about handshakes that failed. They can be a flood, so the others are lines of
 /// level debug.
-const TELL_EVERY: Duration = Duration::from_secs(10);
+const LOG_EVERY: Duration = Duration::from_secs(10);
 
-/// What a handshake failed of, as the metric has it.
+/// Why a handshake failed, as the metric labels it.
 fn cause(error: &io::Error) -> &'static str {
     let of_tls = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
     match (of_tls, error.kind()) {
@@ -219,27 +219,27 @@ impl Tls {
         self.failures.counter.get_or_init(|| semconv::failed_handshakes(meter));
     }
 
-    /// Notes a handshake that failed.
+    /// Records a handshake that failed.
     pub(crate) fn failed(&self, peer: SocketAddr, error: &io::Error) {
         let cause = cause(error);
         if let Some(counter) = self.failures.counter.get() {
             counter.add(1, &[KeyValue::new(semconv::ERROR_TYPE, cause)]);
         }
-        // Balancers connect and leave to see whether somebody is there.
-        if cause != "closed" && self.failures.may_tell(Instant::now()) {
-            info!(%peer, cause, %error, "handshake failed; others within 10 s are not told");
+        // Balancers connect and disconnect as a probe.
+        if cause != "closed" && self.failures.may_log(Instant::now()) {
+            info!(%peer, cause, %error, "handshake failed; further failures within 10 s are not logged");
         } else {
             debug!(%peer, cause, %error, "handshake failed");
         }
     }
 
-    /// Gives new connections other certificates.
+    /// Uses other certificates for new connections.
     pub fn replace(&self, certificates: &Certificates) {
         let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
         *current = Arc::clone(&certificates.config);
     }
 
-    /// Takes the next connection into the encryption.
+    /// Performs the handshake of the next connection.
     pub(crate) fn acceptor(&self) -> TlsAcceptor {
         let current = self.current.read().unwrap_or_else(PoisonError::into_inner);
         Arc::clone(&current).into()
@@ -251,17 +251,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_about_handshakes_are_few_however_many_fail() {
-        let (failures, start) = (Failures::default(), Instant::now());
+    fn logs_failed_handshakes_at_a_bounded_rate() {
+        let (failures, start) = (HandshakeFailures::default(), Instant::now());
 
-        let told =
-            [0, 1, 9, 10, 11, 19, 20].map(|s| failures.may_tell(start + Duration::from_secs(s)));
+        let logged =
+            [0, 1, 9, 10, 11, 19, 20].map(|s| failures.may_log(start + Duration::from_secs(s)));
 
-        assert_eq!(told, [true, false, false, true, false, false, true]);
+        assert_eq!(logged, [true, false, false, true, false, false, true]);
     }
 
     #[test]
-    fn handshakes_fail_of_one_of_four_causes() {
+    fn labels_a_failed_handshake_with_one_of_four_causes() {
         let of = |error: rustls::Error| io::Error::new(io::ErrorKind::InvalidData, error);
         for (error, expected) in [
             (of(rustls::Error::NoCertificatesPresented), "certificate"),

@@ -1,6 +1,6 @@
 //! The roles of the product, as data. Composition, listeners, settings, upstreams, reload, health,
-//! CORS and storage walk a list of [`RoleSpec`]s and know no role by name, except that settings of
-//! callers count where the gateway is.
+//! CORS and storage walk a list of [`RoleSpec`]s and name no role, except that settings of callers apply
+//! where the gateway is.
 //!
 //! A new service is a crate, a proto package, and an entry in [`ROLES`].
 
@@ -49,7 +49,7 @@ pub struct RoleSpec {
 /// How a role is built from its settings and the parts of its process. Binds and spawns nothing.
 #[derive(Clone, Copy)]
 pub enum Build {
-    /// It answers the calls of its services.
+    /// It handles the calls of its services.
     Service(fn(&BuildContext<'_>) -> Result<BuiltRole, Failure>),
     /// It takes calls from outside and passes them to the other roles, which are built first.
     Ingress(fn(&BuildContext<'_>, &[ReachedRole]) -> Result<Ingress, Failure>),

@@ -1,4 +1,4 @@
-//! Who may call.
+//! The accounts.
 
 use std::{collections::BTreeMap, fmt, path::PathBuf};
 
@@ -12,8 +12,8 @@ use crate::roles::GATEWAY;
 /// Most accounts of a process.
 const ACCOUNTS_MAX: usize = 1024;
 
-/// The sections `accounts.NAME`. Default: none. Processes without the role gateway leave them
-/// alone: credentials end at the gateway.
+/// The sections `accounts.NAME`. Default: none. Processes without the role gateway ignore
+/// them: credentials end at the gateway.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct AccountsSettings(pub BTreeMap<String, AccountSettings>);
@@ -43,7 +43,7 @@ pub struct AccountSettings {
 #[serde(transparent)]
 pub struct Secret(pub String);
 
-/// What stands in the place of a secret. No base64, so that it is never taken for a key.
+/// Printed instead of a secret. Not base64, so that it is never a valid key.
 const REDACTED: &str = "(redacted)";
 
 impl fmt::Debug for Secret {
@@ -118,9 +118,8 @@ impl AccountsSettings {
         }
         if self.0.is_empty() && !has_development(server, development) {
             problems.push(format!(
-                "accounts: there is none, so nobody could call, since the development account, \
-                 whose key everybody knows, is only there where every listener for calls is on \
-                 loopback; add accounts.NAME with key1_file, or allow the development account to \
+                "accounts: none, so nobody could call, since the development account, whose key is \
+                 public, exists only where every listener for calls is on loopback; add accounts.NAME with key1_file, or allow the development account to \
                  everybody with gateway.development_account = \"anywhere\": {}",
                 reachable(server).join(", ")
             ));
@@ -129,7 +128,7 @@ impl AccountsSettings {
     }
 }
 
-/// Whether the development account is there.
+/// Whether the development account exists.
 pub(crate) fn has_development(server: &ServerSettings, development: DevelopmentAccount) -> bool {
     match development {
         DevelopmentAccount::Loopback => reachable(server).is_empty(),
@@ -138,7 +137,8 @@ pub(crate) fn has_development(server: &ServerSettings, development: DevelopmentA
     }
 }
 
-/// The listeners for calls that others can reach: key and address. One is enough to let everybody in.
+/// The listeners for calls that others can reach: key and address. One is enough to expose a public
+/// key.
 fn reachable(server: &ServerSettings) -> Vec<String> {
     let calls = server.calls().into_iter();
     let reachable = calls.filter(|(_, address)| !address.ip().to_canonical().is_loopback());

@@ -1,4 +1,4 @@
-//! Where the gateway finds what is not in its process, and how it gets there.
+//! Upstream configuration: where the gateway reaches roles that are not in its process, and how.
 
 use std::path::PathBuf;
 
@@ -28,19 +28,19 @@ pub struct GatewaySettings {
     /// without the others, the gateway does not serve them.
     #[serde(flatten)]
     pub endpoints: PerRole<EndpointText>,
-    /// Where the development account is there, whose key everybody knows: `loopback`, `off` or
+    /// Where the development account exists, whose key is public: `loopback`, `off` or
     /// `anywhere`. Default: `loopback`, which is `off` where others can reach the listener.
     #[serde(deserialize_with = "choice")]
     pub development_account: DevelopmentAccount,
     /// Connections to each such role, 1 to 1024; about as many as either side has cores, and as
-    /// the name has addresses. Up to four times as many are made while all are full. Default: 4.
+    /// the name has addresses. Up to four times as many are opened while all are full. Default: 4.
     pub connections: usize,
     /// How long calls wait for a role that restarts, in milliseconds from the loss of its last
     /// connection, up to 60000; 0: they are refused at once. Default: 5000.
     pub wait_ms: u64,
     /// Most calls that wait at a time, 1 to 1000000; more are refused at once. Default: 512.
     pub waiting_calls_max: usize,
-    /// Encryption towards the roles, for endpoints that begin with `https`.
+    /// TLS to the roles, for endpoints that begin with `https`.
     #[serde(default)]
     pub tls: RoleTlsSettings,
 }
@@ -49,10 +49,10 @@ pub struct GatewaySettings {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RoleTlsSettings {
-    /// Who vouches for the roles: certificates as PEM. Required with `https`. No default.
+    /// The CA certificates of the roles, as PEM. Required with `https`. No default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ca_file: Option<PathBuf>,
-    /// The certificate that the gateway shows, its chain after it, as PEM. No default.
+    /// The certificate chain of the gateway as a client, as PEM. No default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cert_file: Option<PathBuf>,
     /// The key of that certificate, as PEM. No default.
@@ -168,7 +168,7 @@ impl GatewaySettings {
 }
 
 impl RoleTlsSettings {
-    /// For the endpoints that are given; each says itself whether it is encrypted.
+    /// For the endpoints that are set, each of which is encrypted or not.
     fn problems(&self, endpoints: &[Endpoint]) -> Vec<String> {
         let mut problems = Vec::new();
         let any_encrypted = endpoints.iter().any(Endpoint::is_encrypted);

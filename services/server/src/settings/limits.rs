@@ -10,7 +10,8 @@ use super::{outside, wide};
 const PLACES_MAX: u64 = 1_000_000;
 /// Most bytes of bodies at a time: a tebibyte.
 const BODY_BYTES_MAX: u64 = 1 << 40;
-/// Longest setting for the time in which a request, or a piece of an answer, has to go over: an hour.
+/// Longest setting for the time in which a request, or a piece of a response, has to be transferred:
+/// an hour.
 const TRANSFER_SECONDS_MAX: u64 = 3600;
 /// Longest setting for the time until an answer begins: the removal of deleted tables counts on
 /// calls being over within two minutes.
@@ -35,14 +36,14 @@ pub struct LimitSettings {
     pub connections_max: usize,
     /// Most calls at a time on one connection; more wait at the client. 1 to 1000000. Default: 256.
     pub calls_per_connection_max: u32,
-    /// After about how long a connection is asked to be made anew, in seconds, up to a week.
+    /// After about how long a connection is closed with GOAWAY, in seconds, up to a week.
     /// Default: 1800.
     pub connection_age_seconds: u64,
-    /// How long calls of such a connection may go on before they are cut off, in seconds, up to a
+    /// How long calls of such a connection may continue before they are cut off, in seconds, up to a
     /// week. Default: 300.
     pub connection_grace_seconds: u64,
-    /// How often the client of a connection of HTTP/2 is asked whether it is still there, and how
-    /// long it may take to say so before the connection is cut, in seconds, 1 to 3600. Default: 20.
+    /// How often a client of HTTP/2 is sent a PING, and how long it may take to acknowledge it before
+    /// the connection is cut, in seconds, 1 to 3600. Default: 20.
     pub keepalive_seconds: u64,
     /// How long a client of HTTP/1 may take for the head of a request, from the end of the answer
     /// before it on, in seconds, 1 to 3600. Default: 60.

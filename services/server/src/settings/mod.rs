@@ -1,5 +1,5 @@
-//! What an operator chooses: one file for each section. Everything here is plain data: live things
-//! are passed beside it.
+//! Settings: one file for each section. Everything here is plain data; live parts are passed beside
+//! it.
 
 mod accounts;
 mod gateway;
@@ -28,7 +28,7 @@ pub use self::{
     quotas::{QuotaNumbers, QuotaSettings},
     server::{Listen, ServerSettings},
     storage::{Durability, StorageSettings},
-    tls::{AskClients, TlsSettings},
+    tls::{ClientAuth, TlsSettings},
 };
 
 pub(crate) use self::accounts::has_development;
@@ -48,14 +48,14 @@ pub struct Settings {
     pub tls: TlsSettings,
     /// The store.
     pub storage: StorageSettings,
-    /// Who may call.
+    /// The accounts.
     #[serde(default)]
     pub accounts: AccountsSettings,
-    /// Where the gateway finds what is not in this process.
+    /// Where the gateway reaches roles that are not in this process.
     pub gateway: GatewaySettings,
     /// The bounds of load.
     pub limits: LimitSettings,
-    /// How much work an account and a partition may ask for.
+    /// The limits of accounts and partitions.
     pub quotas: QuotaSettings,
     /// Logs, traces and metrics.
     pub telemetry: TelemetrySettings,
@@ -95,7 +95,7 @@ impl Settings {
         Ok(settings)
     }
 
-    /// Checks what the form of the values does not say.
+    /// Checks the rules that the types of the values do not express.
     ///
     /// # Errors
     /// [`ConfigError::UnknownKeys`], [`ConfigError::Invalid`] with every problem.

@@ -1,4 +1,4 @@
-//! How much work an account and a partition may ask for.
+//! The limits of accounts and partitions.
 
 use std::collections::BTreeMap;
 

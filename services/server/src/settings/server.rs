@@ -24,7 +24,7 @@ pub enum Listen {
     At(SocketAddr),
 }
 
-/// A text that says neither.
+/// A text that is neither.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("must be an address, as in 127.0.0.1:10002, or `off`")]
 pub struct ListenError;
@@ -55,7 +55,7 @@ impl RoleKey for Listen {
     const SUFFIX: &'static str = "";
 }
 
-/// Reads an address; the error says what one looks like.
+/// Parses an address; the error has an example.
 fn address<'de, D: Deserializer<'de>>(deserializer: D) -> Result<SocketAddr, D::Error> {
     let text = String::deserialize(deserializer)?;
     let rule = "must be an address, as in 127.0.0.1:50051";
@@ -65,7 +65,7 @@ fn address<'de, D: Deserializer<'de>>(deserializer: D) -> Result<SocketAddr, D::
 /// The section `server`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ServerSettings {
-    /// The parts of this process: `all`, or of `gateway` and `table`. Default: `all`.
+    /// The roles of this process: `all`, or of `gateway`, `table` and `queue`. Default: `all`.
     pub roles: Roles,
     /// Address of gRPC; port 0 takes a free one. Default: `127.0.0.1:50051`.
     #[serde(deserialize_with = "address")]
@@ -74,8 +74,8 @@ pub struct ServerSettings {
     /// free one, `off` none. Default: `127.0.0.1` with the port that its [`RoleSpec`] has.
     #[serde(flatten)]
     pub azure: PerRole<Listen>,
-    /// Compress answers for clients of Azure Storage that take gzip, as most say they do. Default:
-    /// no, as Azure: it takes time on both sides, and helps over slow networks only.
+    /// Compress responses for clients of Azure Storage that accept gzip, as most do. Default: no, as
+    /// Azure: it takes time on both sides, and helps over slow networks only.
     pub azure_gzip: bool,
     /// Address of metrics and probes; port 0 takes a free one. Default: `127.0.0.1:9464`.
     #[serde(deserialize_with = "address")]
@@ -83,27 +83,27 @@ pub struct ServerSettings {
     /// Listen without encryption where others can reach it. Default: no, and such an address is
     /// refused.
     pub allow_plaintext: bool,
-    /// Let another process of the same user listen at the same addresses, if it asks for it too: a
-    /// new one starts before the old one ends, and no connection is refused. Default: no; then an
-    /// address that is taken is an error.
+    /// Let another process of the same user listen at the same addresses, if it has this setting too:
+    /// a new one starts before the old one ends, and no connection is refused. Default: no; then an
+    /// address in use is an error.
     pub reuse_port: bool,
-    /// Without the role gateway: believe whoever connects about who calls. For networks that only
-    /// gateways reach. Default: no; then only peers with a certificate, or on this machine, are.
+    /// Without the role gateway: trust every peer to name the caller. For networks that only gateways
+    /// reach. Default: no; then only peers with a certificate, or on this machine, are trusted.
     pub trust_callers: bool,
-    /// How long calls are still taken after a signal to end, once health has turned, in
-    /// milliseconds, up to 60000: the time for gateways and balancers to go elsewhere. Default: 250.
+    /// How long calls are still accepted after SIGTERM, once health reports NOT_SERVING, in
+    /// milliseconds, up to 60000: the time for gateways and balancers to react. Default: 250.
     pub drain_notice_ms: u64,
-    /// How long calls may go on after a signal to end, in seconds, up to a day. Default: 25, under
-    /// the 30 of orchestrators.
+    /// How long calls may continue after SIGTERM, in seconds, up to a day. Default: 25, under the 30 of
+    /// orchestrators.
     pub drain_seconds: u64,
     /// Threads that work on calls, 1 to 1024. Default: one for each core.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worker_threads: Option<usize>,
 }
 
-/// Longest setting for the notice before the end.
+/// Longest setting for the notice before the drain.
 const DRAIN_NOTICE_MS_MAX: u64 = 60_000;
-/// Longest setting for the time that calls have at the end: a day.
+/// Longest setting for the drain: a day.
 const DRAIN_SECONDS_MAX: u64 = 24 * 3600;
 /// Most threads that work on calls.
 const WORKER_THREADS_MAX: u64 = 1024;

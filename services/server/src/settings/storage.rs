@@ -13,9 +13,9 @@ const SYNC_EVERY_MS_MAX: u64 = 3_600_000;
 /// The section `storage`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct StorageSettings {
-    /// Where everything is kept; made if it is not there. Default: `./data`.
+    /// Data directory; created if it does not exist. Default: `./data`.
     pub data_dir: PathBuf,
-    /// Keep everything in memory, and nothing after the end. Default: no.
+    /// Store everything in memory; all data is lost when the process ends. Default: no.
     pub ephemeral: bool,
     /// When a write is answered. Default: `always`.
     #[serde(deserialize_with = "choice")]
@@ -23,9 +23,9 @@ pub struct StorageSettings {
     /// With durability `interval`: time between syncs, in milliseconds, 1 to 3600000. Default:
     /// 1000.
     pub sync_every_ms: u64,
-    /// Memory for what was read from disk, in bytes. Default: 128 MiB.
+    /// Memory for the block cache, in bytes. Default: 128 MiB.
     pub cache_bytes: u64,
-    /// Free disk space under which only deletes are taken, in bytes. Default: 512 MiB.
+    /// Free disk space under which only deletes are accepted, in bytes. Default: 512 MiB.
     pub min_free_bytes: u64,
 }
 

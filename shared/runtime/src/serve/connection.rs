@@ -1,4 +1,4 @@
-//! One connection, from its handshake to its end.
+//! One connection, from its handshake to its close.
 
 use std::{
     cell::RefCell,
@@ -34,12 +34,11 @@ use trestle_service::{layer::CallService, peer::Peer};
 
 use super::{
     Bounds,
-    calls::Calls,
-    gathered::{Gathered, Turns},
-    leaving::Traffic,
-    opening::{self, Protocol},
-    paced::Paced,
-    reader::{Pieces, Unsent},
+    goaway::GoawayDrain,
+    protocol::{self, HttpVersion},
+    slow_client::{PiecedBody, UnsentBytes},
+    slow_writer::BudgetedSocket,
+    tuning::{CoalescedWrites, InlineExecutor, PollCount},
 };
 use crate::tls::Tls;
 
@@ -47,22 +46,21 @@ use crate::tls::Tls;
 const STREAM_WINDOW_BYTES: u32 = 1024 * 1024;
 /// Bytes that all calls of a connection may send ahead.
 const CONNECTION_WINDOW_BYTES: u32 = 4 * 1024 * 1024;
-/// How long a client may take until it has said what it speaks. Ample for a slow network, and
-/// short enough that sockets nobody uses do not hold places for long.
+/// How long the handshake and protocol detection may take. Ample for a slow network, and short
+/// enough that unused sockets do not count as connections for long.
 const OPEN_WITHIN: Duration = Duration::from_secs(10);
-/// How long a client may take to close its side once the connection has ended.
+/// How long a client may take to close its side of a closed connection.
 const LINGER_WITHIN: Duration = Duration::from_millis(500);
-/// The same once the listener has closed.
-const OPEN_AT_END_WITHIN: Duration = Duration::from_millis(500);
+/// How long opening a connection may take on once the listener is closed.
+const OPEN_AT_SHUTDOWN_WITHIN: Duration = Duration::from_millis(500);
 /// Largest headers of a call, in bytes as HTTP/2 counts them: names, values and 32 for each. A
 /// call with more is refused with HTTP status 431, and its connection goes on.
 const HEADER_BYTES_MAX: u32 = 16 * 1024;
 /// Largest head of a request of HTTP/1, its address included, in bytes. Twice the above, so that
-/// whoever serves the request can refuse most of what is too much in a form of its own; what is
-/// beyond gets a bare 431.
+/// the service can refuse most of what is too much in a form of its own; what is beyond gets a bare
+/// 431.
 const HTTP1_HEAD_BYTES_MAX: usize = 2 * HEADER_BYTES_MAX as usize;
-/// Calls that a client may open and take back again before they were looked at; one that goes on
-/// with it loses its connection.
+/// Calls that a client may reset before they were accepted; with more it loses its connection.
 const RESETS_MAX: usize = 20;
 
 /// One connection.
@@ -70,27 +68,27 @@ pub(super) struct Connection {
     pub(super) service: CallService,
     pub(super) tls: Option<Tls>,
     pub(super) bounds: Bounds,
-    /// Asks to end.
+    /// Closes it in order.
     pub(super) stop: CancellationToken,
-    /// Ends at once.
+    /// Closes it at once.
     pub(super) cut: CancellationToken,
-    /// The connections that may be in their handshake at a time.
+    /// Limits the handshakes at a time.
     pub(super) handshakes: Arc<Semaphore>,
-    pub(super) _place: OwnedSemaphorePermit,
+    pub(super) _permit: OwnedSemaphorePermit,
 }
 
 impl Connection {
-    /// Serves until the client goes, or until the end, with everything that was asked before.
+    /// Serves until the client disconnects, or until the shutdown, with every request sent before.
     pub(super) async fn run(self, socket: TcpStream, address: SocketAddr) {
         let spare = socket.as_fd().try_clone_to_owned();
-        self.attend_to(socket, address).await;
+        self.open(socket, address).await;
         if let Ok(spare) = spare {
             linger(spare.into()).await;
         }
     }
 
-    async fn attend_to(self, socket: TcpStream, address: SocketAddr) {
-        let socket = match Paced::new(socket, self.bounds.reader_within) {
+    async fn open(self, socket: TcpStream, address: SocketAddr) {
+        let socket = match BudgetedSocket::new(socket, self.bounds.reader_within) {
             Ok(socket) => socket,
             Err(error) => {
                 debug!(%error, "connection lost before it was used");
@@ -102,22 +100,22 @@ impl Connection {
             return self.serve(socket, Peer { address, tls: None }, until).await;
         };
         let handshake = async {
-            let _turn = self.handshakes.acquire().await;
-            opening::encrypt(&tls, socket).await
+            let _permit = self.handshakes.acquire().await;
+            protocol::handshake(&tls, socket).await
         };
         match self.opened(handshake, until).await {
-            Ok((stream, told)) => {
-                self.serve(stream, Peer { address, tls: Some(told) }, until).await;
+            Ok((stream, peer_tls)) => {
+                self.serve(stream, Peer { address, tls: Some(peer_tls) }, until).await;
             }
             Err(error) => tls.failed(address, &error),
         }
     }
 
-    /// What a step of the opening came to. Once the end has come there is a little time: the client
-    /// may be in the middle of it, with a call.
+    /// The result of a step of opening. In a shutdown a little time is left: the client may have sent
+    /// a call already.
     ///
     /// # Errors
-    /// What it failed of; it has timed out where it took too long.
+    /// Those of the step; timed out where it took too long.
     async fn opened<T>(
         &self,
         step: impl Future<Output = io::Result<T>>,
@@ -126,7 +124,7 @@ impl Connection {
         let mut step = pin!(timeout_at(until, step));
         let opened = match self.stop.run_until_cancelled(step.as_mut()).await {
             Some(opened) => opened,
-            None => timeout(OPEN_AT_END_WITHIN, step).await.and_then(|opened| opened),
+            None => timeout(OPEN_AT_SHUTDOWN_WITHIN, step).await.and_then(|opened| opened),
         };
         opened.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
     }
@@ -135,52 +133,56 @@ impl Connection {
     where
         S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
     {
-        let (stream, protocol) = match self.opened(opening::listen(stream), until).await {
+        let (stream, version) = match self.opened(protocol::detect(stream), until).await {
             Ok(opened) => opened,
             Err(error) => {
                 debug!(%error, "connection lost before it was opened");
                 return;
             }
         };
-        // A clone for each call would copy everything that stands before the services.
+        // A clone for each call would copy every layer before the services.
         let service = RefCell::new(self.service.clone());
-        let turns = Turns::default();
-        let (age_max, unsent) = (aged(self.bounds.age_max, &peer), Unsent::default());
-        let traffic = Traffic::default();
-        let leaving = traffic.clone();
+        let polls = PollCount::default();
+        let (age_max, unsent) = (jittered(self.bounds.age_max, &peer), UnsentBytes::default());
+        let goaway = GoawayDrain::default();
+        let calls_of = goaway.clone();
         let calls = hyper::service::service_fn(move |request: http::Request<Incoming>| {
-            let taken = traffic.take(request.headers()).map(|under_way| {
+            let admitted = calls_of.admit(request.headers()).map(|in_flight| {
                 let mut request = request.map(Body::new);
                 request.extensions_mut().insert(peer.clone());
-                (service.borrow_mut().call(request), under_way)
+                (service.borrow_mut().call(request), in_flight)
             });
             let unsent = unsent.clone();
             async move {
-                let (answer, under_way) = match taken {
-                    Ok((answer, under_way)) => (answer.await?, Some(under_way)),
+                let (answer, in_flight) = match admitted {
+                    Ok((answer, in_flight)) => (answer.await?, Some(in_flight)),
                     Err(fault) => (Status::from(fault).into_http(), None),
                 };
-                Ok::<_, Infallible>(answer.map(|body| Pieces::new(body, unsent, under_way)))
+                Ok::<_, Infallible>(answer.map(|body| PiecedBody::new(body, unsent, in_flight)))
             }
         });
-        match protocol {
-            Protocol::Http2 => {
-                let connection = http2::Builder::new(Calls::new(self.bounds.reader_within))
-                    .timer(TokioTimer::new())
-                    .initial_stream_window_size(STREAM_WINDOW_BYTES)
-                    .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
-                    .max_concurrent_streams(self.bounds.streams_max)
-                    .max_header_list_size(HEADER_BYTES_MAX)
-                    .max_pending_accept_reset_streams(RESETS_MAX)
-                    // gRPC has no use for a date, and HPACK would keep the last sixty of a connection
-                    // and compare each answer's with all of them.
-                    .auto_date_header(false)
-                    .keep_alive_interval(self.bounds.keepalive)
-                    .keep_alive_timeout(self.bounds.keepalive)
-                    .serve_connection(TokioIo::new(Gathered::new(stream, turns.clone())), calls);
-                self.attend(connection, turns, age_max, leaving.settle()).await;
+        match version {
+            HttpVersion::Http2 => {
+                let connection =
+                    http2::Builder::new(InlineExecutor::new(self.bounds.reader_within))
+                        .timer(TokioTimer::new())
+                        .initial_stream_window_size(STREAM_WINDOW_BYTES)
+                        .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
+                        .max_concurrent_streams(self.bounds.streams_max)
+                        .max_header_list_size(HEADER_BYTES_MAX)
+                        .max_pending_accept_reset_streams(RESETS_MAX)
+                        // gRPC has no use for a date, and HPACK would keep the last sixty of a connection
+                        // and compare that of each response with all of them.
+                        .auto_date_header(false)
+                        .keep_alive_interval(self.bounds.keepalive)
+                        .keep_alive_timeout(self.bounds.keepalive)
+                        .serve_connection(
+                            TokioIo::new(CoalescedWrites::new(stream, polls.clone())),
+                            calls,
+                        );
+                self.run_to_close(connection, polls, age_max, goaway.drain()).await;
             }
-            Protocol::Http1 => {
+            HttpVersion::Http1 => {
                 let mut builder = http1::Builder::new();
                 if let Some(most) = self.bounds.headers_max {
                     builder.max_headers(most);
@@ -190,63 +192,63 @@ impl Connection {
                     .header_read_timeout(self.bounds.head_within)
                     .max_header_size(HTTP1_HEAD_BYTES_MAX)
                     .serve_connection(TokioIo::new(stream), calls);
-                self.attend(connection, turns, age_max, future::ready(())).await;
+                self.run_to_close(connection, polls, age_max, future::ready(())).await;
             }
         }
     }
 
-    /// Runs a connection to its end: when it is stopped or old, asks it to end once `settled`, and
-    /// cuts it when it does not within the grace.
-    async fn attend<C>(
+    /// Runs a connection until it closes: when it is stopped or old, closes it in order once `drained`,
+    /// and cuts it after the grace.
+    async fn run_to_close<C>(
         &self,
         connection: C,
-        turns: Turns,
+        polls: PollCount,
         age_max: Duration,
-        settled: impl Future<Output = ()>,
+        drained: impl Future<Output = ()>,
     ) where
         C: GracefulConnection<Error = hyper::Error>,
     {
         let mut connection = pin!(connection);
-        let may_leave = async {
+        let may_close = async {
             let is_old = tokio::select! {
                 () = self.stop.cancelled() => false,
                 () = tokio::time::sleep(age_max) => true,
             };
-            settled.await;
+            drained.await;
             is_old
         };
         let is_old = tokio::select! {
-            ended = poll_fn(|cx| turns.poll(connection.as_mut(), cx)) => return told(ended),
-            is_old = may_leave => is_old,
+            ended = poll_fn(|cx| polls.poll(connection.as_mut(), cx)) => return log_end(ended),
+            is_old = may_close => is_old,
         };
         connection.as_mut().graceful_shutdown();
-        // The listener bounds the end of the process itself, and counts what it cuts.
+        // The listener bounds the shutdown itself, and counts the connections that it cuts.
         let grace = if is_old { self.bounds.age_grace } else { Duration::MAX };
         tokio::select! {
-            ended = poll_fn(|cx| turns.poll(connection.as_mut(), cx)) => told(ended),
+            ended = poll_fn(|cx| polls.poll(connection.as_mut(), cx)) => log_end(ended),
             () = self.cut.cancelled() => {}
-            () = tokio::time::sleep(grace) => debug!("old connection cut with calls under way"),
+            () = tokio::time::sleep(grace) => debug!("old connection cut with calls in flight"),
         }
     }
 }
 
-fn told(ended: hyper::Result<()>) {
+fn log_end(ended: hyper::Result<()>) {
     if let Err(error) = ended {
         debug!(%error, "connection broken");
     }
 }
 
-/// An age between nine and eleven tenths of the longest, so that connections that were made
-/// together are not all made anew together.
-fn aged(age_max: Duration, peer: &Peer) -> Duration {
+/// An age between nine and eleven tenths of `age_max`, so that connections that were opened together
+/// are not all closed together.
+fn jittered(age_max: Duration, peer: &Peer) -> Duration {
     age_max.mul_f64(0.9 + 0.2 * f64::from(peer.address.port() % 1024) / 1024.0)
 }
 
-/// Reads what a client still sends to a connection that has ended, until it closes its side.
+/// Reads what a client still sends to a closed connection, until it closes its side.
 ///
 /// A socket that is closed with unread bytes resets the connection. The client may see that before
-/// it reads what was written last: which of its calls were taken, and their answers. It would have
-/// to call their outcome unknown.
+/// it reads what was written last: which of its calls were accepted, and their responses. Their
+/// outcome would be unknown to it.
 async fn linger(socket: std::net::TcpStream) {
     if socket.shutdown(Shutdown::Write).is_err() {
         return;
@@ -266,6 +268,6 @@ async fn linger(socket: std::net::TcpStream) {
         }
     };
     if timeout(LINGER_WITHIN, drained).await.is_err() {
-        debug!("client keeps its side of an ended connection open");
+        debug!("client keeps its side of a closed connection open");
     }
 }

@@ -1,17 +1,15 @@
-//! Serves calls on a socket: encrypted or not, HTTP/2 and HTTP/1, bounded connections, and an end
+//! Serves calls on a socket: encrypted or not, HTTP/2 and HTTP/1, bounded connections, and a shutdown
 //! that lets calls finish.
 //!
 //! On hyper itself instead of tonic's transport: it costs less per call, bounds connections, and
 //! recycles them by age, so that callers with long-lived connections find new processes.
 
-mod calls;
 mod connection;
-mod gathered;
-mod leaving;
-mod opening;
-mod paced;
-mod patience;
-mod reader;
+mod goaway;
+mod protocol;
+mod slow_client;
+mod slow_writer;
+mod tuning;
 
 use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 
@@ -28,12 +26,12 @@ use crate::tls::Tls;
 
 /// How long to wait after the system refused a connection, out of file descriptors for example.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
-/// Most handshakes at a time, which cost memory before anybody is known; more wait for their turn,
-/// within the time that each connection has for its opening.
+/// Most handshakes at a time, which cost memory before the client is authenticated; more wait, within
+/// the time that each connection has for opening.
 const HANDSHAKES_MAX: usize = 512;
 
-/// Most connections in the queue of a listener; so many are still taken out when it closes.
-const QUEUED_MAX: u32 = 1024;
+/// Most connections in the backlog of a listener; so many are still accepted when it closes.
+const BACKLOG_MAX: u32 = 1024;
 
 /// The bounds of a listener.
 #[derive(Debug, Clone, Copy)]
@@ -42,23 +40,23 @@ pub struct Bounds {
     pub connections_max: usize,
     /// Most calls at a time on one connection; more wait at the client.
     pub streams_max: u32,
-    /// After about how long a connection is asked to be made anew.
+    /// After about how long a connection is closed, so that its client opens another.
     pub age_max: Duration,
-    /// How long its calls may go on then.
+    /// How long its calls may continue then.
     pub age_grace: Duration,
-    /// How often a connection of HTTP/2 is asked whether its client is still there, and how long the
-    /// client may take to say so before the connection is cut.
+    /// How often a client of HTTP/2 is sent a PING, and how long it may take to acknowledge it before
+    /// the connection is cut.
     pub keepalive: Duration,
-    /// How long a client of HTTP/1, which has no probes, may take for the head of a request, from
-    /// the end of the answer before it on.
+    /// How long a client of HTTP/1, which has no PING, may take for the head of a request, from the end
+    /// of the previous response on.
     pub head_within: Duration,
     /// Most headers of a request of HTTP/1. `None` is 100, which costs least: room for more is made
     /// for each request.
     pub headers_max: Option<usize>,
-    /// How long a client may take nothing while there is something for it, and the time in which it
-    /// has to take 64 KiB of it.
+    /// How long a client may receive nothing while bytes wait for it, and the time in which it has to
+    /// receive 64 KiB of them.
     pub reader_within: Duration,
-    /// How long calls may go on after the listener was stopped.
+    /// How long calls may continue after the listener was stopped.
     pub drain_within: Duration,
 }
 
@@ -82,30 +80,30 @@ impl From<CancellationToken> for StopSignals {
 pub enum Drained {
     /// Every call finished.
     Clean,
-    /// So many connections still had calls and were cut.
+    /// This many connections still had calls and were cut.
     Cut(usize),
 }
 
-/// Takes an address; port 0 takes a free port.
+/// Binds an address; port 0 takes a free port.
 ///
 /// # Errors
-/// What the system says; the address is in the text.
+/// Those of the system; the text names the address.
 pub async fn bind(address: SocketAddr) -> io::Result<TcpListener> {
     TcpListener::bind(address).await.map_err(|error| taken(address, &error))
 }
 
-/// The same, at an address that other processes of this user may take at the same time, if they
-/// ask for it too: new connections are spread over them.
+/// Binds an address that other processes of this user may bind at the same time in the same way: new
+/// connections are spread over them.
 ///
 /// # Errors
-/// What the system says; the address is in the text.
+/// Those of the system; the text names the address.
 pub fn bind_shared(address: SocketAddr) -> io::Result<TcpListener> {
     let bind = || {
         let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
         socket.set_reuseaddr(true)?;
         socket.set_reuseport(true)?;
         socket.bind(address)?;
-        socket.listen(QUEUED_MAX)
+        socket.listen(BACKLOG_MAX)
     };
     bind().map_err(|error| taken(address, &error))
 }
@@ -114,7 +112,7 @@ fn taken(address: SocketAddr, error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("cannot listen: address=`{address}`, {error}"))
 }
 
-/// Serves until it is stopped, then takes no more connections, lets calls finish within the bound,
+/// Serves until it is stopped, then accepts no more connections, lets calls finish within the bound,
 /// and cuts the rest. With `tls`, connections are encrypted.
 pub async fn serve(
     listener: TcpListener,
@@ -124,11 +122,11 @@ pub async fn serve(
     signals: impl Into<StopSignals>,
 ) -> Drained {
     let StopSignals { stop, forced } = signals.into();
-    let places = Arc::new(Semaphore::new(bounds.connections_max));
+    let permits = Arc::new(Semaphore::new(bounds.connections_max));
     let handshakes = Arc::new(Semaphore::new(HANDSHAKES_MAX));
     let (connections, cut) = (TaskTracker::new(), CancellationToken::new());
     let admit = |socket, address| {
-        let Ok(place) = Arc::clone(&places).try_acquire_owned() else {
+        let Ok(permit) = Arc::clone(&permits).try_acquire_owned() else {
             debug!(connections_max = bounds.connections_max, "connection refused");
             return;
         };
@@ -139,7 +137,7 @@ pub async fn serve(
             stop: stop.clone(),
             cut: cut.clone(),
             handshakes: Arc::clone(&handshakes),
-            _place: place,
+            _permit: permit,
         };
         connections.spawn(connection.run(socket, address));
     };
@@ -152,7 +150,7 @@ pub async fn serve(
             }
         }
     }
-    for (socket, address) in queued(listener) {
+    for (socket, address) in backlog(listener) {
         admit(socket, address);
     }
     connections.close();
@@ -166,14 +164,14 @@ pub async fn serve(
     if open == 0 { Drained::Clean } else { Drained::Cut(open) }
 }
 
-/// The connections in the queue of a listener that closes. To their clients they are made, and
-/// calls may be on their way: dropped with the queue, those would fail with an unknown outcome.
-fn queued(listener: TcpListener) -> impl Iterator<Item = (TcpStream, SocketAddr)> {
+/// The connections in the backlog of a listener that closes. To their clients they are open, and calls
+/// may have been sent: dropped with the backlog, those would fail with an unknown outcome.
+fn backlog(listener: TcpListener) -> impl Iterator<Item = (TcpStream, SocketAddr)> {
     let listener = listener.into_std();
     let accept = move || {
         let (socket, address) = listener.as_ref().ok()?.accept().ok()?;
         socket.set_nonblocking(true).ok()?;
         Some((TcpStream::from_std(socket).ok()?, address))
     };
-    std::iter::from_fn(accept).take(QUEUED_MAX as usize)
+    std::iter::from_fn(accept).take(BACKLOG_MAX as usize)
 }

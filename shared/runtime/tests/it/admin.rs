@@ -1,4 +1,4 @@
-//! The admin listener, asked over a real socket.
+//! The admin listener, over a real socket.
 
 use std::sync::Arc;
 
@@ -31,7 +31,7 @@ async fn get(address: std::net::SocketAddr, path: &str) -> (String, String) {
 }
 
 #[tokio::test]
-async fn probes_and_metrics_say_how_the_process_is() {
+async fn serves_probes_and_metrics() {
     let registry = prometheus::Registry::new();
     let reader = opentelemetry_prometheus::exporter().with_registry(registry.clone());
     let meters = SdkMeterProvider::builder().with_reader(reader.build().unwrap()).build();

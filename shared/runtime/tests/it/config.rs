@@ -58,7 +58,7 @@ fn from(
 }
 
 #[test]
-fn flags_win_over_the_environment_over_the_file_over_the_defaults() {
+fn flags_override_the_environment_the_file_and_the_defaults() {
     let file = write("[server]\nlisten = \"file\"\n[limits]\ncalls_max = 2\nstrict = true\n");
     let path = Some(file.path());
     let variables =
@@ -74,7 +74,7 @@ fn flags_win_over_the_environment_over_the_file_over_the_defaults() {
 }
 
 #[test]
-fn a_standard_variable_counts_less_than_anything_of_ours() {
+fn our_sources_override_standard_variables() {
     let file = write("[server]\nlisten = \"file\"\n");
     let standard = [("STANDARD_LISTEN", "standard")];
 
@@ -83,14 +83,14 @@ fn a_standard_variable_counts_less_than_anything_of_ours() {
 }
 
 #[test]
-fn other_variables_of_the_environment_are_left_alone() {
+fn ignores_other_variables() {
     let variables = [("TRESTLE_ENDPOINT", "http://x"), ("PATH", "/bin"), ("TRESTLE", "x")];
 
     assert_eq!(from(None, &variables, &[]).unwrap(), defaults());
 }
 
 #[test]
-fn every_unknown_key_is_named_wherever_it_comes_from() {
+fn reports_every_unknown_key() {
     let file = write("[server]\nlistn = \"x\"\n[nothing]\nkey = 0.5\n");
 
     let error = from(Some(file.path()), &[("TRESTLE__LIMITS__CALL_MAX", "3")], &[]).unwrap_err();
@@ -103,14 +103,14 @@ fn every_unknown_key_is_named_wherever_it_comes_from() {
 }
 
 #[test]
-fn a_value_of_the_wrong_form_names_its_key() {
+fn reports_the_key_of_a_malformed_value() {
     let error = from(None, &[("TRESTLE__LIMITS__CALLS_MAX", "many")], &[]).unwrap_err();
 
     assert!(error.to_string().contains("limits.calls_max"), "{error}");
 }
 
 #[test]
-fn a_file_that_is_absent_or_malformed_is_named() {
+fn reports_a_missing_or_malformed_file() {
     let malformed = write("[server\n");
 
     let error = from(Some(malformed.path()), &[], &[]).unwrap_err();
@@ -121,7 +121,7 @@ fn a_file_that_is_absent_or_malformed_is_named() {
 }
 
 #[test]
-fn errors_do_not_repeat_text_which_may_be_a_secret_in_the_wrong_place() {
+fn errors_do_not_contain_values_that_may_be_secrets() {
     for text in [
         "[server]\nlisten = \"x\"\nthreads = \"hunter2\"\n",
         "[limits]\nstrict = \"hunter2\\\", expected hunter2\"\n",
@@ -139,7 +139,7 @@ fn errors_do_not_repeat_text_which_may_be_a_secret_in_the_wrong_place() {
 }
 
 #[test]
-fn what_is_printed_reads_back_as_the_same_settings() {
+fn printed_settings_parse_to_the_same_settings() {
     let settings = from(None, &[("TRESTLE__SERVER__THREADS", "2")], &[]).unwrap();
 
     let file = write(&print(&settings).unwrap());

@@ -21,7 +21,7 @@ async fn status(client: &mut HealthClient<CallService>, service: &str) -> Servin
 }
 
 #[tokio::test]
-async fn a_broken_part_breaks_the_whole_until_it_is_mended() {
+async fn reports_not_serving_for_the_process_until_every_service_recovers() {
     let health = Health::of(&[TABLE, "other"]).await;
     let mut client = HealthClient::new(health.service());
 
@@ -38,7 +38,7 @@ async fn a_broken_part_breaks_the_whole_until_it_is_mended() {
 }
 
 #[tokio::test]
-async fn a_service_that_is_not_there_is_not_found() {
+async fn reports_not_found_for_an_unknown_service() {
     let health = Health::of(&[TABLE]).await;
     let mut client = HealthClient::new(health.service());
 
@@ -48,7 +48,7 @@ async fn a_service_that_is_not_there_is_not_found() {
 }
 
 #[tokio::test]
-async fn a_watch_sees_each_change_once_and_ends_with_the_process() {
+async fn a_watch_reports_each_change_once_and_ends_with_the_process() {
     let health = Health::of(&[TABLE]).await;
     let mut client = HealthClient::new(health.service());
     let mut watch = client.watch(about("")).await.unwrap().into_inner();

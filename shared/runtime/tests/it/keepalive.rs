@@ -1,5 +1,5 @@
-//! Clients that are asked whether they are still there. They speak HTTP/2 frame by frame, since a
-//! library would answer for them.
+//! Keepalive PINGs. The clients here write HTTP/2 frame by frame, since a library would acknowledge
+//! PINGs by itself.
 
 use std::{convert::Infallible, net::SocketAddr, time::Duration};
 
@@ -14,7 +14,7 @@ use tower::service_fn;
 use trestle_runtime::serve::{Bounds, bind, serve};
 use trestle_service::layer::{CallService, Request, Response};
 
-/// How often the clients of these tests are asked. Ample for a busy machine to answer in.
+/// The interval of PINGs. Ample for a busy machine to acknowledge one in.
 const KEEPALIVE: Duration = Duration::from_secs(1);
 /// No step of these tests takes longer.
 const SOON: Duration = Duration::from_secs(30);
@@ -45,11 +45,11 @@ async fn server() -> (SocketAddr, CancellationToken) {
     (address, stop)
 }
 
-/// A client of HTTP/2 that reads whatever comes.
+/// A client of HTTP/2 that reads every frame.
 struct Client {
     stream: TcpStream,
     answers_pings: bool,
-    /// Pings that it was asked.
+    /// PINGs that it received.
     pings: usize,
 }
 
@@ -62,7 +62,7 @@ impl Client {
         client
     }
 
-    /// Sends a frame of the connection. A server that is gone already is found by reading.
+    /// Sends a frame of the connection. A closed connection is found by reading.
     async fn write(&mut self, kind: u8, flags: u8, payload: &[u8]) {
         let length = u8::try_from(payload.len()).unwrap();
         let mut frame = vec![0, 0, length, kind, flags, 0, 0, 0, 0];
@@ -70,8 +70,8 @@ impl Client {
         self.stream.write_all(&frame).await.ok();
     }
 
-    /// Reads until it was asked so often; false, where the server ends the connection before.
-    async fn is_asked(&mut self, pings: usize) -> bool {
+    /// Reads until it received this many PINGs; false, where the server closes the connection before.
+    async fn receives(&mut self, pings: usize) -> bool {
         while self.pings < pings {
             let mut head = [0; 9];
             if self.stream.read_exact(&mut head).await.is_err() {
@@ -98,29 +98,29 @@ impl Client {
 }
 
 #[tokio::test]
-async fn a_client_that_stops_answering_pings_is_let_go_and_one_that_answers_stays() {
+async fn closes_the_connection_of_a_client_that_acknowledges_no_ping() {
     let (address, _stop) = server().await;
     let mut silent = Client::connect(address, false).await;
     let mut lively = Client::connect(address, true).await;
     let began = Instant::now();
 
-    let (is_kept, is_asked_on) =
-        tokio::join!(timeout(SOON, silent.is_asked(2)), timeout(SOON, lively.is_asked(5)),);
+    let (is_kept, receives_more) =
+        tokio::join!(timeout(SOON, silent.receives(2)), timeout(SOON, lively.receives(5)),);
 
-    assert_eq!(is_kept, Ok(false), "cut without a second question");
+    assert_eq!(is_kept, Ok(false), "cut without a second PING");
     assert_eq!(silent.pings, 1);
-    assert_eq!(is_asked_on, Ok(true), "still there");
-    assert!(began.elapsed() >= 4 * KEEPALIVE, "not asked all the time");
+    assert_eq!(receives_more, Ok(true), "still connected");
+    assert!(began.elapsed() >= 4 * KEEPALIVE, "not sent all the time");
 }
 
 #[tokio::test]
-async fn a_client_that_falls_silent_later_is_let_go_then() {
+async fn closes_the_connection_of_a_client_that_stops_acknowledging_pings() {
     let (address, _stop) = server().await;
     let mut client = Client::connect(address, true).await;
-    assert_eq!(timeout(SOON, client.is_asked(2)).await, Ok(true));
+    assert_eq!(timeout(SOON, client.receives(2)).await, Ok(true));
 
     client.answers_pings = false;
-    let is_kept = timeout(SOON, client.is_asked(5)).await;
+    let is_kept = timeout(SOON, client.receives(5)).await;
 
     assert_eq!(is_kept, Ok(false));
     assert_eq!(client.pings, 3);

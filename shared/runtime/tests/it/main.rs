@@ -1,13 +1,13 @@
-//! The runtime as its users see it: configuration from real files, listeners on real sockets.
+//! The runtime from outside: configuration from real files, listeners on real sockets.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
 
 mod admin;
 mod config;
+mod goaway;
 mod health;
 mod keepalive;
-mod leaving;
-mod readers;
 mod serve;
+mod slow_clients;
 mod task;
 mod upstream;

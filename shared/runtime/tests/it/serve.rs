@@ -1,4 +1,4 @@
-//! The gRPC listener: calls over a socket, and its end.
+//! The gRPC listener: calls over a socket, and its shutdown.
 
 use std::{convert::Infallible, net::SocketAddr, sync::Arc, time::Duration};
 
@@ -35,13 +35,13 @@ struct Server {
     address: SocketAddr,
     stop: CancellationToken,
     serving: JoinHandle<Drained>,
-    /// Says that a call arrived.
+    /// Notified when a call arrives.
     arrived: Arc<Notify>,
     /// Lets calls finish.
     finish: Arc<Notify>,
 }
 
-/// A server whose calls wait until they are let go.
+/// A server whose calls wait until the test lets them finish.
 async fn server(bounds: Bounds) -> Server {
     let (arrived, finish) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
     let (here, gate) = (Arc::clone(&arrived), Arc::clone(&finish));
@@ -81,7 +81,7 @@ fn headers_of_call(address: SocketAddr) -> JoinHandle<HeaderMap> {
 
 /// HPACK would keep each date of an old connection, and compare every answer's with all of them.
 #[tokio::test]
-async fn an_answer_over_http2_has_no_date() {
+async fn responses_over_http2_have_no_date() {
     let server = server(BOUNDS).await;
     let headers = headers_of_call(server.address);
     server.arrived.notified().await;
@@ -94,7 +94,7 @@ async fn an_answer_over_http2_has_no_date() {
 }
 
 #[tokio::test]
-async fn a_call_in_flight_finishes_while_new_connections_are_refused() {
+async fn a_stopped_listener_finishes_calls_in_flight_and_refuses_connections() {
     let server = server(BOUNDS).await;
     let in_flight = call(server.address);
     server.arrived.notified().await;
@@ -110,7 +110,7 @@ async fn a_call_in_flight_finishes_while_new_connections_are_refused() {
 }
 
 #[tokio::test]
-async fn a_call_that_does_not_finish_is_cut_and_its_outcome_is_unknown() {
+async fn cuts_a_call_after_the_drain_bound_with_an_unknown_outcome() {
     let bounds = Bounds { drain_within: Duration::from_millis(50), ..BOUNDS };
     let server = server(bounds).await;
     let in_flight = call(server.address);
@@ -123,7 +123,7 @@ async fn a_call_that_does_not_finish_is_cut_and_its_outcome_is_unknown() {
 }
 
 #[tokio::test]
-async fn connections_past_the_bound_are_closed_and_the_others_go_on() {
+async fn closes_connections_beyond_the_limit() {
     let server = server(BOUNDS).await;
     let first = call(server.address);
     server.arrived.notified().await;
@@ -138,7 +138,7 @@ async fn connections_past_the_bound_are_closed_and_the_others_go_on() {
     assert_eq!(second.await.unwrap(), Code::Ok);
 }
 
-/// What clients that never open HTTP/2 send: nothing, or a part of the opening.
+/// What clients that never open HTTP/2 send: nothing, or a part of the preface.
 const UNOPENED: [&[u8]; 2] = [b"", b"PRI * HTTP/2.0"];
 
 async fn connected(address: SocketAddr, sends: &[u8]) -> TcpStream {
@@ -148,7 +148,7 @@ async fn connected(address: SocketAddr, sends: &[u8]) -> TcpStream {
 }
 
 #[tokio::test]
-async fn connections_that_were_never_opened_do_not_hold_up_the_end() {
+async fn unopened_connections_do_not_delay_the_shutdown() {
     let server = server(Bounds { connections_max: 3, ..BOUNDS }).await;
     let [nothing, part] = UNOPENED;
     let _silent = connected(server.address, nothing).await;
@@ -166,7 +166,7 @@ async fn connections_that_were_never_opened_do_not_hold_up_the_end() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_connection_that_is_not_opened_in_time_is_closed() {
+async fn closes_a_connection_that_is_not_opened_in_time() {
     for sends in UNOPENED {
         let server = server(BOUNDS).await;
         let client = connected(server.address, sends).await;
@@ -186,7 +186,7 @@ async fn a_connection_that_is_not_opened_in_time_is_closed() {
 }
 
 #[tokio::test]
-async fn an_address_that_is_taken_is_named() {
+async fn reports_an_address_in_use() {
     let taken = bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
     let address = taken.local_addr().unwrap();
 
@@ -196,7 +196,7 @@ async fn an_address_that_is_taken_is_named() {
 }
 
 #[tokio::test]
-async fn an_address_is_shared_by_those_who_ask_for_it_and_by_nobody_else() {
+async fn shares_an_address_only_between_listeners_that_both_request_it() {
     let first = bind_shared("127.0.0.1:0".parse().unwrap()).unwrap();
     let address = first.local_addr().unwrap();
 
@@ -208,7 +208,7 @@ async fn an_address_is_shared_by_those_who_ask_for_it_and_by_nobody_else() {
 }
 
 #[tokio::test]
-async fn http1_and_http2_are_served_at_the_same_address_and_both_end_in_order() {
+async fn serves_http1_and_http2_at_the_same_address_and_drains_both() {
     let server = server(BOUNDS).await;
     let grpc = call(server.address);
     server.arrived.notified().await;
@@ -228,7 +228,7 @@ async fn http1_and_http2_are_served_at_the_same_address_and_both_end_in_order() 
 }
 
 #[tokio::test]
-async fn every_request_says_who_is_at_the_other_end() {
+async fn every_request_has_its_peer_in_its_extensions() {
     let (sender, mut peers) = tokio::sync::mpsc::unbounded_channel();
     let service = CallService::new(service_fn(move |request: Request| {
         sender.send(Peer::of(request.extensions())).unwrap();
@@ -246,7 +246,7 @@ async fn every_request_says_who_is_at_the_other_end() {
 }
 
 #[tokio::test]
-async fn the_grace_of_old_connections_does_not_cut_calls_of_a_listener_that_ends() {
+async fn the_grace_of_old_connections_does_not_apply_to_a_shutdown() {
     let server = server(Bounds { age_grace: Duration::from_millis(100), ..BOUNDS }).await;
     let in_flight = call(server.address);
     server.arrived.notified().await;
@@ -260,7 +260,7 @@ async fn the_grace_of_old_connections_does_not_cut_calls_of_a_listener_that_ends
 }
 
 #[tokio::test]
-async fn an_old_connection_is_made_anew_and_cut_when_its_calls_outlast_the_grace() {
+async fn cuts_an_old_connection_whose_calls_outlast_the_grace() {
     let short = Duration::from_millis(300);
     let server = server(Bounds { age_max: short, age_grace: short, ..BOUNDS }).await;
 

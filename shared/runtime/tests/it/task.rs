@@ -12,7 +12,7 @@ use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 use trestle_runtime::task::Task;
 
-/// A loop that counts its ticks; the first `busy` of them say that there is more, and tick `fails`
+/// A loop that counts its ticks; the first `busy` of them report more work, and tick `fails`
 /// fails.
 fn counting(busy: u32, fails: u32) -> (Task, Arc<AtomicU32>) {
     let ticks = Arc::new(AtomicU32::new(0));
@@ -32,7 +32,7 @@ fn counting(busy: u32, fails: u32) -> (Task, Arc<AtomicU32>) {
 const NEVER: u32 = u32::MAX;
 
 #[tokio::test(start_paused = true)]
-async fn ticks_follow_at_once_while_there_is_more_and_then_at_intervals() {
+async fn ticks_at_once_while_there_is_more_and_then_at_intervals() {
     let (task, ticks) = counting(3, NEVER);
     let stop = CancellationToken::new();
     let running = tokio::spawn(task.run(stop.clone(), || 0.5));
@@ -48,7 +48,7 @@ async fn ticks_follow_at_once_while_there_is_more_and_then_at_intervals() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_failed_tick_is_tried_again_after_the_interval() {
+async fn retries_a_failed_tick_after_the_interval() {
     let (task, ticks) = counting(0, 0);
     let stop = CancellationToken::new();
     let running = tokio::spawn(task.run(stop.clone(), || 0.5));

@@ -1,5 +1,5 @@
-//! The way to a role: what is sent again, with what time left, how many calls wait, and when more
-//! connections are made. Against real listeners.
+//! Upstreams: which calls are retried, with what deadline, how many calls wait, and when connections
+//! are added. Against real listeners.
 
 use std::{
     convert::Infallible,
@@ -24,8 +24,8 @@ use tokio_util::sync::CancellationToken;
 use tonic::{Code, Status, body::Body};
 use tower::{Service as _, service_fn};
 use trestle_runtime::{
-    edge::Edge,
     health::Health,
+    health_reflection::HealthReflectionRouter,
     serve::{Bounds, Drained, bind, serve},
 };
 use trestle_service::{
@@ -35,9 +35,9 @@ use trestle_service::{
 };
 
 const SERVICE: &str = "trestle.table.v1.TableService";
-/// A method that writes, and whose answer is one message.
+/// A unary method that writes.
 const WRITE: &str = "InsertEntity";
-/// A method whose answer is a stream.
+/// A method with a streamed response.
 const STREAM: &str = "StreamEntities";
 /// No step of these tests takes longer.
 const SOON: Duration = Duration::from_secs(20);
@@ -64,7 +64,8 @@ struct Role {
 async fn role(listener: TcpListener, calls: CallService, bounds: Bounds) -> Role {
     let address = listener.local_addr().unwrap();
     let health = Health::of(&[SERVICE]).await;
-    let edge = Edge::new(&health, trestle_proto::FILE_DESCRIPTOR_SET, calls).unwrap();
+    let edge =
+        HealthReflectionRouter::new(&health, trestle_proto::FILE_DESCRIPTOR_SET, calls).unwrap();
     let stop = CancellationToken::new();
     let serving = serve(listener, None, CallService::new(edge), bounds, stop.clone());
     Role { address, health, stop, serving: tokio::spawn(serving) }
@@ -107,7 +108,7 @@ struct Seen {
     body: Vec<u8>,
 }
 
-/// A role that is unavailable for so many attempts, and what it saw.
+/// A role that is unavailable for this many attempts, and the attempts it saw.
 async fn refusing(times: usize) -> (Role, Arc<Mutex<Vec<Seen>>>) {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let log = Arc::clone(&seen);
@@ -132,7 +133,7 @@ fn millis(seen: &Seen) -> u64 {
 }
 
 #[tokio::test]
-async fn a_call_that_is_refused_is_sent_again_whole_with_what_is_left_of_its_time() {
+async fn retries_a_refused_call_whole_with_the_rest_of_its_deadline() {
     let (role, seen) = refusing(2).await;
     let upstream = upstream(role.address, RemoteOptions::default());
 
@@ -147,7 +148,7 @@ async fn a_call_that_is_refused_is_sent_again_whole_with_what_is_left_of_its_tim
 }
 
 #[tokio::test]
-async fn without_a_limit_of_the_client_ours_travels_with_calls_of_one_answer() {
+async fn sends_our_deadline_with_unary_calls_that_have_none() {
     for (method, is_limited) in [(WRITE, true), (STREAM, false)] {
         let (role, seen) = refusing(1).await;
         let answer_within = Duration::from_secs(7);
@@ -163,7 +164,7 @@ async fn without_a_limit_of_the_client_ours_travels_with_calls_of_one_answer() {
 }
 
 #[tokio::test]
-async fn a_role_that_keeps_refusing_is_asked_three_times_and_not_past_the_deadline() {
+async fn attempts_a_call_three_times_and_not_past_its_deadline() {
     for (limit, attempts) in [(None, 3), (Some("20m"), 1)] {
         let (role, seen) = refusing(usize::MAX).await;
         let upstream = upstream(role.address, RemoteOptions::default());
@@ -195,7 +196,7 @@ async fn gated(
 }
 
 #[tokio::test]
-async fn more_connections_are_made_while_every_one_is_full_and_no_call_waits_behind_another() {
+async fn adds_connections_while_every_one_is_full() {
     const CALLS: usize = 30;
     let bounds = Bounds { streams_max: 12, ..BOUNDS };
     let (role, gate, mut arrived) = gated(somewhere().await, bounds).await;
@@ -216,7 +217,7 @@ async fn more_connections_are_made_while_every_one_is_full_and_no_call_waits_beh
 }
 
 #[tokio::test]
-async fn calls_wait_for_a_role_that_is_away_up_to_their_number() {
+async fn calls_wait_for_an_unreachable_role_up_to_a_limit() {
     let reserved = somewhere().await;
     let address = reserved.local_addr().unwrap();
     drop(reserved);
@@ -249,7 +250,7 @@ async fn calls_wait_for_a_role_that_is_away_up_to_their_number() {
 }
 
 #[tokio::test]
-async fn a_role_that_stays_away_costs_nobody_time_after_the_wait() {
+async fn refuses_calls_at_once_after_the_wait() {
     let reserved = somewhere().await;
     let address = reserved.local_addr().unwrap();
     drop(reserved);
@@ -270,7 +271,7 @@ async fn a_role_that_stays_away_costs_nobody_time_after_the_wait() {
 }
 
 #[tokio::test]
-async fn a_role_that_says_it_goes_still_takes_calls_until_it_is_gone() {
+async fn sends_calls_to_a_role_that_reports_not_serving_until_it_closes() {
     let (role, gate, _arrived) = gated(somewhere().await, BOUNDS).await;
     gate.add_permits(2);
     let upstream = upstream(role.address, RemoteOptions::default());
@@ -286,9 +287,9 @@ async fn a_role_that_says_it_goes_still_takes_calls_until_it_is_gone() {
     assert_eq!(code(upstream, request(WRITE, None)).await, Code::Unavailable);
 }
 
-/// What became of calls that could be sent again, as the metric counts it.
+/// Outcomes of calls that may be retried, as the metric counts them.
 #[tokio::test]
-async fn calls_that_are_sent_again_are_counted_and_those_that_the_budget_holds_back() {
+async fn counts_retries_and_calls_that_the_retry_budget_refused() {
     let registry = prometheus::Registry::new();
     let reader = opentelemetry_prometheus::exporter().with_registry(registry.clone());
     let meters = SdkMeterProvider::builder().with_reader(reader.build().unwrap()).build();

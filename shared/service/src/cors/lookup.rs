@@ -22,27 +22,28 @@ use crate::{
 /// same message in each.
 const METHOD: &str = "GetServiceProperties";
 
-/// How long rules are kept: a change that this process does not see is followed by then.
-const KEPT: Duration = Duration::from_secs(5);
-/// How long it is remembered that they could not be read, so that nobody waits for each answer.
-const FAILURE_KEPT: Duration = Duration::from_secs(1);
-/// How long reading them may take. The service is asked for one small record.
+/// How long rules are cached: a change by another process takes effect by then.
+const CACHED_FOR: Duration = Duration::from_secs(5);
+/// How long a failed read is cached, so that responses do not wait for one each.
+const FAILURE_CACHED_FOR: Duration = Duration::from_secs(1);
+/// How long reading them may take. It is one small record of the service.
 const READ_WITHIN: Duration = Duration::from_secs(2);
-/// Most accounts whose rules are kept, well over what settings may name; past it, all are read anew.
+/// Most accounts whose rules are cached, well over what settings may name; beyond it, the cache is
+/// cleared.
 const ACCOUNTS_MAX: usize = 4096;
 
-/// Reads rules.
+/// Reads rules, and caches them.
 pub struct Lookup {
     path: PathAndQuery,
     upstream: Upstream,
-    kept: Mutex<HashMap<AccountName, Arc<Entry>>>,
+    cache: Mutex<HashMap<AccountName, Arc<CacheEntry>>>,
 }
 
 /// The rules of an account, which one task at a time reads while others wait for it.
 #[derive(Default)]
-struct Entry(tokio::sync::Mutex<Option<Kept>>);
+struct CacheEntry(tokio::sync::Mutex<Option<CachedRules>>);
 
-struct Kept {
+struct CachedRules {
     until: Instant,
     rules: Rules,
 }
@@ -55,7 +56,7 @@ impl Lookup {
     #[must_use]
     pub fn new(service: &'static str, upstream: Upstream) -> Self {
         let path = format!("/{service}/{METHOD}").parse().expect("a name of a gRPC service");
-        Self { path, upstream, kept: Mutex::default() }
+        Self { path, upstream, cache: Mutex::default() }
     }
 
     /// The rules of an account; those that cannot be read allow nothing.
@@ -67,20 +68,20 @@ impl Lookup {
         }
         let read = tokio::time::timeout(READ_WITHIN, self.read(account)).await;
         let (rules, kept) = match read {
-            Ok(Ok(rules)) => (rules, KEPT),
-            Ok(Err(_)) | Err(_) => (Rules::default(), FAILURE_KEPT),
+            Ok(Ok(rules)) => (rules, CACHED_FOR),
+            Ok(Err(_)) | Err(_) => (Rules::default(), FAILURE_CACHED_FOR),
         };
-        *entry = Some(Kept { until: Instant::now() + kept, rules: rules.clone() });
+        *entry = Some(CachedRules { until: Instant::now() + kept, rules: rules.clone() });
         rules
     }
 
-    /// Has the rules of an account read anew, since they were changed.
-    pub fn forget(&self, account: &AccountName) {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner).remove(account);
+    /// Invalidates the rules of an account, since they were changed.
+    pub fn invalidate(&self, account: &AccountName) {
+        self.cache.lock().unwrap_or_else(PoisonError::into_inner).remove(account);
     }
 
-    fn entry(&self, account: &AccountName) -> Arc<Entry> {
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+    fn entry(&self, account: &AccountName) -> Arc<CacheEntry> {
+        let mut kept = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(entry) = kept.get(account) {
             return Arc::clone(entry);
         }

@@ -21,8 +21,7 @@ pub struct Rules(Vec<CorsRule>);
 pub struct Allowed(CorsLayer);
 
 impl Allowed {
-    /// The headers that tell a browser so, in the answer of a request with this method and these
-    /// headers.
+    /// The CORS headers of the response to a request with this method and these headers.
     pub async fn headers(self, method: Method, headers: HeaderMap) -> HeaderMap {
         let mut request = http::Request::new(());
         (*request.method_mut(), *request.headers_mut()) = (method, headers);
@@ -32,7 +31,7 @@ impl Allowed {
     }
 }
 
-/// What a browser asks before it sends a request.
+/// A preflight request.
 #[derive(Debug, Clone, Copy)]
 pub struct Preflight<'a> {
     /// The origin of the page.
@@ -44,10 +43,10 @@ pub struct Preflight<'a> {
 }
 
 impl<'a> Preflight<'a> {
-    /// What the headers of a preflight ask.
+    /// Parses the headers of a preflight request.
     ///
     /// # Errors
-    /// Headers that ask nothing.
+    /// Missing headers.
     pub fn read(headers: &'a HeaderMap) -> Result<Self, Fault> {
         let origin = headers.get(header::ORIGIN);
         let method = headers.get(header::ACCESS_CONTROL_REQUEST_METHOD);

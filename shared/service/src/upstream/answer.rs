@@ -1,4 +1,4 @@
-//! The answer of another process on its way to the client.
+//! The response of another process, as it is forwarded to the client.
 
 use std::{
     pin::Pin,
@@ -14,8 +14,8 @@ use tonic::Status;
 use super::{failure, kind::kind_of, pool::Lease};
 use crate::{forward::Forward, layer::trailers};
 
-/// The body of an answer from another process; a connection that breaks meanwhile becomes a failure
-/// of the call. Its connection counts the call until here.
+/// The body of a response from another process; a connection that breaks meanwhile fails the call. The
+/// connection counts the call until the body ends.
 pub(super) struct Forwarded {
     pub(super) body: Option<Incoming>,
     /// The path of the method.

@@ -1,4 +1,4 @@
-//! The address of a role, as settings write it.
+//! The endpoint of a role, as settings have it.
 
 use http::uri::{Authority, PathAndQuery, Scheme, Uri};
 
@@ -7,7 +7,7 @@ use http::uri::{Authority, PathAndQuery, Scheme, Uri};
 #[error("endpoint must be `http://host:port` or `https://host:port`: value=`{0}`")]
 pub struct EndpointError(String);
 
-/// Where a role is, such as `http://table:50051`. A name may stand for several addresses.
+/// The endpoint of a role, such as `http://table:50051`. A name may have several addresses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Endpoint {
     pub(super) scheme: Scheme,
@@ -16,10 +16,10 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
-    /// Reads an endpoint.
+    /// Parses an endpoint.
     ///
     /// # Errors
-    /// A text that is no endpoint.
+    /// An invalid endpoint.
     pub fn parse(text: &str) -> Result<Self, EndpointError> {
         let error = || EndpointError(text.to_owned());
         let parts = text.parse::<Uri>().map_err(|_| error())?.into_parts();
@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_endpoint_has_a_scheme_a_host_and_perhaps_a_port() {
+    fn parses_scheme_host_and_port() {
         for (text, host, port, is_encrypted) in [
             ("http://table:50051", "table", 50051, false),
             ("https://table/", "table", 443, true),

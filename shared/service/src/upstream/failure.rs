@@ -1,36 +1,36 @@
-//! A call without an answer: could the other process have carried it out?
+//! Calls without a response: whether the other process may have executed them.
 
 use std::{error::Error, time::Duration};
 
 use crate::fault::{Fault, Reason};
 
-/// When a client should come back after a connection failed.
+/// When a client should retry after a connection failed.
 const RETRY_AFTER: Duration = Duration::from_millis(200);
 
-/// What is known of a call without an answer.
+/// Whether a call without a response was executed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Lost {
-    /// The other process did not carry it out.
+pub(super) enum LostCall {
+    /// It was not.
     Unseen,
     /// It may have.
     Unknown,
 }
 
-/// What a failure of the way says; `is_untouched`: nothing of the body had left.
-pub(super) fn judge(error: &hyper::Error, is_untouched: bool) -> Lost {
-    if is_untouched || was_refused(error) { Lost::Unseen } else { Lost::Unknown }
+/// What a transport error implies; `is_untouched`: nothing of the body was sent.
+pub(super) fn judge(error: &hyper::Error, is_untouched: bool) -> LostCall {
+    if is_untouched || was_refused(error) { LostCall::Unseen } else { LostCall::Unknown }
 }
 
-/// Whether the peer says that it has not looked at the call.
+/// Whether the peer reported that it did not process the call.
 fn was_refused(error: &hyper::Error) -> bool {
-    // Ended here, before anything was sent.
+    // Canceled here, before anything was sent.
     if error.is_canceled() {
         return true;
     }
     let mut cause = error.source();
     while let Some(error) = cause {
         if let Some(error) = error.downcast_ref::<h2::Error>() {
-            // A connection that shuts down names the last call that it takes; later ones fail so.
+            // GOAWAY names the last call that is processed; later ones fail so.
             let refused = error.reason() == Some(h2::Reason::REFUSED_STREAM);
             return error.is_remote() && (error.is_go_away() || refused);
         }
@@ -39,7 +39,7 @@ fn was_refused(error: &hyper::Error) -> bool {
     false
 }
 
-/// No connection, and no time to wait for one.
+/// No connection, and no time left to wait for one.
 pub(super) fn unreachable() -> Fault {
     let message = "the service cannot be reached; nothing was sent";
     Fault::new(Reason::ServerUnavailable, message).retry_after(RETRY_AFTER)
@@ -57,7 +57,7 @@ pub(super) fn outcome_unknown() -> Fault {
     Fault::new(Reason::OutcomeUnknown, message)
 }
 
-/// What a client is told of a call that is lost half-way; a read changed nothing in any case.
+/// The error of a call whose connection broke; a read changed nothing in any case.
 pub(super) fn broken(is_read: bool) -> Fault {
     if is_read { interrupted() } else { outcome_unknown() }
 }

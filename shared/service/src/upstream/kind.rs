@@ -1,20 +1,20 @@
-//! What the contract says of a method: may it be sent again, and does its answer end at once.
+//! Properties of methods by the contract: whether one only reads, and whether it is unary.
 
 use std::{collections::HashMap, sync::LazyLock};
 
 use prost::Message as _;
 use prost_types::{FileDescriptorSet, method_options::IdempotencyLevel};
 
-/// What is known of a method. Of an unknown one nothing is, which is the careful reading.
+/// The properties of a method. An unknown method has none, which is the safe assumption.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Kind {
+pub struct MethodKind {
     /// It changes nothing: `NO_SIDE_EFFECTS` in the contract.
     pub is_read: bool,
-    /// Its answer is one message.
+    /// Request and response are one message each.
     pub is_unary: bool,
 }
 
-static KINDS: LazyLock<HashMap<String, Kind>> = LazyLock::new(|| {
+static KINDS: LazyLock<HashMap<String, MethodKind>> = LazyLock::new(|| {
     let files = FileDescriptorSet::decode(trestle_proto::FILE_DESCRIPTOR_SET)
         .expect("the build wrote the descriptors");
     let mut kinds = HashMap::new();
@@ -22,7 +22,7 @@ static KINDS: LazyLock<HashMap<String, Kind>> = LazyLock::new(|| {
         for service in &file.service {
             for method in &service.method {
                 let level = method.options.as_ref().map(|options| options.idempotency_level());
-                let kind = Kind {
+                let kind = MethodKind {
                     is_read: level == Some(IdempotencyLevel::NoSideEffects),
                     is_unary: !method.server_streaming() && !method.client_streaming(),
                 };
@@ -34,9 +34,9 @@ static KINDS: LazyLock<HashMap<String, Kind>> = LazyLock::new(|| {
     kinds
 });
 
-/// The kind of the method at a path.
+/// The kind of the method of a path.
 #[must_use]
-pub fn kind_of(path: &str) -> Kind {
+pub fn kind_of(path: &str) -> MethodKind {
     KINDS.get(path).copied().unwrap_or_default()
 }
 
@@ -44,7 +44,7 @@ pub fn kind_of(path: &str) -> Kind {
 mod tests {
     use super::*;
 
-    /// Every method, by the first word of its name: who adds one has to say what it is.
+    /// Every method, by the first word of its name: a new one has to be added here.
     #[test]
     fn the_contract_marks_exactly_the_methods_that_only_read() {
         let reads = ["Get", "List", "Query", "StreamEntities", "Explain", "Peek"];
@@ -71,6 +71,6 @@ mod tests {
             assert_eq!(kind.is_read, begins(&reads), "{path}");
             assert_eq!(kind.is_unary, !begins(&["Stream", "Import"]), "{path}");
         }
-        assert_eq!(kind_of("/trestle.table.v1.TableService/Whatever"), Kind::default());
+        assert_eq!(kind_of("/trestle.table.v1.TableService/Whatever"), MethodKind::default());
     }
 }

@@ -1,5 +1,5 @@
-//! Keeps one connection to a role: makes it, asks whether the service serves before any call goes
-//! over it, watches it, and makes it anew when it is lost.
+//! One connection to a role: connects, checks the health of the service before the first call, watches
+//! it, and reconnects when it is lost.
 
 use std::{
     io,
@@ -35,21 +35,21 @@ use tower::{retry::backoff::Backoff as _, util::MapRequest};
 
 use super::{
     endpoint::Endpoint,
-    pool::{CONNECT_WITHIN, Connection, Pool},
+    pool::{CONNECT_WITHIN, Pool, UpstreamConnection},
     replay::Replay,
     retry::pauses,
     tls::ClientTls,
 };
 
-/// How often the network is asked whether the peer is there, and how long it may take.
+/// Interval and timeout of TCP keepalive probes.
 const KEEPALIVE: Duration = Duration::from_secs(20);
-/// Bytes that one answer may be ahead of its reader.
+/// Bytes that one response may be ahead of its reader.
 const STREAM_WINDOW_BYTES: u32 = 1024 * 1024;
-/// Bytes that all answers of a connection may be ahead.
+/// Bytes that all responses of a connection may be ahead.
 const CONNECTION_WINDOW_BYTES: u32 = 4 * 1024 * 1024;
 /// Most calls on a connection, where the peer sets no bound: more would only wait for its one task.
 const CALLS_MAX: usize = 1024;
-/// Calls that a link makes itself: the watch of the health, and a probe.
+/// Calls of the link itself: the health watch, and a probe.
 const CALLS_OWN: usize = 2;
 /// The first pause before another attempt to connect. Short: a restart takes tens of milliseconds.
 const PAUSE_MIN: Duration = Duration::from_millis(10);
@@ -57,9 +57,9 @@ const PAUSE_MIN: Duration = Duration::from_millis(10);
 const PAUSE_MAX: Duration = Duration::from_millis(500);
 /// A connection that was lost sooner counts as a failed attempt.
 const LIVED_MIN: Duration = Duration::from_secs(1);
-/// How often a process is asked whether it still answers.
+/// Interval of health probes.
 const PROBE_EVERY: Duration = Duration::from_secs(5);
-/// How long it may take. Generous: a busy process is not a dead one.
+/// Timeout of a health probe. Generous: a busy process is not a dead one.
 const PROBE_WITHIN: Duration = Duration::from_secs(5);
 
 /// What is sent over a connection.
@@ -99,7 +99,7 @@ impl http_body::Body for Outgoing {
     }
 }
 
-/// Why a connection was not made.
+/// Why a connection was not opened.
 #[derive(Debug, thiserror::Error)]
 enum LinkError {
     #[error("no connection: {0}")]
@@ -108,39 +108,39 @@ enum LinkError {
     Handshake(#[from] hyper::Error),
     #[error("closed before it was used")]
     Closed,
-    #[error("does not say whether it serves: {0}")]
+    #[error("no health status: {0}")]
     Health(Status),
-    #[error("the other end does not speak HTTP/2")]
+    #[error("the peer does not support HTTP/2")]
     Protocol,
-    #[error("took too long")]
+    #[error("timed out")]
     TooLate,
 }
 
-/// What a link needs to know.
+/// The configuration of a link.
 pub(super) struct Link {
     pub(super) pool: Arc<Pool>,
     pub(super) endpoint: Endpoint,
     pub(super) tls: Option<Arc<ClientTls>>,
-    /// The service whose health counts; none: nobody is asked.
+    /// The service whose health is checked; none: no check.
     pub(super) service: Option<&'static str>,
     /// Spreads links over the addresses of an endpoint.
     pub(super) index: usize,
 }
 
-/// A connection that was made.
-pub(super) struct Made {
-    connection: Arc<Connection>,
+/// An open connection.
+pub(super) struct OpenConnection {
+    connection: Arc<UpstreamConnection>,
     driver: JoinHandle<()>,
-    health: Option<Health>,
+    health: Option<HealthWatch>,
 }
 
 impl Link {
-    /// Keeps a connection until the task is ended.
+    /// Keeps a connection open until the task is aborted.
     pub(super) async fn keep(self) {
         let mut backoff = pauses(PAUSE_MIN, PAUSE_MAX);
         let mut attempt = self.index;
         loop {
-            if let Some(made) = self.make(attempt).await {
+            if let Some(made) = self.open_one(attempt).await {
                 let began = Instant::now();
                 self.hold(made).await;
                 if began.elapsed() >= LIVED_MIN {
@@ -155,22 +155,22 @@ impl Link {
         }
     }
 
-    /// Makes a connection, or tells the pool why there is none.
-    pub(super) async fn make(&self, attempt: usize) -> Option<Made> {
+    /// Opens a connection, or reports to the pool why it failed.
+    pub(super) async fn open_one(&self, attempt: usize) -> Option<OpenConnection> {
         let made = timeout(CONNECT_WITHIN, self.connect(attempt)).await;
         let made = made.unwrap_or(Err(LinkError::TooLate));
         made.map_err(|error| self.pool.failed(&error.to_string())).ok()
     }
 
-    /// Lets calls use a connection until it takes no more.
-    pub(super) async fn hold(&self, made: Made) {
+    /// Makes a connection available to calls until it accepts no more.
+    pub(super) async fn hold(&self, made: OpenConnection) {
         let connection = Arc::clone(&made.connection);
         self.pool.publish(&connection);
         self.watch(made).await;
         self.pool.withdraw(&connection);
     }
 
-    async fn connect(&self, attempt: usize) -> Result<Made, LinkError> {
+    async fn connect(&self, attempt: usize) -> Result<OpenConnection, LinkError> {
         let stream = TcpStream::connect(self.address(attempt).await?).await?;
         stream.set_nodelay(true)?;
         let Some(tls) = &self.tls else {
@@ -184,18 +184,18 @@ impl Link {
         self.open(TokioIo::new(stream)).await
     }
 
-    /// Resolves anew each time: processes move.
+    /// Resolves the name each time: processes move.
     async fn address(&self, attempt: usize) -> io::Result<SocketAddr> {
         let endpoint = (self.endpoint.host(), self.endpoint.port);
         let mut addresses: Vec<_> = lookup_host(endpoint).await?.collect();
-        // Resolvers turn the list round; links would meet at one address.
+        // Resolvers rotate the list; links would meet at one address.
         addresses.sort_unstable();
         let place = attempt.checked_rem(addresses.len()).unwrap_or_default();
         let address = addresses.get(place).copied();
         address.ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "the name has no address"))
     }
 
-    async fn open<T>(&self, io: T) -> Result<Made, LinkError>
+    async fn open<T>(&self, io: T) -> Result<OpenConnection, LinkError>
     where
         T: Read + Write + Unpin + Send + 'static,
     {
@@ -208,12 +208,12 @@ impl Link {
             .keep_alive_while_idle(true)
             .handshake::<_, Outgoing>(io)
             .await?;
-        // An answer shows that the process has accepted the connection: what lies in the queue of
-        // a listener that closes is lost, and calls on it would be too.
+        // A response shows that the process has accepted the connection: the backlog of a listener that
+        // closes is lost, and calls on it would be too.
         let (health, is_serving) = match self.service {
             None => (None, true),
             Some(service) => {
-                let opening = Health::open(sender.clone(), &self.endpoint, service);
+                let opening = HealthWatch::open(sender.clone(), &self.endpoint, service);
                 let (health, is_serving) = tokio::select! {
                     opened = opening => opened?,
                     _ = &mut driver => return Err(LinkError::Closed),
@@ -222,22 +222,22 @@ impl Link {
             }
         };
         let calls_max = driver.current_max_send_streams().min(CALLS_MAX);
-        let connection = Arc::new(Connection {
+        let connection = Arc::new(UpstreamConnection {
             sender,
             calls: AtomicUsize::new(0),
             calls_max: calls_max.saturating_sub(CALLS_OWN).max(1),
             is_serving: AtomicBool::new(is_serving),
         });
         let driver = tokio::spawn(async move {
-            // How it ends is told to each of its calls.
+            // Each of its calls gets the error.
             driver.await.ok();
         });
-        Ok(Made { connection, driver, health })
+        Ok(OpenConnection { connection, driver, health })
     }
 
-    /// Follows what the process says of itself until the connection takes no more calls.
-    async fn watch(&self, made: Made) {
-        let Made { connection, mut driver, health } = made;
+    /// Watches the health of the service until the connection accepts no more calls.
+    async fn watch(&self, made: OpenConnection) {
+        let OpenConnection { connection, mut driver, health } = made;
         let Some(mut health) = health else {
             driver.await.ok();
             return;
@@ -248,16 +248,16 @@ impl Link {
         loop {
             tokio::select! {
                 _ = &mut driver => return,
-                is_serving = health.next() => self.pool.note(&connection, is_serving),
+                is_serving = health.next() => self.pool.set_serving(&connection, is_serving),
                 _ = probes.tick() => {
                     let answers = tokio::select! {
                         _ = &mut driver => return,
-                        answers = health.answers() => answers,
+                        responds = health.responds() => responds,
                     };
                     match (is_published, answers) {
                         (true, false) => {
                             self.pool.withdraw(&connection);
-                            self.pool.failed("does not answer");
+                            self.pool.failed("does not respond");
                         }
                         (false, true) => self.pool.publish(&connection),
                         _ => {}
@@ -270,18 +270,18 @@ impl Link {
 }
 
 /// The health of a service as seen over one connection.
-struct Health {
+struct HealthWatch {
     client: HealthClient<Own>,
     service: &'static str,
-    /// None where the process does not tell, or has stopped telling.
+    /// None where the process does not report it, or no longer does.
     statuses: Option<Streaming<HealthCheckResponse>>,
 }
 
 /// A connection as the generated client takes one.
 type Own = MapRequest<Sender, fn(http::Request<Body>) -> http::Request<Outgoing>>;
 
-impl Health {
-    /// Asks for the health, and whether the service serves now.
+impl HealthWatch {
+    /// Opens a health watch, and reads the current status.
     async fn open(
         sender: SendRequest<Outgoing>,
         endpoint: &Endpoint,
@@ -303,14 +303,14 @@ impl Health {
                 let first = statuses.message().await.map_err(LinkError::Health)?;
                 (Some(statuses), first.is_some_and(|first| serves(&first)))
             }
-            // It answers; more is not asked of it.
+            // It responds; more is not required.
             Err(status) if status.code() == Code::Unimplemented => (None, true),
             Err(status) => return Err(LinkError::Health(status)),
         };
         Ok((Self { client, service, statuses }, is_serving))
     }
 
-    /// The next change. Never, once there is nothing to follow: then the connection ends soon.
+    /// The next change. Never, once the watch has ended: the connection closes soon then.
     async fn next(&mut self) -> bool {
         if let Some(statuses) = &mut self.statuses {
             if let Ok(Some(status)) = statuses.message().await {
@@ -321,8 +321,8 @@ impl Health {
         std::future::pending().await
     }
 
-    /// Whether the process still answers at all.
-    async fn answers(&mut self) -> bool {
+    /// Whether the process still responds at all.
+    async fn responds(&mut self) -> bool {
         let request = HealthCheckRequest { service: self.service.to_owned() };
         timeout(PROBE_WITHIN, self.client.check(request)).await.is_ok()
     }

@@ -1,17 +1,17 @@
-//! Where a service lives: in this process, or behind a few connections to another. The only type
-//! that knows.
+//! Upstreams: a service in this process, or behind a few connections to another. Only this type
+//! distinguishes them.
 //!
-//! Both variants are the same service of calls; bodies and trailers pass untouched. To the other
-//! process a call takes its headers along, so caller and request id arrive; the deadline becomes
-//! what is left of it, the trace context that of the client span.
+//! Both variants are the same service of calls; bodies and trailers pass untouched. To another process
+//! a call is sent with its headers, which have caller and request id; the deadline becomes the rest of
+//! it, the trace context that of the client span.
 //!
 //! What happens when the other process restarts, in the order of the files:
-//! - `link`: a connection is made, asked whether the service serves, watched, and made anew.
-//! - `pool`: a call takes the least loaded connection; while there is none, it waits a bounded time.
-//! - `retry`: a call that changed nothing is sent again, a few times, within a budget.
-//! - `failure`: a call that cannot be saved says whether it may have changed something.
+//! - `link`: opens a connection, checks the health of the service, watches it, and reconnects.
+//! - `pool`: a call uses the least loaded connection; without one, it waits a bounded time.
+//! - `retry`: a call that changed nothing is retried a few times, within a budget.
+//! - `failure`: the error of a call states whether it may have changed something.
 //!
-//! Nothing is ever sent twice at the same time.
+//! No call is sent twice at the same time.
 
 mod answer;
 mod endpoint;
@@ -39,7 +39,7 @@ pub use self::{
     tls::{ClientPem, ClientTls, ClientTlsError},
 };
 
-/// A service, wherever it lives.
+/// A service, in this process or another.
 #[derive(Clone)]
 pub enum Upstream {
     /// In this process.

@@ -1,8 +1,8 @@
 //! The connections to a role, and the calls that wait for one.
 //!
-//! A call takes the least loaded connection. While there is none, because the role restarts, calls
-//! wait: so many, and so long after the last connection was lost. Later ones are refused at once,
-//! so that a role that stays away costs nobody any time.
+//! A call uses the least loaded connection. While there is none, because the role restarts, calls wait:
+//! a bounded number, for a bounded time after the last connection was lost. Later calls are refused at
+//! once.
 
 use std::{
     sync::{
@@ -21,24 +21,24 @@ use tracing::{info, warn};
 
 use super::link::Outgoing;
 
-/// Longest time for one attempt to connect: resolving, handshakes, and the first answer.
+/// Longest time for one attempt to connect: resolving, handshakes, and the first response.
 pub(super) const CONNECT_WITHIN: Duration = Duration::from_secs(5);
 /// How long a call waits for another connection when every one is full.
 const GROW_WITHIN: Duration = Duration::from_millis(250);
 
 /// One connection.
-pub(super) struct Connection {
+pub(super) struct UpstreamConnection {
     pub(super) sender: SendRequest<Outgoing>,
     /// Calls on it.
     pub(super) calls: AtomicUsize,
-    /// Most calls that the peer takes on it at a time.
+    /// Most calls that the peer accepts on it at a time.
     pub(super) calls_max: usize,
-    /// Whether its process says that the service serves; one that shuts down does not, though it
-    /// still takes calls.
+    /// Whether its process reports the service as SERVING; one that shuts down does not, though it still
+    /// accepts calls.
     pub(super) is_serving: AtomicBool,
 }
 
-impl Connection {
+impl UpstreamConnection {
     fn is_open(&self) -> bool {
         !self.sender.is_closed()
     }
@@ -52,16 +52,16 @@ impl Connection {
     }
 }
 
-/// A call's place on a connection, until it is dropped.
-pub(super) struct Lease(Arc<Connection>);
+/// Counts a call on a connection, until it is dropped.
+pub(super) struct Lease(Arc<UpstreamConnection>);
 
 impl Lease {
-    fn of(connection: &Arc<Connection>) -> Self {
+    fn of(connection: &Arc<UpstreamConnection>) -> Self {
         connection.calls.fetch_add(1, Ordering::Relaxed);
         Self(Arc::clone(connection))
     }
 
-    /// What calls are sent with.
+    /// Sends calls.
     pub(super) fn sender(&self) -> SendRequest<Outgoing> {
         self.0.sender.clone()
     }
@@ -77,9 +77,9 @@ impl Drop for Lease {
     }
 }
 
-/// How long, and how many calls, wait for a role that is away.
+/// How long, and how many calls, wait for an unreachable role.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Patience {
+pub(super) struct WaitLimits {
     pub(super) wait: Duration,
     pub(super) waiting_max: usize,
 }
@@ -87,17 +87,17 @@ pub(super) struct Patience {
 /// See the module.
 pub(super) struct Pool {
     endpoint: String,
-    patience: Patience,
-    picture: watch::Sender<Picture>,
+    limits: WaitLimits,
+    state: watch::Sender<RoleState>,
     waiting: Semaphore,
-    /// Asks for one more connection.
+    /// Requests one more connection.
     pub(super) grow: Notify,
 }
 
-/// What is known of the role at a moment.
+/// The state of the role.
 #[derive(Default)]
-struct Picture {
-    connections: Vec<Arc<Connection>>,
+struct RoleState {
+    connections: Vec<Arc<UpstreamConnection>>,
     /// Since when there is no connection.
     away: Option<Instant>,
     /// Whether an attempt to connect has failed since then.
@@ -107,7 +107,7 @@ struct Picture {
     has_served: bool,
 }
 
-impl Picture {
+impl RoleState {
     fn update(&mut self, now: Instant) {
         if self.connections.is_empty() {
             self.away.get_or_insert(now);
@@ -122,7 +122,7 @@ impl Picture {
     }
 
     /// The best connection: of a process that serves, with room, with the fewest calls.
-    fn best(&self) -> Option<&Arc<Connection>> {
+    fn best(&self) -> Option<&Arc<UpstreamConnection>> {
         let open = self.connections.iter().filter(|connection| connection.is_open());
         open.min_by_key(|connection| {
             let calls = connection.calls();
@@ -131,8 +131,8 @@ impl Picture {
     }
 
     /// Until when calls wait for a connection.
-    fn patient_until(&self, wait: Duration, now: Instant) -> Instant {
-        // Lost a moment ago, and not withdrawn yet: as if it were lost now.
+    fn wait_until(&self, wait: Duration, now: Instant) -> Instant {
+        // Closed, and not withdrawn yet: as if it were lost now.
         let away = self.away.unwrap_or(now);
         // A first attempt is always waited for: connections also end because of their age.
         let wait = if self.has_failed { wait } else { wait.max(CONNECT_WITHIN) };
@@ -141,19 +141,19 @@ impl Picture {
 }
 
 impl Pool {
-    pub(super) fn new(endpoint: String, patience: Patience) -> Self {
+    pub(super) fn new(endpoint: String, limits: WaitLimits) -> Self {
         Self {
             endpoint,
-            patience,
-            picture: watch::Sender::new(Picture::default()),
-            waiting: Semaphore::new(patience.waiting_max.min(Semaphore::MAX_PERMITS)),
+            limits,
+            state: watch::Sender::new(RoleState::default()),
+            waiting: Semaphore::new(limits.waiting_max.min(Semaphore::MAX_PERMITS)),
             grow: Notify::new(),
         }
     }
 
-    /// A place on the best connection, if there is one with room.
+    /// A lease of the best connection, if one has room.
     pub(super) fn lease(&self) -> Option<Lease> {
-        let lease = Lease::of(self.picture.borrow().best()?);
+        let lease = Lease::of(self.state.borrow().best()?);
         if lease.is_full() {
             self.grow.notify_one();
             return None;
@@ -161,96 +161,96 @@ impl Pool {
         Some(lease)
     }
 
-    /// The same, and waits for it as long as it makes sense; none where it does not.
+    /// Waits for a lease within the limits.
     pub(super) async fn lease_soon(&self) -> Option<Lease> {
         let _place = self.waiting.try_acquire().ok()?;
-        let mut pictures = self.picture.subscribe();
+        let mut states = self.state.subscribe();
         let full_until = Instant::now() + GROW_WITHIN;
         loop {
             let now = Instant::now();
             let until = {
-                let picture = pictures.borrow_and_update();
-                match picture.best() {
+                let state = states.borrow_and_update();
+                match state.best() {
                     Some(connection) => {
                         let lease = Lease::of(connection);
-                        // In the end it waits for its turn on the connection.
+                        // At last it waits in the queue of the connection.
                         if !lease.is_full() || now >= full_until {
                             return Some(lease);
                         }
                         self.grow.notify_one();
                         full_until
                     }
-                    None => picture.patient_until(self.patience.wait, now),
+                    None => state.wait_until(self.limits.wait, now),
                 }
             };
-            let is_over = timeout_at(until, pictures.changed()).await.is_err();
+            let is_over = timeout_at(until, states.changed()).await.is_err();
             if is_over && until != full_until {
                 return None;
             }
         }
     }
 
-    /// Starts the clock of the first connection.
+    /// Starts the time of the first connection.
     pub(super) fn begin(&self) {
         self.change(|_| {});
     }
 
-    /// A connection can be used.
-    pub(super) fn publish(&self, connection: &Arc<Connection>) {
-        let was_away = self.picture.borrow().has_failed;
-        self.change(|picture| picture.connections.push(Arc::clone(connection)));
+    /// Makes a connection available.
+    pub(super) fn publish(&self, connection: &Arc<UpstreamConnection>) {
+        let was_away = self.state.borrow().has_failed;
+        self.change(|state| state.connections.push(Arc::clone(connection)));
         if was_away {
             info!(endpoint = self.endpoint, "role reached");
         }
     }
 
-    /// A connection can be used no more.
-    pub(super) fn withdraw(&self, connection: &Arc<Connection>) {
-        self.change(|picture| {
-            picture.connections.retain(|known| !Arc::ptr_eq(known, connection));
+    /// Makes a connection unavailable.
+    pub(super) fn withdraw(&self, connection: &Arc<UpstreamConnection>) {
+        self.change(|state| {
+            state.connections.retain(|known| !Arc::ptr_eq(known, connection));
         });
     }
 
-    /// A process says whether the service serves.
-    pub(super) fn note(&self, connection: &Connection, is_serving: bool) {
+    /// A process reported whether the service serves.
+    pub(super) fn set_serving(&self, connection: &UpstreamConnection, is_serving: bool) {
         self.change(|_| connection.is_serving.store(is_serving, Ordering::Relaxed));
     }
 
     /// An attempt to connect failed.
     pub(super) fn failed(&self, problem: &str) {
         let mut is_new = false;
-        self.change(|picture| {
-            is_new = picture.connections.is_empty() && !picture.has_failed;
-            picture.has_failed |= is_new;
+        self.change(|state| {
+            is_new = state.connections.is_empty() && !state.has_failed;
+            state.has_failed |= is_new;
         });
         if is_new {
             warn!(endpoint = self.endpoint, problem, "role cannot be reached");
         }
     }
 
-    /// What is the matter with the role; nothing, while it serves or calls wait for it.
+    /// The problem of the role; none, while it serves or calls wait for it.
     pub(super) async fn problem(&self) -> Option<&'static str> {
-        let mut pictures = self.picture.subscribe();
-        let known = pictures.wait_for(|picture| picture.has_served || picture.has_failed);
-        // Otherwise nothing is known yet, which the picture says too.
+        let mut states = self.state.subscribe();
+        let known = states.wait_for(|state| state.has_served || state.has_failed);
+        // Otherwise the role was not reached yet, by the state.
         drop(timeout(CONNECT_WITHIN, known).await);
-        let picture = self.picture.borrow();
-        let idle = picture.idle?;
-        if !picture.has_served {
+        let state = self.state.borrow();
+        let idle = state.idle?;
+        if !state.has_served {
             return Some("not reached yet");
         }
-        let is_restarting = idle.elapsed() < self.patience.wait;
-        let problem = match picture.away {
+        let is_restarting = idle.elapsed() < self.limits.wait;
+        let problem = match state.away {
             Some(_) => "its process cannot be reached",
             None => "its process does not serve",
         };
         (!is_restarting).then_some(problem)
     }
 
-    fn change(&self, change: impl FnOnce(&mut Picture)) {
-        self.picture.send_modify(|picture| {
-            change(picture);
-            picture.update(Instant::now());
+    fn change(&self, change: impl FnOnce(&mut RoleState)) {
+        self.state.send_modify(|state| {
+            change(state);
+            state.update(Instant::now());
         });
     }
 }

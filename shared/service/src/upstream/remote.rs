@@ -15,12 +15,12 @@ use tracing::{Instrument as _, debug};
 use super::{
     answer::Forwarded,
     endpoint::Endpoint,
-    failure::{self, Lost},
+    failure::{self, LostCall},
     kind::kind_of,
     link::{Link, Outgoing},
-    pool::{Lease, Patience, Pool},
-    replay::{Kept, Recording},
-    retry::{Attempts, Counts, Outcome, RetryBudget},
+    pool::{Lease, Pool, WaitLimits},
+    replay::{Recording, RetainedBytes},
+    retry::{Attempts, RetryBudget, RetryCounts, RetryOutcome},
     tls::ClientTls,
 };
 use crate::{
@@ -30,33 +30,32 @@ use crate::{
     layer::{Answer, Request, Response, deadline, refusal},
 };
 
-/// Connections at most, as a multiple of those that are kept: for peaks.
+/// Most connections, as a multiple of those that are kept open: for peaks.
 const GROWTH: usize = 4;
-/// What of a deadline may be used up before the rest is written anew.
+/// How much of a deadline may pass before its header is rewritten.
 const SPENT_MIN: Duration = Duration::from_millis(1);
 
-/// How often a call may find its connection gone before anything was sent. Such a connection is not
-/// picked again, so this is only reached if that is wrong.
+/// How often a call may find its connection closed before anything was sent. A closed connection is
+/// not picked again, so this bound is for defects only.
 const UNSENT_MAX: usize = 16;
 
-/// How a role is reached.
+/// The upstream configuration of a role.
 #[derive(Debug, Clone)]
 pub struct RemoteOptions {
-    /// The service whose health counts; none: the health is not asked for. Default: none.
+    /// The service whose health is checked; none: no check. Default: none.
     pub service: Option<&'static str>,
-    /// Connections that are kept, at least 1: a single one is a single task, and so a single core.
-    /// While all are full, up to four times as many are made. Default: 1.
+    /// Connections that are kept open, at least 1: one is one task, and so one core. While all are full,
+    /// up to four times as many are opened. Default: 1.
     pub connections: usize,
     /// How long after the last connection was lost calls wait for the next. Default: 0.
     pub wait: Duration,
     /// Most calls that wait at a time. Default: 512.
     pub waiting_max: usize,
-    /// Longest time until an answer begins, for calls without a time limit. Default: 60 s.
+    /// Longest time until a response begins, for calls without a deadline. Default: 60 s.
     pub answer_within: Duration,
-    /// Encryption, for endpoints that begin with `https`. Default: none.
+    /// TLS, for endpoints that begin with `https`. Default: none.
     pub tls: Option<Arc<ClientTls>>,
-    /// Where calls are counted that could be sent again, under the name of the service. Default:
-    /// none.
+    /// Counts calls that may be retried, labelled with the service. Default: none.
     pub meter: Option<Meter>,
 }
 
@@ -74,19 +73,19 @@ impl Default for RemoteOptions {
     }
 }
 
-/// A service in another process, over HTTP/2 connections. Connects when it is first used, on the
-/// runtime that uses it. Clones share the connections, which end with the last of them.
+/// A service in another process, over HTTP/2 connections. Connects at its first use, on the runtime
+/// that uses it. Clones share the connections, which close with the last clone.
 #[derive(Clone)]
 pub struct Remote {
-    shared: Arc<Shared>,
+    shared: Arc<RemoteShared>,
 }
 
-struct Shared {
+struct RemoteShared {
     endpoint: Endpoint,
     options: RemoteOptions,
     pool: Arc<Pool>,
     budget: RetryBudget,
-    kept: Kept,
+    kept: RetainedBytes,
     /// Ended when dropped.
     links: Mutex<JoinSet<()>>,
     has_links: Once,
@@ -96,24 +95,24 @@ impl Remote {
     /// For an endpoint.
     #[must_use]
     pub fn new(endpoint: Endpoint, options: RemoteOptions) -> Self {
-        let patience = Patience { wait: options.wait, waiting_max: options.waiting_max };
-        let pool = Pool::new(endpoint.authority.to_string(), patience);
+        let limits = WaitLimits { wait: options.wait, waiting_max: options.waiting_max };
+        let pool = Pool::new(endpoint.authority.to_string(), limits);
         let counted = options.meter.as_ref().zip(options.service);
-        let counts = counted.map(|(meter, service)| Counts::new(meter, service));
-        let shared = Shared {
+        let counts = counted.map(|(meter, service)| RetryCounts::new(meter, service));
+        let shared = RemoteShared {
             endpoint,
             options,
             pool: Arc::new(pool),
             budget: RetryBudget::new(counts),
-            kept: Kept::default(),
+            kept: RetainedBytes::default(),
             links: Mutex::default(),
             has_links: Once::new(),
         };
         Self { shared: Arc::new(shared) }
     }
 
-    /// What is the matter with the service; nothing, while it serves or calls wait for it. Connects
-    /// if nothing did so far, and waits a few seconds at most for what comes of it.
+    /// The problem of the service; none, while it serves or calls wait for it. Connects if nothing did so
+    /// far, and waits a few seconds at most for the result.
     pub async fn problem(&self) -> Option<&'static str> {
         self.shared.begin();
         self.shared.pool.problem().await
@@ -135,10 +134,10 @@ impl Remote {
         let (host, port) = (shared.endpoint.host(), shared.endpoint.port);
         let forward = Forward::start(&mut request, host, Some(port));
         let span = forward.span.clone();
-        // What is known of the call in this process ends here.
+        // Extensions are of this process only.
         request.extensions_mut().clear();
         let (parts, body) = request.into_parts();
-        let call = Call {
+        let call = RemoteCall {
             recording: Recording::new(body, &shared.kept),
             shared: Arc::clone(shared),
             parts,
@@ -153,7 +152,7 @@ impl Remote {
     }
 }
 
-impl Shared {
+impl RemoteShared {
     /// Starts the links, once.
     fn begin(&self) {
         self.has_links.call_once(|| {
@@ -179,7 +178,7 @@ impl Shared {
     }
 }
 
-/// Makes one more connection at a time while every one is full.
+/// Opens one more connection at a time while every one is full.
 async fn grow(pool: Arc<Pool>, mut idle: Vec<Link>) {
     let mut busy = JoinSet::new();
     loop {
@@ -187,7 +186,7 @@ async fn grow(pool: Arc<Pool>, mut idle: Vec<Link>) {
             () = pool.grow.notified() => {
                 let Some(link) = idle.pop() else { continue };
                 debug!(connection = link.index, "every connection is full");
-                match link.make(link.index).await {
+                match link.open_one(link.index).await {
                     None => idle.push(link),
                     Some(made) => {
                         busy.spawn(async move {
@@ -202,20 +201,20 @@ async fn grow(pool: Arc<Pool>, mut idle: Vec<Link>) {
     }
 }
 
-/// One call until its answer begins.
-struct Call {
-    shared: Arc<Shared>,
+/// One call until its response begins.
+struct RemoteCall {
+    shared: Arc<RemoteShared>,
     parts: Parts,
     path: PathAndQuery,
     recording: Arc<Recording>,
     forward: Forward,
     began: Instant,
     attempts: Attempts,
-    /// How often the connection was gone before anything was sent.
+    /// How often the connection was closed before anything was sent.
     unsent: usize,
 }
 
-impl Call {
+impl RemoteCall {
     async fn run(mut self) -> Response {
         loop {
             let pool = &self.shared.pool;
@@ -248,14 +247,14 @@ impl Call {
                 }
             };
             drop(lease);
-            self.shared.budget.note(Outcome::Sent);
-            debug!(path = self.path.path(), ?pause, "sent again");
+            self.shared.budget.count(RetryOutcome::Sent);
+            debug!(path = self.path.path(), ?pause, "retrying");
             tokio::time::sleep(pause).await;
         }
     }
 
     fn answered(mut self, mut answer: http::Response<Incoming>, lease: Lease) -> Response {
-        self.recording.forget();
+        self.recording.discard();
         self.forward.answered(answer.headers_mut());
         let Self { path, forward, .. } = self;
         answer.map(|body| Body::new(Forwarded { body: Some(body), path, forward, _lease: lease }))
@@ -276,9 +275,9 @@ impl Call {
         http::Request::from_parts(parts, Outgoing::Call(self.recording.play()))
     }
 
-    /// What the call has left; none where nothing ends it.
+    /// The rest of the deadline; none without one.
     ///
-    /// An answer that is a stream may outlast our own limit, which is for its beginning.
+    /// A streamed response may outlast our own limit, which is for its beginning.
     fn time_left(&self) -> Option<Duration> {
         let asked = deadline::client_limit(&self.parts.headers).ok().flatten();
         let is_unary = kind_of(self.path.path()).is_unary;
@@ -289,23 +288,23 @@ impl Call {
 
     fn after_answer(&mut self, headers: &HeaderMap) -> Option<Duration> {
         let pause = self.attempts.after_answer(headers, &self.shared.budget)?;
-        self.is_worth_it(pause).then_some(pause)
+        self.may_retry(pause).then_some(pause)
     }
 
-    fn after_loss(&mut self, lost: Lost) -> Result<Duration, Fault> {
+    fn after_loss(&mut self, lost: LostCall) -> Result<Duration, Fault> {
         let is_read = kind_of(self.path.path()).is_read;
         let pause = self.attempts.after_loss(lost, is_read, &self.shared.budget);
-        pause.filter(|pause| self.is_worth_it(*pause)).ok_or_else(|| match lost {
-            Lost::Unseen => failure::interrupted(),
-            Lost::Unknown => failure::broken(is_read),
+        pause.filter(|pause| self.may_retry(*pause)).ok_or_else(|| match lost {
+            LostCall::Unseen => failure::interrupted(),
+            LostCall::Unknown => failure::broken(is_read),
         })
     }
 
-    /// Whether another attempt would send the same, and in time.
-    fn is_worth_it(&self, pause: Duration) -> bool {
+    /// Whether another attempt would send the same request, and in time.
+    fn may_retry(&self, pause: Duration) -> bool {
         let can = self.recording.can_play() && self.time_left().is_none_or(|left| pause < left);
         if !can {
-            self.shared.budget.note(Outcome::TooLate);
+            self.shared.budget.count(RetryOutcome::TooLate);
         }
         can
     }

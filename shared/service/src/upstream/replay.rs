@@ -1,7 +1,7 @@
-//! The body of a request that may have to be sent again.
+//! The body of a request that may have to be retried.
 //!
-//! What passes is kept beside, without a copy, until the answer begins. Beyond a bound for one call
-//! and one for all of a role, nothing is kept, and the call is sent once.
+//! Frames are retained as they pass, without a copy, until the response begins. Beyond a bound for one
+//! call and one for all of a role, nothing is retained, and the call is sent once.
 
 use std::{
     pin::Pin,
@@ -16,16 +16,16 @@ use bytes::Bytes;
 use http_body::{Body as _, Frame, SizeHint};
 use tonic::{Status, body::Body};
 
-/// Most bytes kept of one call: the largest batch, and what frames it.
+/// Most bytes retained of one call: the largest batch, and its framing.
 const CALL_BYTES_MAX: usize = 4 * 1024 * 1024 + 64 * 1024;
-/// Most bytes kept of all calls to a role.
+/// Most bytes retained of all calls to a role.
 const ALL_BYTES_MAX: usize = 64 * 1024 * 1024;
 
-/// How many bytes are kept of all calls to a role. Clones share it.
+/// The bytes retained of all calls to a role. Clones share the count.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Kept(Arc<AtomicUsize>);
+pub(super) struct RetainedBytes(Arc<AtomicUsize>);
 
-impl Kept {
+impl RetainedBytes {
     fn add(&self, bytes: usize) -> bool {
         let fits = self.0.fetch_add(bytes, Ordering::Relaxed) + bytes <= ALL_BYTES_MAX;
         if !fits {
@@ -41,11 +41,11 @@ impl Kept {
 
 /// The body of a request, read by one attempt at a time.
 pub(super) struct Recording {
-    state: Mutex<State>,
-    kept: Kept,
+    state: Mutex<RecordingState>,
+    kept: RetainedBytes,
 }
 
-struct State {
+struct RecordingState {
     body: Body,
     /// Counts attempts; only the newest may read.
     turn: usize,
@@ -53,13 +53,13 @@ struct State {
     bytes: usize,
     /// Whether the frames are all that was read.
     is_whole: bool,
-    /// Whether the attempt in turn has taken anything.
+    /// Whether the current attempt has read anything.
     is_touched: bool,
 }
 
 impl Recording {
-    pub(super) fn new(body: Body, kept: &Kept) -> Arc<Self> {
-        let state = State {
+    pub(super) fn new(body: Body, kept: &RetainedBytes) -> Arc<Self> {
+        let state = RecordingState {
             body,
             turn: 0,
             frames: Vec::new(),
@@ -74,53 +74,53 @@ impl Recording {
     pub(super) fn play(self: &Arc<Self>) -> Replay {
         let mut state = self.lock();
         state.turn += 1;
-        // Without a message nothing would ever be taken, and that would say nothing.
+        // Without a message nothing would ever be read, which would prove nothing.
         state.is_touched = state.frames.is_empty() && state.body.is_end_stream();
         Replay { turn: state.turn, position: 0, recording: Arc::clone(self) }
     }
 
-    /// Whether another attempt would send the same.
+    /// Whether another attempt would send the same request.
     pub(super) fn can_play(&self) -> bool {
         self.lock().is_whole
     }
 
-    /// Whether nothing of the body has left for the attempt in turn; a call that sent no message
-    /// was not carried out.
+    /// Whether the current attempt has sent nothing of the body; a call that sent no message was not
+    /// executed.
     pub(super) fn is_untouched(&self) -> bool {
         !self.lock().is_touched
     }
 
-    /// There will be no other attempt: keep nothing any more.
-    pub(super) fn forget(&self) {
-        self.lock().forget(&self.kept);
+    /// Discards the retained frames: there will be no other attempt.
+    pub(super) fn discard(&self) {
+        self.lock().discard(&self.kept);
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, RecordingState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Drop for Recording {
     fn drop(&mut self) {
-        self.forget();
+        self.discard();
     }
 }
 
-impl State {
-    fn forget(&mut self, kept: &Kept) {
+impl RecordingState {
+    fn discard(&mut self, kept: &RetainedBytes) {
         self.is_whole = false;
         self.frames = Vec::new();
         kept.remove(std::mem::take(&mut self.bytes));
     }
 
-    /// Keeps a frame, if it is to be kept; says whether it was.
-    fn keep(&mut self, frame: &Bytes, kept: &Kept) {
+    /// Retains a frame within the bounds.
+    fn keep(&mut self, frame: &Bytes, kept: &RetainedBytes) {
         if !self.is_whole {
             return;
         }
         let fits = self.bytes + frame.len() <= CALL_BYTES_MAX;
         if !fits || !kept.add(frame.len()) {
-            return self.forget(kept);
+            return self.discard(kept);
         }
         self.bytes += frame.len();
         self.frames.push(frame.clone());
@@ -160,9 +160,9 @@ impl http_body::Body for Replay {
                     this.position = state.frames.len();
                 }
                 // Trailers: no client of gRPC sends any.
-                None => state.forget(&this.recording.kept),
+                None => state.discard(&this.recording.kept),
             },
-            Some(Err(_)) => state.forget(&this.recording.kept),
+            Some(Err(_)) => state.discard(&this.recording.kept),
             None => {}
         }
         Poll::Ready(frame)
@@ -195,8 +195,8 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_second_attempt_sends_what_the_first_did_and_the_rest() {
-        let kept = Kept::default();
+    async fn a_second_attempt_sends_the_whole_body() {
+        let kept = RetainedBytes::default();
         let recording = Recording::new(chunks(vec![b"ab".into(), b"cd".into()]), &kept);
         let mut first = recording.play();
         assert!(recording.is_untouched());
@@ -214,14 +214,14 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn nothing_is_kept_once_the_answer_begins() {
-        let kept = Kept::default();
+    async fn retains_nothing_once_the_response_begins() {
+        let kept = RetainedBytes::default();
         let recording = Recording::new(chunks(vec![b"ab".into(), b"cd".into()]), &kept);
         let mut body = recording.play();
         next(&mut body).await.unwrap();
         assert_eq!(kept.0.load(Ordering::Relaxed), 2);
 
-        recording.forget();
+        recording.discard();
 
         assert_eq!(kept.0.load(Ordering::Relaxed), 0);
         assert_eq!(next(&mut body).await.unwrap(), "cd");
@@ -230,9 +230,9 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_body_over_the_bound_passes_and_is_not_kept() {
+    async fn passes_a_body_over_the_bound_without_retaining_it() {
         for (size, can_play) in [(CALL_BYTES_MAX, true), (CALL_BYTES_MAX + 1, false)] {
-            let kept = Kept::default();
+            let kept = RetainedBytes::default();
             let body = Body::new(Full::new(Bytes::from(vec![7; size])));
             let recording = Recording::new(body, &kept);
 
@@ -246,8 +246,8 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn all_calls_together_keep_no_more_than_their_bound() {
-        let kept = Kept::default();
+    async fn all_calls_together_retain_no_more_than_their_bound() {
+        let kept = RetainedBytes::default();
         let mut held = Vec::new();
         for _ in 0..ALL_BYTES_MAX / CALL_BYTES_MAX + 1 {
             let body = Body::new(Full::new(Bytes::from(vec![7; CALL_BYTES_MAX])));

@@ -1,5 +1,5 @@
-//! Whether a call is sent again, and when. The bounds: three times in all, a tenth of the calls of
-//! the last seconds, and the time that the call has left.
+//! Whether a call is retried, and when. The bounds: three attempts, a tenth of the calls of the last
+//! seconds, and the deadline of the call.
 
 use std::time::Duration;
 
@@ -18,14 +18,14 @@ use tower::{
     util::rng::HasherRng,
 };
 
-use super::failure::Lost;
+use super::failure::LostCall;
 use crate::{layer::code_of, semconv};
 
-/// Most times that a call is sent, the first included.
+/// Most attempts of a call, the first included.
 const ATTEMPTS_MAX: usize = 3;
-/// The share of calls that may be sent again.
+/// The share of calls that may be retried.
 const BUDGET_RATIO: f32 = 0.1;
-/// Calls a second that may be sent again in any case, so that little load does not mean no retry.
+/// Calls a second that may be retried in any case, also under little load.
 const BUDGET_MIN: u32 = 10;
 /// How long a call counts for the budget.
 const BUDGET_AGE: Duration = Duration::from_secs(10);
@@ -33,30 +33,30 @@ const BUDGET_AGE: Duration = Duration::from_secs(10);
 const PAUSE_MIN: Duration = Duration::from_millis(20);
 /// The longest pause.
 const PAUSE_MAX: Duration = Duration::from_millis(500);
-/// How much a pause varies, so that calls that failed together do not come back together.
+/// The jitter of a pause, so that calls that failed together are not retried together.
 const JITTER: f64 = 0.5;
-/// Advice of the role beyond this is for the client to follow: a call that waits holds its place.
+/// A longer RetryInfo is left to the client: a call that waits counts for admission.
 const ADVICE_MAX: Duration = Duration::from_secs(1);
-/// How a role says when to come back; anything but a number means not to.
+/// When to retry, by the server; anything but a number means never.
 const PUSHBACK_HEADER: &str = "grpc-retry-pushback-ms";
 
-/// What calls to a role may be sent again.
+/// Which calls to a role may be retried.
 pub(super) struct RetryBudget {
     calls: TpsBudget,
-    counts: Option<Counts>,
+    counts: Option<RetryCounts>,
 }
 
-/// What becomes of a call that could be sent again.
+/// The outcome of a call that may be retried.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Outcome {
+pub(super) enum RetryOutcome {
     Sent,
     OverBudget,
     TooOften,
-    /// Its time would be over, or what it brought is not there any more.
+    /// Its deadline would pass, or its body is not retained.
     TooLate,
 }
 
-impl Outcome {
+impl RetryOutcome {
     const ALL: [Self; 4] = [Self::Sent, Self::OverBudget, Self::TooOften, Self::TooLate];
 
     fn label(self) -> &'static str {
@@ -69,14 +69,14 @@ impl Outcome {
     }
 }
 
-/// The metric of [`Outcome`], for one service.
-pub(super) struct Counts([BoundCounter<u64>; Outcome::ALL.len()]);
+/// The metric of [`RetryOutcome`], for one service.
+pub(super) struct RetryCounts([BoundCounter<u64>; RetryOutcome::ALL.len()]);
 
-impl Counts {
+impl RetryCounts {
     /// Of calls to `service`.
     pub(super) fn new(meter: &Meter, service: &'static str) -> Self {
         let counter = semconv::retries(meter);
-        Self(Outcome::ALL.map(|outcome| {
+        Self(RetryOutcome::ALL.map(|outcome| {
             counter.bind(&[
                 KeyValue::new(semconv::UPSTREAM_SERVICE, service),
                 KeyValue::new(semconv::RETRY_OUTCOME, outcome.label()),
@@ -86,8 +86,8 @@ impl Counts {
 }
 
 impl RetryBudget {
-    /// A budget that tells `counts` what becomes of calls.
-    pub(super) fn new(counts: Option<Counts>) -> Self {
+    /// A budget that counts outcomes on `counts`.
+    pub(super) fn new(counts: Option<RetryCounts>) -> Self {
         Self { calls: TpsBudget::new(BUDGET_AGE, BUDGET_MIN, BUDGET_RATIO), counts }
     }
 
@@ -96,16 +96,16 @@ impl RetryBudget {
         self.calls.deposit();
     }
 
-    /// Notes what becomes of a call that could be sent again.
-    pub(super) fn note(&self, outcome: Outcome) {
-        let counter = self.counts.as_ref().and_then(|Counts(all)| all.get(outcome as usize));
+    /// Counts the outcome of a call that may be retried.
+    pub(super) fn count(&self, outcome: RetryOutcome) {
+        let counter = self.counts.as_ref().and_then(|RetryCounts(all)| all.get(outcome as usize));
         if let Some(counter) = counter {
             counter.add(1);
         }
     }
 }
 
-/// Pauses that grow.
+/// Exponential backoff.
 pub(super) fn pauses(min: Duration, max: Duration) -> ExponentialBackoff {
     let maker = ExponentialBackoffMaker::new(min, max, JITTER, HasherRng::default());
     maker.expect("the bounds are constants in order").make_backoff()
@@ -125,7 +125,7 @@ impl Attempts {
         self.failed > 0
     }
 
-    /// The pause before the next attempt after this answer; none where the client gets it.
+    /// The pause before the next attempt after this response; none where the client gets it.
     pub(super) fn after_answer(
         &mut self,
         headers: &HeaderMap,
@@ -136,30 +136,30 @@ impl Attempts {
         Some(pause.max(advice))
     }
 
-    /// The pause before the next attempt after a failure of the way; none where the call is lost.
+    /// The pause before the next attempt after a transport error; none where the call fails.
     pub(super) fn after_loss(
         &mut self,
-        lost: Lost,
+        lost: LostCall,
         is_read: bool,
         budget: &RetryBudget,
     ) -> Option<Duration> {
         match lost {
-            // At once: the role had no work with it, and another connection may be there.
-            Lost::Unseen if self.failed == 0 => self.next(budget).map(|_| Duration::ZERO),
-            Lost::Unseen => self.next(budget),
-            Lost::Unknown if is_read => self.next(budget),
-            Lost::Unknown => None,
+            // At once: the role did not process it, and another connection may be open.
+            LostCall::Unseen if self.failed == 0 => self.next(budget).map(|_| Duration::ZERO),
+            LostCall::Unseen => self.next(budget),
+            LostCall::Unknown if is_read => self.next(budget),
+            LostCall::Unknown => None,
         }
     }
 
     fn next(&mut self, budget: &RetryBudget) -> Option<Duration> {
         self.failed += 1;
         let held_back = match self.failed < ATTEMPTS_MAX {
-            false => Some(Outcome::TooOften),
-            true => (!budget.calls.withdraw()).then_some(Outcome::OverBudget),
+            false => Some(RetryOutcome::TooOften),
+            true => (!budget.calls.withdraw()).then_some(RetryOutcome::OverBudget),
         };
         if let Some(outcome) = held_back {
-            budget.note(outcome);
+            budget.count(outcome);
             return None;
         }
         let pauses = self.pauses.get_or_insert_with(|| pauses(PAUSE_MIN, PAUSE_MAX));
@@ -168,9 +168,9 @@ impl Attempts {
     }
 }
 
-/// How long to wait at least before an answer is asked for again; none where it stands.
+/// The shortest pause before a retry after this response; none where it is final.
 ///
-/// `UNAVAILABLE` without a beginning of the answer: by contract nothing was written.
+/// `UNAVAILABLE` without messages: by contract nothing was written.
 fn advice(headers: &HeaderMap) -> Option<Duration> {
     if code_of(headers)? != Code::Unavailable {
         return None;
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn only_unavailable_is_asked_for_again_and_twice_at_most() {
+    async fn retries_unavailable_only_and_twice_at_most() {
         let budget = RetryBudget::new(None);
         for reason in [Reason::ServerBusy, Reason::OutcomeUnknown, Reason::TableNotFound] {
             let answer = refused(reason, Duration::ZERO);
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_advice_of_the_role_is_followed() {
+    async fn follows_retry_info_and_pushback() {
         let budget = RetryBudget::new(None);
         let after = |answer: &Response| Attempts::default().after_answer(answer.headers(), &budget);
         let pushed = |value| {
@@ -242,24 +242,26 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_write_that_may_have_happened_is_never_sent_again() {
+    async fn never_retries_a_write_that_may_have_been_executed() {
         let budget = RetryBudget::new(None);
         let after = |lost, is_read| Attempts::default().after_loss(lost, is_read, &budget);
 
-        assert_eq!(after(Lost::Unknown, false), None);
-        assert!(after(Lost::Unknown, true).is_some());
-        assert_eq!(after(Lost::Unseen, false), Some(Duration::ZERO));
+        assert_eq!(after(LostCall::Unknown, false), None);
+        assert!(after(LostCall::Unknown, true).is_some());
+        assert_eq!(after(LostCall::Unseen, false), Some(Duration::ZERO));
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_tenth_of_the_calls_may_be_sent_again_and_a_few_in_any_case() {
+    async fn retries_a_tenth_of_the_calls_and_a_few_in_any_case() {
         type Failure = fn(&RetryBudget) -> Option<Duration>;
         let failures: [(&str, Failure); 3] = [
             ("answered", |budget| {
                 Attempts::default().after_answer(unavailable().headers(), budget)
             }),
-            ("unseen", |budget| Attempts::default().after_loss(Lost::Unseen, false, budget)),
-            ("a lost read", |budget| Attempts::default().after_loss(Lost::Unknown, true, budget)),
+            ("unseen", |budget| Attempts::default().after_loss(LostCall::Unseen, false, budget)),
+            ("a lost read", |budget| {
+                Attempts::default().after_loss(LostCall::Unknown, true, budget)
+            }),
         ];
         for (what, failure) in failures {
             let budget = RetryBudget::new(None);
@@ -275,17 +277,18 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_call_is_sent_three_times_at_most_whatever_it_fails_of() {
+    async fn sends_a_call_three_times_at_most() {
         let budget = RetryBudget::new(None);
         let mut attempts = Attempts::default();
-        let sent_again: Vec<bool> =
-            (0..4).map(|_| attempts.after_loss(Lost::Unseen, false, &budget).is_some()).collect();
+        let sent_again: Vec<bool> = (0..4)
+            .map(|_| attempts.after_loss(LostCall::Unseen, false, &budget).is_some())
+            .collect();
 
         assert_eq!(sent_again, [true, true, false, false]);
     }
 
     #[tokio::test]
-    async fn pauses_grow_and_differ() {
+    async fn pauses_grow_and_have_jitter() {
         let first = |_: usize| {
             let pause =
                 Attempts::default().after_answer(unavailable().headers(), &RetryBudget::new(None));

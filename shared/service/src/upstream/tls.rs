@@ -1,4 +1,4 @@
-//! Encryption towards another role, and the certificate that is shown there.
+//! TLS to another role, and the client certificate for it.
 
 use std::{
     fmt,
@@ -19,7 +19,7 @@ use tokio_rustls::{
 /// The protocol that both sides agree on in the handshake.
 const ALPN: &[u8] = b"h2";
 
-/// Files that cannot be used. Holds nothing of their contents.
+/// Files that cannot be used. Contains nothing of their contents.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientTlsError {
     /// No certificate or key could be read.
@@ -27,30 +27,30 @@ pub enum ClientTlsError {
     Pem {
         /// Which of the files.
         what: &'static str,
-        /// What is wrong with it.
+        /// The problem.
         problem: pem::Error,
     },
-    /// A file without what it is for.
-    #[error("{0} holds none")]
+    /// A file without a certificate or key.
+    #[error("{0} has none")]
     Empty(&'static str),
-    /// A certificate and a key that do not belong together, or cannot be used.
+    /// A certificate and a key that do not match, or cannot be used.
     #[error("certificate or key cannot be used: {0}")]
     Rejected(#[from] tokio_rustls::rustls::Error),
-    /// No name that a certificate could have.
+    /// An invalid server name.
     #[error("server name must be a DNS name or an address")]
     Name(#[from] InvalidDnsNameError),
 }
 
-/// What encryption towards a role is made of, as PEM.
+/// The files of TLS to a role, as PEM.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ClientPem {
-    /// Who vouches for the role.
+    /// The CA certificates of the role.
     pub authorities: Vec<u8>,
-    /// The certificate that is shown to the role, its chain after it, and its key; none shows none.
+    /// The certificate chain of the client, and its key, if it has one.
     pub identity: Option<(Vec<u8>, Vec<u8>)>,
 }
 
-/// Says how much there is, and nothing of it.
+/// Prints sizes, and no content.
 impl fmt::Debug for ClientPem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (bytes, shows) = (self.authorities.len(), self.identity.is_some());
@@ -91,7 +91,7 @@ fn certificates(
     if read.is_empty() { Err(ClientTlsError::Empty(what)) } else { Ok(read) }
 }
 
-/// Encryption towards a role. What it is made of can be replaced; connections that are there stay.
+/// TLS to a role. Its files can be replaced; open connections stay.
 pub struct ClientTls {
     config: Mutex<Arc<ClientConfig>>,
     server_name: ServerName<'static>,
@@ -104,7 +104,7 @@ impl fmt::Debug for ClientTls {
 }
 
 impl ClientTls {
-    /// Encrypts towards a role whose certificate is for `server_name`.
+    /// For a role whose certificate is for `server_name`.
     ///
     /// # Errors
     /// Every kind of [`ClientTlsError`].
@@ -113,10 +113,10 @@ impl ClientTls {
         Ok(Self { config: Mutex::new(Arc::new(pem.config()?)), server_name })
     }
 
-    /// Uses other files for connections that are made from now on.
+    /// Uses other files for new connections.
     ///
     /// # Errors
-    /// Every kind of [`ClientTlsError`]; then nothing has changed.
+    /// Every kind of [`ClientTlsError`]; then nothing changed.
     pub fn replace(&self, pem: &ClientPem) -> Result<(), ClientTlsError> {
         let config = Arc::new(pem.config()?);
         *self.config.lock().unwrap_or_else(PoisonError::into_inner) = config;

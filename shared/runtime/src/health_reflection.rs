@@ -1,6 +1,7 @@
-//! The outermost service of a listener: health and reflection beside the services themselves.
+//! The health and reflection router: the outermost service of a listener, which serves both beside the
+//! services themselves.
 //!
-//! Both are outside the layers of a call: they must answer under overload, need no credentials, and
+//! Both are outside the layers of a call: they must respond under overload, need no credentials, and
 //! a watch of health lasts for days.
 
 use std::{
@@ -21,13 +22,13 @@ pub struct DescriptorError(String);
 
 /// Health, reflection and the rest.
 #[derive(Clone)]
-pub struct Edge {
+pub struct HealthReflectionRouter {
     routes: [(&'static str, CallService); 3],
     rest: CallService,
 }
 
-impl Edge {
-    /// Puts health and reflection of these descriptors before `rest`.
+impl HealthReflectionRouter {
+    /// Health and reflection of these descriptors before `rest`.
     ///
     /// # Errors
     /// Bytes that are no descriptor set.
@@ -36,7 +37,7 @@ impl Edge {
         descriptors: &[u8],
         rest: CallService,
     ) -> Result<Self, DescriptorError> {
-        // Copied, because the builder keeps what it is given for as long as it lives.
+        // Copied, because the builder borrows its descriptors for as long as it lives.
         let descriptors = descriptors.to_vec();
         let builder = || {
             Builder::configure()
@@ -55,7 +56,7 @@ impl Edge {
     }
 }
 
-impl Service<Request> for Edge {
+impl Service<Request> for HealthReflectionRouter {
     type Response = Response;
     type Error = Infallible;
     type Future = Answer;

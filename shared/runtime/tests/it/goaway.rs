@@ -1,5 +1,5 @@
-//! Clients of tonic whose server ends: they fail calls themselves when a connection is told to end,
-//! unless they are quiet at that moment.
+//! GOAWAY drain with clients of tonic: they fail calls themselves when they receive GOAWAY, unless they
+//! are quiet at that moment.
 
 use std::{
     net::SocketAddr,
@@ -39,7 +39,7 @@ const BOUNDS: Bounds = Bounds {
 const CONNECTIONS: usize = 4;
 /// Callers that share one.
 const CALLERS: usize = 8;
-/// When a caller comes back that was refused.
+/// When a refused caller retries.
 const BACK_OFF: Duration = Duration::from_millis(500);
 /// More than any of the waits here should take.
 const SOON: Duration = Duration::from_secs(20);
@@ -87,7 +87,7 @@ async fn call(channel: &Channel) -> Result<(), Status> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_listener_that_ends_fails_no_call_under_way_but_as_unavailable() {
+async fn a_shutdown_fails_calls_only_as_unavailable() {
     for _ in 0..8 {
         let server = server(BOUNDS, Arc::default()).await;
         let answered = AtomicUsize::new(0);
@@ -98,9 +98,9 @@ async fn a_listener_that_ends_fails_no_call_under_way_but_as_unavailable() {
                 while call(channel).await.inspect_err(unavailable).is_ok() {
                     answered.fetch_add(1, Ordering::Relaxed);
                 }
-                // Comes back once, and finds nobody.
+                // Retries once, when the listener is closed.
                 tokio::time::sleep(BACK_OFF).await;
-                call(channel).await.expect_err("nobody is there")
+                call(channel).await.expect_err("the listener is closed")
             }
         });
         let end = async {
@@ -125,8 +125,8 @@ fn unavailable(status: &Status) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn connections_that_grow_old_fail_no_call_of_a_client_that_retries_once() {
-    // Long enough that whoever comes back does not find the next connection old again.
+async fn old_connections_fail_no_call_of_a_client_that_retries_once() {
+    // Long enough that the next connection is not old again at the retry.
     let bounds = Bounds { age_max: 3 * BACK_OFF, ..BOUNDS };
     let server = server(bounds, Arc::default()).await;
     let (until, refused) = (Instant::now() + 10 * BACK_OFF, AtomicUsize::new(0));

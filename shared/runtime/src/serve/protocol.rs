@@ -1,9 +1,9 @@
-//! The beginning of a connection: the handshake, where there is encryption, and the first bytes,
-//! which say what the client speaks.
+//! Protocol detection: the TLS handshake, where there is encryption, and the first bytes, which
+//! distinguish HTTP/2 from HTTP/1.
 //!
-//! Until it has the whole opening of HTTP/2, hyper neither probes a connection nor ends it when
-//! asked to: without reading it here, under a time limit, a silent client would keep its place for
-//! ever and hold up the end of the process.
+//! Until it has the whole preface of HTTP/2, hyper neither probes a connection nor closes it on
+//! shutdown. So the preface is read here, under a time limit: a silent client would otherwise hold
+//! its connection for ever and delay the shutdown.
 
 use std::{
     io,
@@ -18,37 +18,37 @@ use trestle_service::peer::PeerTls;
 
 use crate::tls::Tls;
 
-/// What every client of HTTP/2 writes first.
+/// The preface that every client of HTTP/2 sends.
 const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
-/// What a client speaks.
+/// The version of HTTP that a client uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Protocol {
-    /// One call after the other: what browsers fall back to.
+pub(super) enum HttpVersion {
+    /// One request after the other: what browsers fall back to.
     Http1,
-    /// Calls side by side.
+    /// Concurrent requests.
     Http2,
 }
 
-/// Encrypts a connection, and says what the handshake told.
+/// Performs the TLS handshake.
 ///
 /// # Errors
-/// A client that speaks something else, or shows no certificate that it should.
-pub(super) async fn encrypt<S>(tls: &Tls, stream: S) -> io::Result<(TlsStream<S>, PeerTls)>
+/// A client that does not use TLS, or has no valid certificate where one is required.
+pub(super) async fn handshake<S>(tls: &Tls, stream: S) -> io::Result<(TlsStream<S>, PeerTls)>
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
     let stream = tls.acceptor().accept(stream).await?;
-    // The handshake fails where a client shows a certificate that is not vouched for.
+    // The handshake fails with a certificate that no CA certificate of the settings signed.
     let is_certified = stream.get_ref().1.peer_certificates().is_some();
     Ok((stream, PeerTls { is_certified }))
 }
 
-/// Waits for the first bytes, and says what they begin. They can be read again.
+/// Detects the version by the first bytes, which are read again afterwards.
 ///
 /// # Errors
-/// A client that goes away before.
-pub(super) async fn listen<S>(mut stream: S) -> io::Result<(Rewound<S>, Protocol)>
+/// A client that disconnects before.
+pub(super) async fn detect<S>(mut stream: S) -> io::Result<(RewoundStream<S>, HttpVersion)>
 where
     S: AsyncRead + Unpin,
 {
@@ -59,17 +59,17 @@ where
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
     }
-    let protocol = if start == PREFACE[..] { Protocol::Http2 } else { Protocol::Http1 };
-    Ok((Rewound { start: start.freeze(), inner: stream }, protocol))
+    let version = if start == PREFACE[..] { HttpVersion::Http2 } else { HttpVersion::Http1 };
+    Ok((RewoundStream { start: start.freeze(), inner: stream }, version))
 }
 
 /// A stream whose first bytes are read again.
-pub(super) struct Rewound<S> {
+pub(super) struct RewoundStream<S> {
     start: Bytes,
     inner: S,
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Rewound<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for RewoundStream<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -84,7 +84,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Rewound<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Rewound<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for RewoundStream<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -120,43 +120,43 @@ mod tests {
 
     use super::*;
 
-    /// What is told of a client that writes these parts, and what can be read afterwards.
-    async fn heard(parts: &[&[u8]]) -> io::Result<(Protocol, Vec<u8>)> {
+    /// The detected version of a client that writes these parts, and what can be read afterwards.
+    async fn detected(parts: &[&[u8]]) -> io::Result<(HttpVersion, Vec<u8>)> {
         let (mut client, server) = tokio::io::duplex(1024);
-        let listening = tokio::spawn(listen(server));
+        let detecting = tokio::spawn(detect(server));
         for part in parts {
             client.write_all(part).await?;
             tokio::task::yield_now().await;
         }
         drop(client);
-        let (mut stream, protocol) = listening.await.expect("no panic")?;
+        let (mut stream, version) = detecting.await.expect("no panic")?;
         let mut read = Vec::new();
         stream.read_to_end(&mut read).await?;
-        Ok((protocol, read))
+        Ok((version, read))
     }
 
     #[tokio::test]
-    async fn the_first_bytes_tell_the_protocol_and_are_not_lost() {
-        let (opening, frames) = (&PREFACE[..], &b"\0\0\0\x04\0\0\0\0\0"[..]);
+    async fn detects_the_version_by_the_first_bytes_and_keeps_them() {
+        let (preface, frames) = (&PREFACE[..], &b"\0\0\0\x04\0\0\0\0\0"[..]);
         let (half, rest) = PREFACE.split_at(11);
         let request = b"PRIVATE / HTTP/1.1\r\n\r\n and a long body";
 
-        for (parts, protocol) in [
-            (vec![opening, frames], Protocol::Http2),
-            (vec![half, rest, frames], Protocol::Http2),
-            (vec![&b"G"[..], &b"ET / HTTP/1.1\r\n\r\n"[..]], Protocol::Http1),
-            (vec![&request[..]], Protocol::Http1),
-            (vec![&b"\x16\x03\x01"[..]], Protocol::Http1),
+        for (parts, version) in [
+            (vec![preface, frames], HttpVersion::Http2),
+            (vec![half, rest, frames], HttpVersion::Http2),
+            (vec![&b"G"[..], &b"ET / HTTP/1.1\r\n\r\n"[..]], HttpVersion::Http1),
+            (vec![&request[..]], HttpVersion::Http1),
+            (vec![&b"\x16\x03\x01"[..]], HttpVersion::Http1),
         ] {
-            let heard = heard(&parts).await.expect("enough to tell");
-            assert_eq!(heard, (protocol, parts.concat()));
+            let detected = detected(&parts).await.expect("enough bytes");
+            assert_eq!(detected, (version, parts.concat()));
         }
     }
 
     #[tokio::test]
-    async fn a_client_that_leaves_before_it_can_be_told_is_an_error() {
+    async fn fails_when_a_client_disconnects_before_detection() {
         for parts in [vec![], vec![&PREFACE[..23]]] {
-            let error = heard(&parts).await.expect_err("nothing to tell");
+            let error = detected(&parts).await.expect_err("too few bytes");
             assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof);
         }
     }

@@ -1,4 +1,4 @@
-//! Clients that do not take their answers, and clients that ask for too much of a connection.
+//! Clients that do not receive their responses, and clients that exceed the limits of a connection.
 
 use std::{
     convert::Infallible,
@@ -39,7 +39,7 @@ const BOUNDS: Bounds = Bounds {
 /// More than any of the waits here should take.
 const SOON: Duration = Duration::from_secs(20);
 
-/// Counts the parts of answers that still hold memory.
+/// Counts the parts of responses that still hold memory.
 #[derive(Clone, Default)]
 struct Held(Arc<AtomicUsize>);
 
@@ -76,7 +76,7 @@ impl Held {
     }
 }
 
-/// Answers with as many bytes as the path says, in one part, or in so many as it says after that.
+/// Responds with the bytes that the path names, in one part, or in as many as it names after that.
 async fn server(held: &Held) -> SocketAddr {
     let held = held.clone();
     let service = CallService::new(service_fn(move |request: Request| {
@@ -95,7 +95,7 @@ async fn server(held: &Held) -> SocketAddr {
     address
 }
 
-/// A connection that gives each answer a window of so many bytes.
+/// A connection with a flow-control window of this many bytes for each response.
 async fn connected(address: SocketAddr, window: u32) -> (SendRequest<Bytes>, JoinHandle<()>) {
     let socket = TcpStream::connect(address).await.unwrap();
     let mut builder = h2::client::Builder::new();
@@ -120,7 +120,7 @@ async fn ask_parts(client: &SendRequest<Bytes>, bytes: usize, parts: usize) -> R
 }
 
 #[tokio::test]
-async fn an_answer_that_is_not_taken_is_reset_and_frees_its_memory_while_others_go_on() {
+async fn resets_a_response_that_is_not_received_and_frees_its_memory() {
     for bytes in [100_000, 4_000_000] {
         let held = Held::default();
         let (client, _) = connected(server(&held).await, 1000).await;
@@ -130,7 +130,7 @@ async fn an_answer_that_is_not_taken_is_reset_and_frees_its_memory_while_others_
 
         let mut reset = None;
         while reset.is_none() {
-            // Window is given back to nobody: not more than the first part can come.
+            // No window is released: no more than the first part can arrive.
             let next = tokio::time::timeout(SOON, stalled.data()).await.expect("it is not reset");
             reset = next.and_then(Result::err);
         }
@@ -144,7 +144,7 @@ async fn an_answer_that_is_not_taken_is_reset_and_frees_its_memory_while_others_
 }
 
 #[tokio::test]
-async fn small_answers_that_are_not_taken_hold_a_bounded_memory() {
+async fn small_responses_that_are_not_received_hold_bounded_memory() {
     let held = Held::default();
     let (client, _) = connected(server(&held).await, 1000).await;
     let mut stalled = Vec::new();
@@ -157,7 +157,7 @@ async fn small_answers_that_are_not_taken_hold_a_bounded_memory() {
 }
 
 #[tokio::test]
-async fn a_slow_client_that_goes_on_taking_gets_the_whole_answer() {
+async fn a_slow_client_within_its_budget_receives_the_whole_response() {
     let held = Held::default();
     let (client, _) = connected(server(&held).await, 64 * 1024).await;
     let mut body = ask(&client, 1_000_000).await.await.unwrap().into_body();
@@ -178,12 +178,12 @@ async fn a_slow_client_that_goes_on_taking_gets_the_whole_answer() {
 }
 
 #[tokio::test]
-async fn a_client_that_takes_too_little_is_reset_though_it_never_stops() {
+async fn resets_a_response_that_is_received_too_slowly() {
     let held = Held::default();
     let (client, _) = connected(server(&held).await, 1000).await;
     let mut body = ask_parts(&client, 1000, 1000).await.await.unwrap().into_body();
 
-    // A part each time, and each soon enough for a client that takes nothing.
+    // A part each time, and each within the budget of a client that receives nothing.
     let (mut taken, mut reset) = (0, None);
     while reset.is_none() {
         tokio::time::sleep(BOUNDS.reader_within / 5).await;
@@ -201,7 +201,7 @@ async fn a_client_that_takes_too_little_is_reset_though_it_never_stops() {
 }
 
 #[tokio::test]
-async fn a_client_that_does_not_read_its_socket_loses_its_connection() {
+async fn closes_the_connection_of_a_client_that_does_not_read_its_socket() {
     let held = Held::default();
     let mut client = TcpStream::connect(server(&held).await).await.unwrap();
     client.write_all(b"GET /64000000 HTTP/1.1\r\nhost: a\r\n\r\n").await.unwrap();
@@ -212,7 +212,7 @@ async fn a_client_that_does_not_read_its_socket_loses_its_connection() {
 }
 
 #[tokio::test]
-async fn headers_past_the_bound_are_refused_and_the_connection_goes_on() {
+async fn refuses_headers_beyond_the_limit_and_keeps_the_connection() {
     let held = Held::default();
     let (client, _) = connected(server(&held).await, 64 * 1024).await;
     let large = http::Request::post("http://a/10").header("x", "y".repeat(20_000));
@@ -226,7 +226,7 @@ async fn headers_past_the_bound_are_refused_and_the_connection_goes_on() {
 }
 
 #[tokio::test]
-async fn a_client_that_opens_calls_only_to_take_them_back_loses_its_connection() {
+async fn closes_the_connection_of_a_client_that_resets_its_calls() {
     let held = Held::default();
     let (client, ended) = connected(server(&held).await, 64 * 1024).await;
 

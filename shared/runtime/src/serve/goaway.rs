@@ -1,0 +1,112 @@
+//! GOAWAY drain: when a connection over HTTP/2 may be closed, so that no call is lost.
+//!
+//! HTTP/2 closes a connection in order: a first GOAWAY announces it, and requests that the client sent
+//! before it read the frame are still answered. Most clients lose nothing. Clients on hyper, tonic
+//! among them, do: what they are about to send when the frame arrives, and the first call after it
+//! while others are in flight, they fail themselves, as `CANCELLED` or `INTERNAL`, and no server can
+//! prevent it. Such a client has to be quiet at that moment. So its calls are refused first, as
+//! `UNAVAILABLE`, and GOAWAY is sent once the calls in flight are answered and every caller has been
+//! refused and backs off.
+
+use std::{
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use http::{HeaderMap, header::USER_AGENT};
+use tokio::{
+    sync::Notify,
+    time::{Instant, timeout, timeout_at},
+};
+use trestle_service::fault::{Fault, Reason};
+
+/// Part of the user agent of clients that lose calls.
+const LOSES_CALLS: &str = "tonic/";
+/// How long no call may have been in flight. Longer than a response and the next call take, also
+/// where a busy machine delays the caller.
+const QUIET: Duration = Duration::from_millis(200);
+/// How long to wait for that; longer calls are not waited for.
+const QUIET_WITHIN: Duration = Duration::from_secs(1);
+/// When a refused client should retry: by then its connection is closed.
+const RETRY_AFTER: Duration = Duration::from_millis(500);
+
+/// The calls of a connection. Clones share them.
+#[derive(Clone, Default)]
+pub(super) struct GoawayDrain(Arc<ConnectionCalls>);
+
+#[derive(Default)]
+struct ConnectionCalls {
+    in_flight: AtomicUsize,
+    is_draining: AtomicBool,
+    /// Whether the client loses calls, by the user agent of its first call.
+    loses_calls: OnceLock<bool>,
+    /// Something of the above has changed, while draining.
+    changed: Notify,
+}
+
+/// A call in flight, until it is dropped.
+pub(super) struct CallInFlight(GoawayDrain);
+
+impl GoawayDrain {
+    /// Admits a call with these headers.
+    ///
+    /// # Errors
+    /// The refusal, while the connection of a client that loses calls drains. Nothing was done.
+    pub(super) fn admit(&self, headers: &HeaderMap) -> Result<CallInFlight, Fault> {
+        let loses_calls = *self.0.loses_calls.get_or_init(|| loses_calls(headers));
+        let is_refused = || loses_calls && self.0.is_draining.load(Ordering::SeqCst);
+        // Not counted: a refused client backs off.
+        if is_refused() {
+            return Err(refusal());
+        }
+        // Counted before the second check: the drain reads the count after it has set the flag.
+        self.0.in_flight.fetch_add(1, Ordering::SeqCst);
+        let call = CallInFlight(self.clone());
+        if is_refused() { Err(refusal()) } else { Ok(call) }
+    }
+
+    /// Waits until GOAWAY may be sent; refuses calls of clients that lose them from now on.
+    pub(super) async fn drain(&self) {
+        self.0.is_draining.store(true, Ordering::SeqCst);
+        let until = Instant::now() + QUIET_WITHIN;
+        loop {
+            let changed = self.0.changed.notified();
+            // Before the first call it is unknown; one of such a client may be on its way.
+            if self.0.loses_calls.get() == Some(&false) {
+                return;
+            }
+            let is_idle = self.0.in_flight.load(Ordering::SeqCst) == 0;
+            let is_over = if is_idle {
+                timeout(QUIET, changed).await.is_err()
+            } else {
+                timeout_at(until, changed).await.is_err()
+            };
+            if is_over || Instant::now() >= until {
+                return;
+            }
+        }
+    }
+}
+
+impl Drop for CallInFlight {
+    fn drop(&mut self) {
+        let state = &self.0.0;
+        state.in_flight.fetch_sub(1, Ordering::SeqCst);
+        if state.is_draining.load(Ordering::SeqCst) {
+            state.changed.notify_one();
+        }
+    }
+}
+
+fn refusal() -> Fault {
+    let message = "the server closes this connection; nothing was done";
+    Fault::new(Reason::ServerUnavailable, message).retry_after(RETRY_AFTER)
+}
+
+fn loses_calls(headers: &HeaderMap) -> bool {
+    let name = headers.get(USER_AGENT).and_then(|name| name.to_str().ok());
+    name.is_some_and(|name| name.contains(LOSES_CALLS))
+}
