@@ -56,7 +56,7 @@ impl History {
     }
 
     /// Adds a generation; no message has the same one twice.
-    pub(super) fn add_generation(&mut self, key: MessageKey, number: u32, new: Generation) {
+    pub(super) fn add_generation(&mut self, key: MessageKey, number: u32, new: &Generation) {
         let before = self.generations.insert((key, number), new.clone());
         assert!(before.is_none(), "twice generation {number} of {key:?}: {before:?} and {new:?}");
     }

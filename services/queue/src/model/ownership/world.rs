@@ -198,7 +198,7 @@ impl World {
         let at = visible_at.before(HELD);
         let new = Generation { text: text.clone(), is_delivery: true, at, visible_at };
         let key = (queue, delivered.slot.sequence, delivered.state.id.as_u128());
-        self.history().add_generation(key, delivered.state.generation, new);
+        self.history().add_generation(key, delivered.state.generation, &new);
         let message_id = delivered.state.id.to_string();
         Held { queue, text, claimed: Claimed { message_id, receipt: delivered.receipt() } }
     }
@@ -242,7 +242,7 @@ impl World {
         let at = visible_at.before(visibility_timeout);
         let new = Generation { text, is_delivery: false, at, visible_at };
         let key = held.key();
-        self.history().add_generation(key, receipt.generation, new);
+        self.history().add_generation(key, receipt.generation, &new);
         let message_id = held.claimed.message_id.clone();
         Some(Held { claimed: Claimed { message_id, receipt }, ..held })
     }
