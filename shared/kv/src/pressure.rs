@@ -42,11 +42,11 @@ pub struct EffectRates {
 #[derive(Debug, Default)]
 pub struct PressurePoints {
     seeded: Option<(u64, EffectRates)>,
-    state: Mutex<State>,
+    state: Mutex<Counts>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct Counts {
     reached: HashMap<CommitPoint, u64>,
     armed: HashMap<(CommitPoint, u64), Effect>,
 }

@@ -38,7 +38,7 @@ struct Journal {
 
 /// What the marker means for the journals that are there.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(super) enum MarkerVerdict {
     /// There is no marker: the store was not closed.
     Absent,
     /// The journals are as they were left.
@@ -48,17 +48,17 @@ pub(super) enum Verdict {
 }
 
 /// Compares the journals with the marker.
-pub(super) fn check(directory: &Path, database: &Path) -> io::Result<Verdict> {
+pub(super) fn check(directory: &Path, database: &Path) -> io::Result<MarkerVerdict> {
     let text = match fs::read_to_string(directory.join(FILE)) {
         Ok(text) => text,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Verdict::Absent),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(MarkerVerdict::Absent),
         // Damaged, or not written by this program.
         Err(error) if error.kind() == io::ErrorKind::InvalidData => String::new(),
         Err(error) => return Err(error),
     };
     let Some(left) = parse(&text) else {
         let reason = format!("the clean-shutdown marker cannot be read: file=`{FILE}`");
-        return Ok(Verdict::Damaged(reason));
+        return Ok(MarkerVerdict::Damaged(reason));
     };
     Ok(judge(&left, &read(database, |_| Ok(()))?))
 }
@@ -100,7 +100,7 @@ pub(super) fn put(directory: &Path, text: &[u8]) -> io::Result<()> {
 
 /// Every journal must be there as it was left. An older one beside them holds what was flushed: its
 /// removal was lost with the power, and it is read again.
-fn judge(left: &[Journal], found: &[Journal]) -> Verdict {
+fn judge(left: &[Journal], found: &[Journal]) -> MarkerVerdict {
     for Journal { number, written: bytes, hash } in left {
         let file = journals::file_name(*number);
         let reason = match found.iter().find(|found| found.number == *number) {
@@ -115,9 +115,9 @@ fn judge(left: &[Journal], found: &[Journal]) -> Verdict {
             }
             Some(_) => continue,
         };
-        return Verdict::Damaged(reason);
+        return MarkerVerdict::Damaged(reason);
     }
-    Verdict::Intact
+    MarkerVerdict::Intact
 }
 
 fn parse(text: &str) -> Option<Vec<Journal>> {
@@ -205,8 +205,8 @@ mod tests {
     #[test]
     fn journals_that_changed_since_the_marker_are_damaged() {
         let left = [journal(3), journal(4)];
-        assert_eq!(judge(&left, &left), Verdict::Intact);
-        assert_eq!(judge(&left, &[journal(2), journal(3), journal(4)]), Verdict::Intact);
+        assert_eq!(judge(&left, &left), MarkerVerdict::Intact);
+        assert_eq!(judge(&left, &[journal(2), journal(3), journal(4)]), MarkerVerdict::Intact);
 
         let shorter = Journal { written: 99, ..journal(4) };
         let changed = Journal { hash: 1, ..journal(3) };
@@ -219,7 +219,7 @@ mod tests {
             (vec![changed, journal(4)], "3.jnl"),
             (vec![grown, journal(4)], "3.jnl"),
         ] {
-            let Verdict::Damaged(reason) = judge(&left, &found) else { panic!("{found:?}") };
+            let MarkerVerdict::Damaged(reason) = judge(&left, &found) else { panic!("{found:?}") };
             assert!(reason.contains(named), "{reason}");
         }
     }

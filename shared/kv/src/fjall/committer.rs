@@ -17,12 +17,12 @@ use std::time::{Duration, Instant};
 use fjall::PersistMode;
 use tokio::sync::mpsc;
 
-use super::group::{Group, Outcome, PendingChange, answer};
+use super::group::{Group, GroupOutcome, PendingChange, answer};
 use super::guard::{WriteStall, wait_for_compaction};
 use super::options::SyncPolicy;
 use super::point::CommitPoint;
 use super::read_cache::RecentWrites;
-use super::shared::{Shared, Tree, error_text};
+use super::shared::{EngineState, Tree, error_text};
 use super::stats::GroupWrite;
 use super::version_floor::FlooredVersions;
 use crate::CommitError;
@@ -35,7 +35,7 @@ pub(super) const QUEUE_MAX: usize = 4_096;
 pub(super) const HEARTBEAT_KEY: [u8; 1] = [0];
 
 pub(super) struct Committer {
-    shared: Arc<Shared>,
+    shared: Arc<EngineState>,
     /// Waits until a group may be written, or returns why not.
     gate: fn(&[Tree]) -> WriteStall,
     heartbeats: u64,
@@ -48,7 +48,7 @@ pub(super) struct Committer {
 }
 
 impl Committer {
-    pub(super) fn new(shared: Arc<Shared>) -> Self {
+    pub(super) fn new(shared: Arc<EngineState>) -> Self {
         Self {
             versions: FlooredVersions::after(shared.version_floor),
             shared,
@@ -61,7 +61,7 @@ impl Committer {
     }
 
     #[cfg(test)]
-    pub(super) fn with_gate(shared: Arc<Shared>, gate: fn(&[Tree]) -> WriteStall) -> Self {
+    pub(super) fn with_gate(shared: Arc<EngineState>, gate: fn(&[Tree]) -> WriteStall) -> Self {
         Self { gate, ..Self::new(shared) }
     }
 
@@ -98,13 +98,13 @@ impl Committer {
         self.recent.note(self.group, group.keys());
         let outcome = self.write(&mut group);
         let outcome = match (&outcome, self.shared.reach(CommitPoint::AfterSync)) {
-            (Outcome::Durable, Err(reason)) => Outcome::Unknown(reason),
+            (GroupOutcome::Durable, Err(reason)) => GroupOutcome::Unknown(reason),
             _ => outcome,
         };
-        if matches!(outcome, Outcome::Durable) {
+        if matches!(outcome, GroupOutcome::Durable) {
             self.shared.show_group(self.group);
         }
-        if let Outcome::Refused(reason) | Outcome::Unknown(reason) = &outcome {
+        if let GroupOutcome::Refused(reason) | GroupOutcome::Unknown(reason) = &outcome {
             self.shared.stop(Arc::clone(reason));
         }
         if self.shared.reach(CommitPoint::BeforeAnswer).is_ok() {
@@ -129,12 +129,12 @@ impl Committer {
         }
     }
 
-    fn write(&mut self, group: &mut Group) -> Outcome {
+    fn write(&mut self, group: &mut Group) -> GroupOutcome {
         if group.is_empty() {
-            return Outcome::Durable;
+            return GroupOutcome::Durable;
         }
         if let Err(reason) = self.shared.reach(CommitPoint::BeforeJournal) {
-            return Outcome::Unknown(reason);
+            return GroupOutcome::Unknown(reason);
         }
         let (writers, obsoletes) = (group.writers(), group.obsoletes());
         let mode = self.persist_mode();
@@ -166,15 +166,15 @@ impl Committer {
             (self.shared.on_sync)(waited);
         }
         match written {
-            Ok(Ok(())) => Outcome::Durable,
+            Ok(Ok(())) => GroupOutcome::Durable,
             // Checked before the journal is touched: a flush or a compaction failed earlier.
             Ok(Err(fjall::Error::Poisoned)) => {
-                Outcome::Refused("a flush or a compaction failed before".into())
+                GroupOutcome::Refused("a flush or a compaction failed before".into())
             }
             Ok(Err(error)) => {
-                Outcome::Unknown(format!("a write failed: {}", error_text(&error)).into())
+                GroupOutcome::Unknown(format!("a write failed: {}", error_text(&error)).into())
             }
-            Err(_) => Outcome::Unknown("the write of a group panicked".into()),
+            Err(_) => GroupOutcome::Unknown("the write of a group panicked".into()),
         }
     }
 
@@ -251,7 +251,7 @@ fn thread_time() -> Duration {
 }
 
 /// A commit thread that ended must not look like an idle one.
-struct StopOnPanic(Arc<Shared>);
+struct StopOnPanic(Arc<EngineState>);
 
 impl Drop for StopOnPanic {
     fn drop(&mut self) {

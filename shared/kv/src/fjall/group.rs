@@ -12,8 +12,8 @@ use foldhash::{HashMap, HashMapExt as _};
 use tokio::sync::oneshot;
 
 use super::read_cache::{CachedReads, RecentWrites};
-use super::shared::Shared;
-use crate::decide::{Decided, Rules, decide};
+use super::shared::EngineState;
+use crate::decide::{ChangeRules, DecidedChange, decide};
 use crate::time::Ticks;
 use crate::version::Versions;
 use crate::{Change, CommitError, Version, Write, Writes};
@@ -25,7 +25,7 @@ const CHANGES_MAX: usize = 1_024;
 const BYTES_MAX: usize = 1024 * 1024;
 
 /// Receives the outcome of a change.
-pub(super) type Answer = oneshot::Sender<Result<Version, CommitError>>;
+pub(super) type ChangeAnswer = oneshot::Sender<Result<Version, CommitError>>;
 
 /// A change that waits for the committer.
 pub(super) struct PendingChange {
@@ -33,12 +33,12 @@ pub(super) struct PendingChange {
     pub(super) cached: CachedReads,
     /// The time when it was handed over, read there: the one commit thread has enough to do.
     pub(super) now: Ticks,
-    pub(super) answer: Answer,
+    pub(super) answer: ChangeAnswer,
 }
 
 /// A change that waits for the group to be durable.
 struct Waiting {
-    answer: Answer,
+    answer: ChangeAnswer,
     version: Version,
     wrote: bool,
 }
@@ -53,7 +53,7 @@ pub(super) struct Group {
 }
 
 /// How the write of a group ended.
-pub(super) enum Outcome {
+pub(super) enum GroupOutcome {
     Durable,
     /// Refused before anything was written, for good.
     Refused(Arc<str>),
@@ -105,7 +105,7 @@ impl Group {
     pub(super) fn admit(
         &mut self,
         mut pending: PendingChange,
-        shared: &Shared,
+        shared: &EngineState,
         recent: &RecentWrites,
         versions: &mut Versions,
     ) {
@@ -124,7 +124,7 @@ impl Group {
     fn evaluate(
         &mut self,
         pending: &mut PendingChange,
-        shared: &Shared,
+        shared: &EngineState,
         recent: &RecentWrites,
         versions: &mut Versions,
     ) -> Result<Evaluated, CommitError> {
@@ -144,9 +144,9 @@ impl Group {
                 },
             });
         }
-        let rules = Rules { keyspaces: &shared.keyspaces, limits: &shared.limits };
+        let rules = ChangeRules { keyspaces: &shared.keyspaces, limits: &shared.limits };
         let decided = decide(change, &current, &rules, versions, *now)?;
-        let Decided { version, writes } = decided;
+        let DecidedChange { version, writes } = decided;
         let wrote = !writes.is_empty();
         if wrote {
             shared.space.admit(writes.as_slice())?;
@@ -169,14 +169,14 @@ impl Group {
     }
 
     /// Answers everyone who waits.
-    pub(super) fn finish(self, outcome: &Outcome) {
+    pub(super) fn finish(self, outcome: &GroupOutcome) {
         for Waiting { answer: waiter, version, wrote } in self.waiting {
             let result = match outcome {
-                Outcome::Durable => Ok(version),
-                Outcome::Unknown(reason) if wrote => {
+                GroupOutcome::Durable => Ok(version),
+                GroupOutcome::Unknown(reason) if wrote => {
                     Err(CommitError::Unknown { reason: Arc::clone(reason) })
                 }
-                Outcome::Unknown(reason) | Outcome::Refused(reason) => {
+                GroupOutcome::Unknown(reason) | GroupOutcome::Refused(reason) => {
                     Err(CommitError::Stopped { reason: Arc::clone(reason) })
                 }
             };
@@ -213,7 +213,7 @@ struct Evaluated {
 }
 
 /// The caller may have dropped its future; its change stands.
-pub(super) fn answer(waiter: Answer, result: Result<Version, CommitError>) {
+pub(super) fn answer(waiter: ChangeAnswer, result: Result<Version, CommitError>) {
     let _ = waiter.send(result);
 }
 

@@ -10,10 +10,10 @@ use fjall::PersistMode;
 
 use super::options::{SpaceProbe, SyncPolicy};
 use super::point::CommitPoint;
-use super::shared::{Shared, error_text};
+use super::shared::{EngineState, error_text};
 
 pub(super) struct Housekeeper {
-    pub(super) shared: Arc<Shared>,
+    pub(super) shared: Arc<EngineState>,
     pub(super) probe: SpaceProbe,
     pub(super) tick: Duration,
     /// Whether the last probe failed, to log it once and not once a tick.

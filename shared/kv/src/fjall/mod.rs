@@ -42,7 +42,7 @@ use self::committer::{Committer, QUEUE_MAX};
 use self::group::PendingChange;
 use self::housekeeping::Housekeeper;
 use self::read_cache::CachedReads;
-use self::shared::Shared;
+use self::shared::EngineState;
 use self::snapshot::{FjallSnapshot, LONG_SCANS_MAX};
 use crate::limits::Limits;
 use crate::time::Ticks;
@@ -53,7 +53,7 @@ use crate::{
 /// The engine on disk. Dropping it ends its threads, after what is queued was committed, and
 /// unlocks the directory once the last snapshot was dropped too.
 pub struct FjallEngine {
-    shared: Arc<Shared>,
+    shared: Arc<EngineState>,
     long_scans: Arc<Semaphore>,
     /// `None` only while it is dropped, as is `housekeeping`.
     jobs: Option<mpsc::Sender<PendingChange>>,

@@ -17,9 +17,9 @@ use super::clean_shutdown;
 use super::guard::SpaceGuard;
 use super::inventory::{self, DATABASE};
 use super::journals;
-use super::manifest::{self, Verdict};
+use super::manifest::{self, ManifestVerdict};
 use super::options::{FjallOptions, OpenError};
-use super::shared::{Parts, Shared, Tree};
+use super::shared::{EngineParts, EngineState, Tree};
 use super::version_floor;
 use crate::Keyspaces;
 
@@ -44,7 +44,7 @@ const MEMTABLE_BYTES_MAX: u64 = 48 * 1024 * 1024;
 /// waits; compactions run one at a time either way.
 const WORKERS: usize = 1;
 
-pub(super) fn open(options: &FjallOptions) -> Result<Shared, OpenError> {
+pub(super) fn open(options: &FjallOptions) -> Result<EngineState, OpenError> {
     let keyspaces = Keyspaces::new(options.keyspaces.clone())
         .map_err(|reason| OpenError::Options { reason })?;
     let path = &options.path;
@@ -53,13 +53,13 @@ pub(super) fn open(options: &FjallOptions) -> Result<Shared, OpenError> {
     let lock = lock(path)?;
     let verdict = manifest::check(path, &options.keyspaces).map_err(io_failed)?;
     let stored = match &verdict {
-        Verdict::Same => options.keyspaces.iter().map(|keyspace| keyspace.name).collect(),
-        Verdict::Grown(names) => names.clone(),
-        Verdict::Absent => {
+        ManifestVerdict::Same => options.keyspaces.iter().map(|keyspace| keyspace.name).collect(),
+        ManifestVerdict::Grown(names) => names.clone(),
+        ManifestVerdict::Absent => {
             start_creating(path)?;
             Vec::new()
         }
-        Verdict::Unfit(reason) => {
+        ManifestVerdict::Unfit(reason) => {
             return Err(OpenError::Manifest { path: path.clone(), reason: reason.clone() });
         }
     };
@@ -72,7 +72,7 @@ pub(super) fn open(options: &FjallOptions) -> Result<Shared, OpenError> {
     }
     let (database, trees) = opened?;
     report_dropped(&unclear);
-    if verdict != Verdict::Same {
+    if verdict != ManifestVerdict::Same {
         // Before the manifest names them.
         let folders = path.join(DATABASE).join(inventory::KEYSPACES);
         File::open(folders).and_then(|folders| folders.sync_all()).map_err(io_failed)?;
@@ -81,7 +81,7 @@ pub(super) fn open(options: &FjallOptions) -> Result<Shared, OpenError> {
     remove_if_there(&path.join(CREATING)).map_err(io_failed)?;
     let version_floor = version_floor::read(&trees)
         .map_err(|reason| OpenError::Damaged { path: path.clone(), reason })?;
-    Ok(Shared::new(Parts {
+    Ok(EngineState::new(EngineParts {
         keyspaces,
         clock: std::sync::Arc::clone(&options.clock),
         version_floor,
@@ -113,8 +113,8 @@ fn check_parts(path: &Path, keyspaces: usize) -> Result<Vec<Unclear>, OpenError>
         return damaged(format!("{missing}; restore a backup"));
     }
     match clean_shutdown::check(path, &database).map_err(io_failed)? {
-        clean_shutdown::Verdict::Intact => return Ok(Vec::new()),
-        clean_shutdown::Verdict::Damaged(reason) => {
+        clean_shutdown::MarkerVerdict::Intact => return Ok(Vec::new()),
+        clean_shutdown::MarkerVerdict::Damaged(reason) => {
             let marker = path.join(clean_shutdown::FILE);
             let marker = marker.display();
             return damaged(format!(
@@ -122,7 +122,7 @@ fn check_parts(path: &Path, keyspaces: usize) -> Result<Vec<Unclear>, OpenError>
                  there, if that is enough"
             ));
         }
-        clean_shutdown::Verdict::Absent => {}
+        clean_shutdown::MarkerVerdict::Absent => {}
     }
     let unclear = |number| {
         let path = database.join(journals::file_name(number));

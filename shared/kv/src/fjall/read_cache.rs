@@ -12,7 +12,7 @@ use bytes::Bytes;
 use foldhash::HashMap;
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::shared::Shared;
+use super::shared::EngineState;
 
 /// Keys that are remembered; beyond them the oldest groups are forgotten.
 const KEYS_MAX: usize = 65_536;
@@ -32,7 +32,7 @@ pub(super) struct CachedReads {
 impl CachedReads {
     /// Reads keys, which also brings them into memory. A read that fails is left to the commit
     /// thread, where it fails again and is answered.
-    pub(super) fn read(keys: &[Bytes], shared: &Shared) -> Self {
+    pub(super) fn read(keys: &[Bytes], shared: &EngineState) -> Self {
         // Before the values are read: they may be newer than this says, never older.
         let group = shared.visible_group();
         let read = |key: &Bytes| shared.newest(key).ok().filter(is_carried);

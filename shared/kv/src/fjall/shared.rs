@@ -26,7 +26,7 @@ pub(super) struct Tree {
     pub(super) handle: fjall::Keyspace,
 }
 
-pub(super) struct Shared {
+pub(super) struct EngineState {
     pub(super) keyspaces: Keyspaces,
     pub(super) limits: Limits,
     pub(super) clock: Arc<dyn Clock>,
@@ -53,8 +53,8 @@ pub(super) struct Shared {
     _lock: File,
 }
 
-/// What [`Shared`] is made of.
-pub(super) struct Parts {
+/// What [`EngineState`] is made of.
+pub(super) struct EngineParts {
     pub(super) keyspaces: Keyspaces,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) version_floor: Ticks,
@@ -69,8 +69,8 @@ pub(super) struct Parts {
     pub(super) lock: File,
 }
 
-impl Shared {
-    pub(super) fn new(parts: Parts) -> Self {
+impl EngineState {
+    pub(super) fn new(parts: EngineParts) -> Self {
         let closing = CleanShutdown::of(&parts.path);
         Self {
             tombstones: TombstoneEstimate::of(&parts.trees),
@@ -145,7 +145,7 @@ impl Shared {
     }
 }
 
-impl Drop for Shared {
+impl Drop for EngineState {
     fn drop(&mut self) {
         self.closing.is_sound = self.stopped.get().is_none();
     }

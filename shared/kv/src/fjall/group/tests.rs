@@ -10,7 +10,7 @@ use crate::{ChangeSpec, Domain, DomainRef, Keyspace};
 
 type Waiter = oneshot::Receiver<Result<Version, CommitError>>;
 
-fn shared(directory: &tempfile::TempDir) -> Shared {
+fn shared(directory: &tempfile::TempDir) -> EngineState {
     let keyspaces = vec![keyspace("a", 1), keyspace("b", 2)];
     open(&FjallOptions::new(directory.path(), keyspaces)).unwrap()
 }
@@ -37,7 +37,7 @@ fn job(reads: &[&str], writes: Vec<Write>) -> (PendingChange, Waiter) {
     (PendingChange { change, cached: CachedReads::default(), now: Ticks::MIN, answer }, waiter)
 }
 
-fn admit(group: &mut Group, shared: &Shared, reads: &[&str], writes: Vec<Write>) -> Waiter {
+fn admit(group: &mut Group, shared: &EngineState, reads: &[&str], writes: Vec<Write>) -> Waiter {
     let (job, waiter) = job(reads, writes);
     let versions = &mut Versions::after(Ticks::MIN);
     group.admit(job, shared, &RecentWrites::default(), versions);
@@ -57,7 +57,7 @@ fn a_change_that_read_a_pending_write_waits_even_if_it_writes_nothing() {
     assert!(writer.try_recv().is_err());
     assert!(depends.try_recv().is_err());
     assert!(matches!(independent.try_recv(), Ok(Ok(_))));
-    group.finish(&Outcome::Durable);
+    group.finish(&GroupOutcome::Durable);
     assert!(matches!(writer.try_recv(), Ok(Ok(_))));
     assert!(matches!(depends.try_recv(), Ok(Ok(_))));
 }
@@ -70,7 +70,7 @@ fn a_failed_write_is_unknown_to_writers_and_stopped_to_readers() {
 
     let mut writer = admit(&mut group, &shared, &[], vec![put("k", "1")]);
     let mut depends = admit(&mut group, &shared, &["k"], vec![]);
-    group.finish(&Outcome::Unknown("broken".into()));
+    group.finish(&GroupOutcome::Unknown("broken".into()));
 
     assert!(matches!(writer.try_recv(), Ok(Err(CommitError::Unknown { .. }))));
     assert!(matches!(depends.try_recv(), Ok(Err(CommitError::Stopped { .. }))));
@@ -83,7 +83,7 @@ fn a_refusal_before_the_journal_is_stopped_and_not_unknown() {
     let mut group = Group::default();
 
     let mut writer = admit(&mut group, &shared, &[], vec![put("k", "1")]);
-    group.finish(&Outcome::Refused("poisoned".into()));
+    group.finish(&GroupOutcome::Refused("poisoned".into()));
 
     assert!(matches!(writer.try_recv(), Ok(Err(CommitError::Stopped { .. }))));
 }
@@ -131,7 +131,7 @@ fn a_group_is_full_at_its_number_of_changes_or_bytes() {
 fn writes_a_heartbeat_to_every_keyspace_with_the_next_group_once_a_tick() {
     let directory = tempfile::tempdir().unwrap();
     let shared = Arc::new(shared(&directory));
-    let beats = |shared: &Shared| -> Vec<Option<u8>> {
+    let beats = |shared: &EngineState| -> Vec<Option<u8>> {
         let beat = |tree: &crate::fjall::shared::Tree| tree.handle.get(HEARTBEAT_KEY).unwrap();
         shared.trees.iter().map(|tree| beat(tree).map(|value| value[7])).collect()
     };
