@@ -1,7 +1,7 @@
 //! What a queue costs when it is deep, after much was consumed, and after a restart: none of it may
-//! grow with what waits or with what is gone.
+//! grow with what waits or with what was deleted.
 //!
-//! `BENCH_DEPTH` is the greatest depth, 1,000,000 unless told.
+//! `BENCH_DEPTH` is the greatest depth, default 1,000,000.
 
 use std::{path::Path, time::Instant};
 

@@ -27,12 +27,12 @@ const FRAME_HEAD_BYTES: usize = 9;
 const MESSAGE_HEAD_BYTES: usize = 5;
 /// Largest frame that is sent; what every server takes.
 const FRAME_BYTES_MAX: usize = 16 * 1024;
-/// What a server may send before it is told to go on: for one call, and for all of them.
+/// Flow-control windows of a server: of a stream, and of the connection.
 const STREAM_WINDOW: u32 = 16 * 1024 * 1024;
 const CONNECTION_WINDOW: u32 = 64 * 1024 * 1024;
 /// What both sides begin with.
 const FIRST_WINDOW: u32 = 65_535;
-/// Bytes of the table of headers, which nobody makes larger.
+/// Size of the HPACK table, the default.
 const TABLE_BYTES_MAX: usize = 4096;
 
 // Types and flags of frames.
@@ -55,7 +55,7 @@ pub(crate) struct Connection {
 struct Shared {
     state: Mutex<State>,
     written: Notify,
-    /// Whether the writer was told and has not looked yet.
+    /// Whether the writer was notified and has not run yet.
     is_told: AtomicBool,
     authority: String,
 }
@@ -70,7 +70,7 @@ struct State {
     waiting: VecDeque<(u32, Bytes)>,
     calls: HashMap<u32, Call>,
     table: Table,
-    /// Bytes that arrived since the server was told to go on.
+    /// Bytes that arrived since the last window update.
     consumed: u32,
     broken: Option<String>,
 }
@@ -125,7 +125,7 @@ impl Connection {
             state.send_waiting();
         }
         self.shared.tell();
-        answered.await.unwrap_or_else(|_| Err("the connection is gone".to_owned()))
+        answered.await.unwrap_or_else(|_| Err("the connection is closed".to_owned()))
     }
 }
 
@@ -157,7 +157,7 @@ impl State {
     fn open(&mut self, authority: &str, path: &str, authorization: Option<&str>) -> u32 {
         self.last_stream = if self.last_stream == 0 { 1 } else { self.last_stream + 2 };
         let mut block = BytesMut::with_capacity(64);
-        // From the table that everybody knows: the method POST, the scheme http.
+        // From the static HPACK table: the method POST, the scheme http.
         block.put_slice(&[0x83, 0x86]);
         let authorization = authorization.map(|value| ("authorization", value));
         let fields = [

@@ -21,7 +21,7 @@ const TIMES: usize = 5;
 /// Most memory that overload may add.
 const GROWTH_MIB_MAX: f64 = 64.0;
 
-/// Callers that come back as late as they are told; how many calls were answered.
+/// Callers that retry after the advised delay; how many calls were answered.
 async fn load(
     connections: &Connections,
     callers: usize,

@@ -14,7 +14,7 @@ use crate::{
 const BUDGET_DEFAULT: f64 = 0.95;
 /// With one trace of a hundred.
 const BUDGET_SOME: f64 = 0.9;
-/// With every trace; a floor against surprises, since nobody has to send every trace.
+/// With every trace; a floor against surprises, since sampling every trace is optional.
 const BUDGET_ALL: f64 = 0.3;
 /// With a line for each call.
 const BUDGET_ACCESS: f64 = 0.6;

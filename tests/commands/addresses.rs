@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use trestle_tests::{Authority, Server};
+use trestle_tests::{CertificateAuthority, Server};
 
 use crate::client::{Ended, bare};
 
@@ -52,7 +52,7 @@ fn another_listener_of_the_server_is_recognised_as_one() {
 
 #[test]
 fn encryption_that_one_side_expects_and_the_other_does_not_is_named() {
-    let authority = Authority::new("ours");
+    let authority = CertificateAuthority::new("ours");
     let issued = authority.issue("127.0.0.1");
     let plain = Server::start(&["--ephemeral"], &[]);
     let encrypted = Server::start(&["--ephemeral"], &issued.settings());
@@ -74,7 +74,7 @@ fn encryption_that_one_side_expects_and_the_other_does_not_is_named() {
 
 #[test]
 fn a_server_that_wants_a_certificate_and_gets_none_was_sent_nothing() {
-    let authority = Authority::new("ours");
+    let authority = CertificateAuthority::new("ours");
     let issued = authority.issue("127.0.0.1");
     let authorities = authority.file();
     let authorities = authorities.to_str().unwrap();

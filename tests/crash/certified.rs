@@ -6,17 +6,17 @@ use std::time::Duration;
 use tempfile::TempDir;
 use tonic::Code;
 use trestle_proto::queue::v1 as proto;
-use trestle_tests::{Authority, Issued, Queue, Server, Table, entity, text};
+use trestle_tests::{CertificateAuthority, Issued, Queue, Server, Table, entity, text};
 
-use crate::{sight::MAIN, writer::create};
+use crate::{contents::MAIN, writer::create};
 
 /// The address of the table process, as its certificate names it.
 const HERE: &str = "127.0.0.1";
 /// How long files may take to be read again, with the reconnect after it.
 const SOON: Duration = Duration::from_secs(30);
 
-/// The process of a role that asks for certificates of an authority.
-fn process(role: &str, data: &TempDir, own: &Issued, gateways: &Authority) -> Server {
+/// A role process that requires client certificates of a CA.
+fn process(role: &str, data: &TempDir, own: &Issued, gateways: &CertificateAuthority) -> Server {
     let path = data.path().to_str().expect("a path in UTF-8");
     let authorities = gateways.file();
     let asked = [
@@ -27,18 +27,22 @@ fn process(role: &str, data: &TempDir, own: &Issued, gateways: &Authority) -> Se
     Server::start(&["--roles", role, "--data-dir", path], &settings)
 }
 
-fn table_process(data: &TempDir, own: &Issued, gateways: &Authority) -> Server {
+fn table_process(data: &TempDir, own: &Issued, gateways: &CertificateAuthority) -> Server {
     process("table", data, own, gateways)
 }
 
 /// A gateway that reaches tables encrypted, trusts an authority and shows a certificate, or none.
-fn gateway(table: &Server, trusted: &Authority, shown: Option<&Issued>) -> Server {
+fn gateway(table: &Server, trusted: &CertificateAuthority, shown: Option<&Issued>) -> Server {
     let endpoint = format!("https://{}", table.address("grpc"));
     gateway_to(&[("TRESTLE__GATEWAY__TABLE_ENDPOINT", &endpoint)], trusted, shown)
 }
 
 /// A gateway that reaches roles at endpoints.
-fn gateway_to(endpoints: &[(&str, &str)], trusted: &Authority, shown: Option<&Issued>) -> Server {
+fn gateway_to(
+    endpoints: &[(&str, &str)],
+    trusted: &CertificateAuthority,
+    shown: Option<&Issued>,
+) -> Server {
     let authorities = trusted.file();
     let mut settings = vec![
         ("TRESTLE__GATEWAY__TLS__CA_FILE", authorities.to_str().expect("a path in UTF-8")),
@@ -54,8 +58,9 @@ fn gateway_to(endpoints: &[(&str, &str)], trusted: &Authority, shown: Option<&Is
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn table_process_rejects_a_gateway_without_a_valid_certificate() {
-    let (roles, gateways) = (Authority::new("roles"), Authority::new("gateways"));
-    let stranger = Authority::new("stranger");
+    let (roles, gateways) =
+        (CertificateAuthority::new("roles"), CertificateAuthority::new("gateways"));
+    let stranger = CertificateAuthority::new("stranger");
     let (own, shown, other) =
         (roles.issue(HERE), gateways.issue("gateway"), stranger.issue("gateway"));
     let data = tempfile::tempdir().unwrap();
@@ -79,7 +84,8 @@ async fn table_process_rejects_a_gateway_without_a_valid_certificate() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn mutual_tls_is_configured_per_role() {
-    let (roles, gateways) = (Authority::new("roles"), Authority::new("gateways"));
+    let (roles, gateways) =
+        (CertificateAuthority::new("roles"), CertificateAuthority::new("gateways"));
     let (own, shown) = (roles.issue(HERE), gateways.issue("gateway"));
     let [tables, queues] = [(); 2].map(|()| tempfile::tempdir().unwrap());
     let path = tables.path().to_str().unwrap();
@@ -107,10 +113,11 @@ async fn mutual_tls_is_configured_per_role() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn gateway_reloads_its_client_certificate() {
-    let (roles, gateways) = (Authority::new("roles"), Authority::new("gateways"));
+    let (roles, gateways) =
+        (CertificateAuthority::new("roles"), CertificateAuthority::new("gateways"));
     let data = tempfile::tempdir().unwrap();
     let table = table_process(&data, &roles.issue(HERE), &gateways);
-    let stranger = Authority::new("stranger");
+    let stranger = CertificateAuthority::new("stranger");
     let shown = stranger.issue("gateway");
     let gateway = gateway(&table, &roles, Some(&shown));
     let through = Table::over(&gateway.channel(), MAIN);
@@ -128,7 +135,8 @@ async fn gateway_reloads_its_client_certificate() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn rejects_a_role_whose_certificate_has_another_name() {
-    let (roles, gateways) = (Authority::new("roles"), Authority::new("gateways"));
+    let (roles, gateways) =
+        (CertificateAuthority::new("roles"), CertificateAuthority::new("gateways"));
     let shown = gateways.issue("gateway");
     let (of_tables, of_queues) = (roles.issue("tables.internal"), roles.issue("queues.internal"));
     let [tables, queues] = [(); 2].map(|()| tempfile::tempdir().unwrap());

@@ -12,7 +12,7 @@ use trestle_proto::{
 };
 use trestle_tests::{Queue, Server, Table, entity, int, seconds, string, text, texts};
 
-use crate::{faults, queue::gateway, sight::MAIN, start, writer::create};
+use crate::{contents::MAIN, faults, queue::gateway, start, writer::create};
 
 /// Longer than any drain of these tests should take, shorter than the server's own bound.
 const SOON: Duration = Duration::from_secs(10);
@@ -135,5 +135,9 @@ async fn gateway_shutdown_ends_waiting_receives_of_another_process() {
     let queue = Queue::over(&second.channel(), "jobs");
     queue.send(text("next")).await.unwrap();
     let next = queue.wait(seconds(20)).await.unwrap();
-    assert_eq!(texts(&next), ["next"], "whoever waited at the gateway that is gone takes nothing");
+    assert_eq!(
+        texts(&next),
+        ["next"],
+        "the waiting receive of the terminated gateway takes nothing"
+    );
 }

@@ -21,7 +21,7 @@ use tonic_health::{
 use trestle_tests::{Table, entity};
 
 use crate::{
-    sight::{MAIN, Sight},
+    contents::{Contents, MAIN},
     start,
     writer::{check, create, crew, settle, work},
 };
@@ -104,12 +104,12 @@ async fn failed_sync_refuses_all_writes_until_a_restart_that_loses_none() {
     becomes_unhealthy(&channel, "").await;
     becomes_unhealthy(&channel, "trestle.table.v1.TableService").await;
     // Reads go on, and show what was acknowledged: nothing is known to be lost.
-    check(&crew, &Sight::take(&channel).await);
+    check(&crew, &Contents::take(&channel).await);
     drop(server);
 
     let server = start(&data, &[]);
     let channel = server.channel();
-    settle(&mut crew, &Sight::take(&channel).await);
+    settle(&mut crew, &Contents::take(&channel).await);
     let acknowledged: u64 = acknowledged.iter().map(|progress| progress.made()).sum();
     println!("{acknowledged} acknowledged writes before a sync failed");
     assert!(acknowledged >= 50, "{acknowledged}");

@@ -19,11 +19,11 @@ use tokio::{
     task::{JoinHandle, JoinSet},
 };
 use tonic::Code;
-use trestle_tests::{Refusal, Server, Table, entity};
+use trestle_tests::{CallError, Server, Table, entity};
 
 use crate::{
-    inserts::{Outcomes, Told},
-    sight::MAIN,
+    contents::MAIN,
+    inserts::{CallCounts, Outcomes},
     writer::create,
 };
 
@@ -83,7 +83,7 @@ impl Front {
     }
 }
 
-/// The next connection, until told to take no more.
+/// The next connection, until stopped.
 async fn accept(listener: &TcpListener, refused: &Notify) -> Option<TcpStream> {
     tokio::select! {
         () = refused.notified() => None,
@@ -108,13 +108,13 @@ async fn recovered(table: &Table) {
     assert!(waited.is_ok(), "the gateway does not find the new process");
 }
 
-/// Ends the table process in a way, under load, and starts it again; what clients were told.
+/// Ends the table process in a way, under load, and restarts it; the outcomes that clients saw.
 async fn restart(end: impl FnOnce(Server) + Send + 'static) -> Outcomes {
     let data = tempfile::tempdir().unwrap();
     let first = table_process(&data);
     let front = Front::open(([127, 0, 0, 1], 0).into(), first.address("grpc")).await;
     let endpoint = format!("http://{}", front.address);
-    // Refused at once, so that the test sees what clients are told.
+    // Refused at once, so that the test sees the errors of clients.
     let settings = [
         ("TRESTLE__GATEWAY__TABLE_ENDPOINT", endpoint.as_str()),
         ("TRESTLE__GATEWAY__WAIT_MS", "0"),
@@ -123,22 +123,22 @@ async fn restart(end: impl FnOnce(Server) + Send + 'static) -> Outcomes {
     let table = Table::over(&gateway.channel(), MAIN);
     create(&table).await.unwrap();
     table.insert(entity("p", "first", [])).await.unwrap();
-    let (told, stop) = (Told::default(), AtomicBool::new(false));
-    let insert = |client| Outcomes::insert((client, &table), ANSWER_WITHIN, &told, &stop);
+    let (counts, stop) = (CallCounts::default(), AtomicBool::new(false));
+    let insert = |client| Outcomes::insert((client, &table), ANSWER_WITHIN, &counts, &stop);
     let clients = join_all((0..8).map(insert));
     let gap = async {
-        told.written.by(WRITES).await;
+        counts.written.by(WRITES).await;
 
         front.refuse().await;
         tokio::task::spawn_blocking(|| end(first)).await.unwrap();
         let address = front.close().await;
-        told.refused.by(REFUSALS).await;
-        let gone: Refusal = table.get("p", "first").await.unwrap_err();
+        counts.refused.by(REFUSALS).await;
+        let gone: CallError = table.get("p", "first").await.unwrap_err();
         assert_eq!(gone.code, Code::Unavailable, "{gone:?}");
         let second = table_process(&data);
         let front = Front::open(address, second.address("grpc")).await;
         recovered(&table).await;
-        told.written.by(WRITES).await;
+        counts.written.by(WRITES).await;
         stop.store(true, Ordering::Relaxed);
         (front, second)
     };

@@ -1,6 +1,5 @@
-//! A role that is stopped and not ended: its connections stay open and say nothing. The gateway asks,
-//! finds that nobody answers, and sends calls elsewhere or refuses them at once; no call outlasts
-//! its time.
+//! A hung role process (SIGSTOP): its connections stay open and silent. The gateway's health checks time
+//! out, and calls fail over or fail fast; no call outlasts its deadline.
 
 use std::{
     fs,
@@ -27,14 +26,15 @@ const CALLS: usize = 64;
 
 fn send(server: &Server, signal: Signal) {
     let pid = Pid::from_raw(i32::try_from(server.pid()).expect("a pid")).expect("not zero");
-    kill_process(pid, signal).expect("the process is there");
+    kill_process(pid, signal).expect("the process exists");
 }
 
 /// Stops a process, and waits until each of its threads is.
 async fn stop(server: &Server) {
     send(server, Signal::STOP);
     let is_stopped = || {
-        let threads = fs::read_dir(format!("/proc/{}/task", server.pid())).expect("it is there");
+        let threads =
+            fs::read_dir(format!("/proc/{}/task", server.pid())).expect("the directory exists");
         let mut states = threads.map(|thread| {
             let path = thread.expect("a thread").path().join("status");
             fs::read_to_string(path).expect("it has a state")
@@ -56,14 +56,14 @@ fn gateway(address: &str, connections: &str) -> Server {
     Server::start(&["--roles", "gateway"], &settings)
 }
 
-/// What calls at the same time end with, each within its time.
+/// Outcomes of concurrent calls, each within its deadline.
 async fn calls(gateway: &Server, count: usize) -> Vec<Code> {
     let client = TableServiceClient::new(gateway.channel());
     let call = |mut client: TableServiceClient<_>| async move {
         let mut request = Request::new(ListTablesRequest::default());
         request.set_timeout(LIMIT);
         let ended = tokio::time::timeout(LIMIT + SLACK, client.list_tables(request)).await;
-        match ended.expect("a call outlasted its time") {
+        match ended.expect("a call outlasted its deadline") {
             Ok(_) => Code::Ok,
             Err(status) => status.code(),
         }

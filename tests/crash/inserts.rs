@@ -1,4 +1,4 @@
-//! Rows that clients insert through a gateway while the table process ends and comes back: what each call was told, and
+//! Rows that clients insert through a gateway while the table process ends and comes back: what each call was counts, and
 //! whether it was true.
 
 use std::{
@@ -12,14 +12,14 @@ use trestle_tests::{Table, entity};
 
 use crate::progress::Progress;
 
-/// All that a client may be told while a role is away: to repeat the call as it is, and to repeat
+/// All errors that a client may get while a role is unreachable: to retry the call as it is, and to retry
 /// it if it is idempotent or conditional.
 const NOTHING_WRITTEN: (Code, &str) = (Code::Unavailable, "SERVER_UNAVAILABLE");
 const UNKNOWN: (Code, &str) = (Code::Unknown, "OUTCOME_UNKNOWN");
 
 /// What inserts have come to so far, of one client or of several.
 #[derive(Debug, Default)]
-pub(crate) struct Told {
+pub(crate) struct CallCounts {
     pub(crate) written: Progress,
     pub(crate) refused: Progress,
 }
@@ -33,11 +33,11 @@ pub(crate) struct Outcomes {
 }
 
 impl Outcomes {
-    /// Inserts rows, each once, until told to stop; every call must be answered `within` a time.
+    /// Inserts rows, each once, until stopped; every call must be answered `within` a time.
     pub(crate) async fn insert(
         (client, table): (usize, &Table),
         within: Duration,
-        told: &Told,
+        counts: &CallCounts,
         stop: &AtomicBool,
     ) -> Self {
         let mut outcomes = Self::default();
@@ -49,14 +49,14 @@ impl Outcomes {
             let call = tokio::time::timeout(within, table.insert(entity("p", &row, [])));
             match call.await.expect("every call is answered") {
                 Ok(_) => {
-                    told.written.step();
+                    counts.written.step();
                     outcomes.written.insert(row)
                 }
                 Err(refusal) => {
                     tokio::time::sleep(Duration::from_millis(5)).await;
                     match refusal.kind() {
                         NOTHING_WRITTEN => {
-                            told.refused.step();
+                            counts.refused.step();
                             outcomes.refused.insert(row)
                         }
                         UNKNOWN => outcomes.unknown.insert(row),
@@ -68,7 +68,7 @@ impl Outcomes {
         outcomes
     }
 
-    /// What all clients were told.
+    /// The outcomes of all clients.
     pub(crate) fn of_all(clients: Vec<Self>) -> Self {
         let mut all = Self::default();
         for client in clients {
@@ -79,18 +79,18 @@ impl Outcomes {
         all
     }
 
-    /// What was acknowledged is there, and what was refused is not.
+    /// Acknowledged rows exist, and refused ones do not.
     pub(crate) async fn were_true(&self, table: &Table) {
         let rows: BTreeSet<String> = table.rows("").await.unwrap().into_iter().collect();
-        let told = [&self.written, &self.refused, &self.unknown].map(BTreeSet::len);
-        println!("{} written, {} refused, {} unknown", told[0], told[1], told[2]);
+        let counts = [&self.written, &self.refused, &self.unknown].map(BTreeSet::len);
+        println!("{} written, {} refused, {} unknown", counts[0], counts[1], counts[2]);
         let lost: Vec<_> = self.written.difference(&rows).collect();
         assert!(lost.is_empty(), "acknowledged and lost: {lost:?}");
         let untrue: Vec<_> = self.refused.intersection(&rows).collect();
         assert!(untrue.is_empty(), "UNAVAILABLE, and written: {untrue:?}");
     }
 
-    /// Repeats what failed, as clients are told to: an insert is conditional, and says whether it has
+    /// Retries what failed, as clients should: an insert is conditional, and reports whether it has
     /// happened before. Then the rows of `others` are there, every one of these, and no more.
     pub(crate) async fn repeat(&self, table: &Table, others: &[&str]) {
         for row in &self.refused {

@@ -11,7 +11,7 @@ use tonic::transport::Channel;
 use trestle_tests::{Server, Table, server_binary};
 
 use crate::{
-    sight::{MAIN, Sight},
+    contents::{Contents, MAIN},
     start,
     writer::{Writer, create, crew, settle, work},
 };
@@ -51,8 +51,8 @@ async fn kill_at_start(data: &TempDir, after: Duration) {
 
 async fn see(server: &Server, crew: &mut [Writer]) -> Channel {
     let channel = server.channel();
-    let sight = Sight::take(&channel).await;
-    settle(crew, &sight);
+    let contents = Contents::take(&channel).await;
+    settle(crew, &contents);
     channel
 }
 

@@ -1,4 +1,4 @@
-//! The server killed, stopped, restarted, and on a disk that fails: what it acknowledged is there,
+//! The server killed, stopped, restarted, and on a disk that fails: what it acknowledged is kept,
 //! what it refused is not, and nothing is half done.
 //!
 //! Every test starts the real binary and speaks gRPC to it.
@@ -13,21 +13,21 @@
 
 mod certified;
 mod clock;
+mod contents;
 mod drain;
 mod faults;
 mod gateway;
 mod hung;
 mod inserts;
 mod kills;
-mod ledger;
 mod overload;
 mod progress;
 mod queue;
 mod restarts;
 mod resume;
-mod sight;
 mod space;
 mod syncs;
+mod write_history;
 mod writer;
 
 use tempfile::TempDir;

@@ -1,5 +1,5 @@
 //! Five times as many callers as a server bears: it answers or turns away, goes on with most of what
-//! it gets done at its peak, in bounded memory, and serves everybody afterwards. What share that is
+//! it gets done at its peak, in bounded memory, and serves all clients afterwards. What share that is
 //! on a quiet machine is measured by the bench `overload`.
 
 use std::{
@@ -71,7 +71,7 @@ async fn call(client: &mut Client, caller: usize, count: usize) -> Result<(), to
     client.query_entities(request).await.map(drop)
 }
 
-/// Calls that were answered in a second, of so many callers who wait as long as they are told.
+/// Calls answered in a second, with so many callers that honour the retry delay.
 async fn goodput(clients: &[Client]) -> f64 {
     let began = Instant::now();
     let callers = clients.iter().cloned().enumerate().map(|(caller, mut client)| async move {
@@ -91,7 +91,7 @@ async fn goodput(clients: &[Client]) -> f64 {
     answered / began.elapsed().as_secs_f64()
 }
 
-/// What a turned-away client is told to wait.
+/// The retry delay of a refused client.
 fn advice(status: &tonic::Status) -> Option<Duration> {
     status.get_error_details().retry_info()?.retry_delay
 }
@@ -148,7 +148,7 @@ async fn overload_is_refused_with_retry_info_in_bounded_memory() {
     }
     assert!(grown < GROWTH_MIB_MAX, "{grown}");
 
-    // With back-off, as the contract asks, everybody gets through.
+    // With backoff, as the contract requires, every call succeeds.
     let patient = clients.into_iter().enumerate().map(|(caller, mut client)| async move {
         for attempt in 1..50 {
             match upsert(&mut client, caller).await {

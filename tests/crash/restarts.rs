@@ -11,12 +11,12 @@ use futures::future::join_all;
 use tempfile::TempDir;
 use tonic::Code;
 use trestle_proto::queue::v1 as proto;
-use trestle_tests::{Queue, Refusal, Server, Table, entity, receipt_of, seconds, text};
+use trestle_tests::{CallError, Queue, Server, Table, entity, receipt_of, seconds, text};
 
 use crate::{
-    inserts::{Outcomes, Told},
+    contents::MAIN,
+    inserts::{CallCounts, Outcomes},
     progress::Progress,
-    sight::MAIN,
     writer::create,
 };
 
@@ -100,9 +100,9 @@ impl Roles {
 /// When the new gateway starts.
 #[derive(Debug, Clone, Copy)]
 enum Handover {
-    /// Once the old one has ended: for a while nobody is there.
+    /// After the old one has ended: for a while nothing listens.
     Gap,
-    /// Before the old one is told to end, at the same address.
+    /// Before the old one is terminated, at the same address.
     Overlap,
 }
 
@@ -118,7 +118,7 @@ impl Handover {
     }
 }
 
-/// An address that nobody listens at; several processes may then take it together.
+/// A free address; several processes may bind it together.
 pub(crate) fn free_address() -> String {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
     listener.local_addr().expect("it has an address").to_string()
@@ -132,7 +132,7 @@ async fn answered<T>(call: impl Future<Output = T>) -> T {
     tokio::time::timeout(ANSWER_WITHIN, call).await.expect("every call is answered")
 }
 
-/// Reads until told to stop; a read may always be retried, and says so.
+/// Reads until stopped; a read may always be retried.
 async fn read_rows(table: &Table, read: &Progress, stop: &AtomicBool) {
     while !stop.load(Ordering::Relaxed) {
         match answered(table.get("p", "first")).await {
@@ -150,15 +150,16 @@ async fn killed_table_process_loses_nothing_and_reports_retryable_failures_truth
     table.insert(entity("p", "first", [])).await.unwrap();
     let stop = AtomicBool::new(false);
     let tables: Vec<Table> = (0..CLIENTS).map(|_| roles.client().0).collect();
-    let made: Vec<_> = tables.iter().map(|_| (Told::default(), Progress::default())).collect();
+    let made: Vec<_> =
+        tables.iter().map(|_| (CallCounts::default(), Progress::default())).collect();
     let clients = || tables.iter().zip(&made).enumerate();
-    let writers = clients().map(|(client, (table, (told, _)))| {
-        Outcomes::insert((client, table), ANSWER_WITHIN, told, &stop)
+    let writers = clients().map(|(client, (table, (counts, _)))| {
+        Outcomes::insert((client, table), ANSWER_WITHIN, counts, &stop)
     });
     let readers = clients().map(|(_, (table, (_, read)))| read_rows(table, read, &stop));
     // Every client bridges every gap.
     let all_get_on = async || {
-        join_all(made.iter().flat_map(|(told, read)| [told.written.by(10), read.by(10)])).await;
+        join_all(made.iter().flat_map(|(counts, read)| [counts.written.by(10), read.by(10)])).await;
     };
     let kills = async {
         for _ in 0..KILLS {
@@ -193,7 +194,7 @@ struct Once<'a> {
 impl Once<'_> {
     async fn call<T, A>(self, call: impl Fn() -> A) -> T
     where
-        A: Future<Output = Result<T, Refusal>>,
+        A: Future<Output = Result<T, CallError>>,
     {
         match answered(call()).await {
             Err(refusal) if refusal.code == Code::Unavailable => {
@@ -207,7 +208,7 @@ impl Once<'_> {
     }
 }
 
-/// Writes, reads, queries, sends and receives until told to stop. The rows that were written, and
+/// Writes, reads, queries, sends and receives until stopped. The rows that were written, and
 /// the messages that were sent and not deleted.
 async fn work(
     (table, queue): &(Table, Queue),
@@ -218,7 +219,7 @@ async fn work(
     let (mut written, mut kept) = (0_usize, 0_isize);
     while !stop.load(Ordering::Relaxed) {
         let row = format!("{client}-{written:06}");
-        // A retry of what was written would be told that it is there already.
+        // A retry of a row that was written would get ALREADY_EXISTS.
         once.call(|| table.insert(entity("p", &row, []))).await;
         written += 1;
         once.call(|| table.get("p", &row)).await;

@@ -4,7 +4,7 @@ use tonic::Code;
 use trestle_proto::table::v1::WriteMode;
 use trestle_tests::{Table, delete_op, entity, insert_op, int};
 
-use crate::{sight::MAIN, start, writer::create};
+use crate::{contents::MAIN, start, writer::create};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn full_disk_refuses_writes_and_accepts_deletes_until_space_is_freed() {

@@ -1,8 +1,8 @@
-//! What operators are told of the disk.
+//! Metrics of the disk.
 
 use trestle_tests::{Table, entity, metric};
 
-use crate::{faults, sight::MAIN, start, writer::create};
+use crate::{contents::MAIN, faults, start, writer::create};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn metrics_report_sync_duration_separately() {

@@ -1,7 +1,7 @@
-//! Load: writers that keep a ledger of what they were promised.
+//! Load: writers that keep a history of their writes.
 //!
 //! Each writes things of its own, one write at a time, with values that only grow; so what a
-//! server holds after a crash can be compared with the ledger exactly.
+//! server holds after a crash can be compared with the history exactly.
 
 use std::sync::Arc;
 
@@ -11,13 +11,13 @@ use trestle_proto::table::v1::{
     self as proto, CreateTableRequest, DeleteTableRequest, Entity, WriteMode, value::Kind,
 };
 use trestle_tests::{
-    Refusal, Table, Version, delete_op, entity, insert_op, prop, string, upsert_op,
+    CallError, Table, Version, delete_op, entity, insert_op, prop, string, upsert_op,
 };
 
 use crate::{
-    ledger::{Item, Ledger, Stamp, State},
+    contents::{Contents, MAIN},
     progress::Progress,
-    sight::{MAIN, Sight},
+    write_history::{Item, Stamp, State, WriteHistory},
 };
 
 /// Rows that a batch of [`Job::Batch`] writes.
@@ -58,11 +58,11 @@ pub(crate) struct Writer {
     job: Job,
     name: String,
     next: i64,
-    ledger: Ledger,
+    history: WriteHistory,
     /// Writes acknowledged so far.
     pub(crate) acknowledged: Arc<Progress>,
     /// What ended its last run.
-    pub(crate) refusal: Option<Refusal>,
+    pub(crate) refusal: Option<CallError>,
 }
 
 /// Writers of every kind.
@@ -71,7 +71,7 @@ pub(crate) fn crew() -> Vec<Writer> {
         job: *job,
         name: format!("w{index}"),
         next: 0,
-        ledger: Ledger::default(),
+        history: WriteHistory::default(),
         acknowledged: Arc::default(),
         refusal: None,
     };
@@ -84,23 +84,23 @@ pub(crate) async fn work(crew: Vec<Writer>, channel: &Channel) -> Vec<Writer> {
 }
 
 /// Compares what a server has with what the crew was promised.
-pub(crate) fn check(crew: &[Writer], sight: &Sight) {
+pub(crate) fn check(crew: &[Writer], contents: &Contents) {
     for writer in crew {
-        writer.ledger.check(sight);
+        writer.history.check(contents);
     }
-    let known: Vec<&Item> = crew.iter().flat_map(|writer| writer.ledger.items()).collect();
-    sight.has_only(&known);
+    let known: Vec<&Item> = crew.iter().flat_map(|writer| writer.history.items()).collect();
+    contents.has_only(&known);
 }
 
-/// The same, and takes what is there for what is known.
-pub(crate) fn settle(crew: &mut [Writer], sight: &Sight) {
-    check(crew, sight);
+/// The same, and takes the stored contents as the history.
+pub(crate) fn settle(crew: &mut [Writer], contents: &Contents) {
+    check(crew, contents);
     for writer in crew {
-        writer.ledger.settle(sight);
+        writer.history.settle(contents);
     }
 }
 
-type Outcome = Result<Option<Stamp>, Refusal>;
+type Outcome = Result<Option<Stamp>, CallError>;
 
 impl Writer {
     /// Writes until a write fails.
@@ -164,7 +164,7 @@ impl Writer {
 
     async fn shift(&mut self, main: &Table) {
         let item = Item::Token(self.name.clone());
-        let from = match self.ledger.state(&item) {
+        let from = match self.history.state(&item) {
             State::Absent => None,
             State::Value(value) => Some(delete_op(&self.name, &value.to_string(), None)),
         };
@@ -178,7 +178,7 @@ impl Writer {
         let name = format!("{}x{}", self.name, self.next % 3);
         let (item, inside) = (Item::Table(name.clone()), Item::Inside(name.clone()));
         let table = Table::over(channel, &name);
-        if self.ledger.state(&item) == State::Absent {
+        if self.history.state(&item) == State::Absent {
             let call = create(&table);
             self.write(&[(item, State::Value(0))], async { call.await.map(|()| None) }).await;
             let row = entity("p", &self.next.to_string(), []);
@@ -201,16 +201,16 @@ impl Writer {
         entity(&self.name, row, [value, string("filling", &filling)])
     }
 
-    /// Makes one call and keeps the ledger.
+    /// Makes one call and keeps the history.
     async fn write(&mut self, states: &[(Item, State)], call: impl Future<Output = Outcome>) {
         for (item, state) in states {
-            self.ledger.attempt(item, *state);
+            self.history.attempt(item, *state);
         }
         match call.await {
             Ok(stamp) => {
                 self.acknowledged.step();
                 for (item, state) in states {
-                    self.ledger.acknowledge(item, *state, stamp.clone());
+                    self.history.acknowledge(item, *state, stamp.clone());
                 }
             }
             Err(refusal) => {
@@ -218,7 +218,7 @@ impl Writer {
                 // without a reason.
                 if refusal.code == Code::Unavailable && !refusal.reason.is_empty() {
                     for (item, _) in states {
-                        self.ledger.retract(item);
+                        self.history.retract(item);
                     }
                 }
                 self.refusal = Some(refusal);
@@ -234,16 +234,16 @@ fn stamp(version: Version) -> Option<Stamp> {
 }
 
 /// Creates a table.
-pub(crate) async fn create(table: &Table) -> Result<(), Refusal> {
+pub(crate) async fn create(table: &Table) -> Result<(), CallError> {
     let request = CreateTableRequest {
         table: Some(proto::Table { name: table.name(), ..Default::default() }),
     };
     let response = table.client().create_table(request).await;
-    response.map(drop).map_err(|status| Refusal::of(&status))
+    response.map(drop).map_err(|status| CallError::of(&status))
 }
 
-async fn drop_table(table: &Table) -> Result<(), Refusal> {
+async fn drop_table(table: &Table) -> Result<(), CallError> {
     let request = DeleteTableRequest { table: table.name() };
     let response = table.client().delete_table(request).await;
-    response.map(drop).map_err(|status| Refusal::of(&status))
+    response.map(drop).map_err(|status| CallError::of(&status))
 }

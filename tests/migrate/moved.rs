@@ -10,7 +10,7 @@ use std::{
 
 use tempfile::{TempDir, tempdir};
 use trestle_identity::account::DEVELOPMENT_KEY;
-use trestle_tests::{Authority, Server};
+use trestle_tests::{CertificateAuthority, Server};
 
 use crate::command::{run, start, succeeds, trestle};
 
@@ -109,14 +109,14 @@ fn encrypted(data: &TempDir, settings: &[(&str, &str)]) -> Server {
 #[test]
 fn an_account_is_read_encrypted_where_its_authority_is_trusted() {
     let (there, here, directory) = (tempdir().unwrap(), tempdir().unwrap(), tempdir().unwrap());
-    let authority = Authority::new("of the account");
+    let authority = CertificateAuthority::new("of the account");
     let source = encrypted(&there, &authority.issue("127.0.0.1").settings());
     let server = start(&here);
     let connection = connection(&source, "https");
     let notes = directory.path().join("notes");
     let import = ["import", "azure", &connection, "--notes", notes.to_str().unwrap()];
 
-    let other = Authority::new("of somebody else");
+    let other = CertificateAuthority::new("of somebody else");
     let file = other.file();
     let args = [&import[..], &["--source-ca-file", file.to_str().unwrap()]].concat();
     let ended = run(&server, &args);

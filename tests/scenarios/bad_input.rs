@@ -7,7 +7,7 @@ use trestle_proto::table::v1::{
     self as proto, BatchOperation, Entity, ExecuteBatchRequest, InsertEntityRequest,
     UpdateEntityRequest, UpsertEntityRequest,
 };
-use trestle_tests::{Refusal, World, delete_op, entity, int, scenario, string, update_op};
+use trestle_tests::{CallError, World, delete_op, entity, int, scenario, string, update_op};
 
 scenario!(
     every_violation_of_a_request_is_listed_with_its_path,
@@ -44,7 +44,7 @@ async fn every_violation_of_a_request_is_listed_with_its_path(world: &World) {
 
     let refused = world.client().update_entity(request).await.unwrap_err();
 
-    let refused = Refusal::of(&refused);
+    let refused = CallError::of(&refused);
     assert_eq!(refused.code, Code::InvalidArgument);
     let mut fields = refused.fields.clone();
     fields.sort();
@@ -71,7 +71,7 @@ async fn every_violation_of_a_request_is_listed_with_its_path(world: &World) {
         ..Default::default()
     };
     let refused = world.client().query_entities(query).await.unwrap_err();
-    let mut fields = Refusal::of(&refused).fields;
+    let mut fields = CallError::of(&refused).fields;
     fields.sort();
     assert_eq!(fields, ["filter", "page_size", "table"]);
 }
@@ -94,7 +94,7 @@ async fn violations_of_batch_operations_are_listed_with_their_paths(world: &Worl
 
     let refused = world.client().execute_batch(request).await.unwrap_err();
 
-    let refused = Refusal::of(&refused);
+    let refused = CallError::of(&refused);
     assert_eq!((refused.code, refused.index), (Code::InvalidArgument, Some(1)));
     let mut fields = refused.fields;
     fields.sort();
@@ -118,7 +118,7 @@ async fn an_unknown_or_unset_mode_is_refused(world: &World) {
             mode,
         };
         let refused = world.client().upsert_entity(upsert).await.unwrap_err();
-        let refused = Refusal::of(&refused);
+        let refused = CallError::of(&refused);
         let wanted = (Code::InvalidArgument, "INVALID_INPUT");
         assert_eq!((refused.kind(), refused.fields.len()), (wanted, 1));
         assert_eq!(refused.fields[0], "mode");
@@ -192,7 +192,7 @@ async fn malformed_protobuf_is_invalid_argument(world: &World) {
     let refused = refused.unwrap_err();
     assert_eq!(refused.kind(), (Code::InvalidArgument, "INVALID_INPUT"));
     assert_eq!(refused.fields, ["message"]);
-    // Fields that nobody knows are skipped, as protobuf has it.
+    // Unknown fields are ignored, as in protobuf.
     let unknown = Bytes::from_static(b"\x0A\x07witness\xFA\x01\x03abc");
     assert!(world.raw("GetTable", unknown).await.is_ok());
 }
@@ -241,7 +241,7 @@ async fn rejects_a_malformed_or_repeated_grpc_timeout(world: &World) {
             request.metadata_mut().append("grpc-timeout", limit.parse().unwrap());
         }
         let answer = world.client().list_tables(request).await;
-        answer.map(drop).map_err(|status| Refusal::of(&status))
+        answer.map(drop).map_err(|status| CallError::of(&status))
     };
 
     asked(&["20S"]).await.unwrap();

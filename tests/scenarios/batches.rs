@@ -7,7 +7,7 @@ use trestle_proto::table::v1::{
     batch_operation::Operation,
 };
 use trestle_tests::{
-    Refusal, World, delete_op, entity, entity_of, insert_op, int, prop, scenario, string,
+    CallError, World, delete_op, entity, entity_of, insert_op, int, prop, scenario, string,
     update_op, upsert_op,
 };
 
@@ -212,7 +212,7 @@ async fn rejects_an_empty_batch_and_an_unset_operation(world: &World) {
         operations: vec![operation(Some(insert_op(row(0)))), operation(None)],
     };
     let unset = table.client().execute_batch(request).await.unwrap_err();
-    let unset = Refusal::of(&unset);
+    let unset = CallError::of(&unset);
     assert_eq!(unset.code, Code::InvalidArgument);
     assert_eq!(unset.index, Some(1));
     assert_eq!(unset.fields, ["operations[1].operation"]);

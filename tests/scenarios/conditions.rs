@@ -2,7 +2,7 @@
 
 use tonic::Code;
 use trestle_proto::table::v1::WriteMode::{self, Merge, Replace};
-use trestle_tests::{Refusal, Table, World, entity, int, scenario, value_of};
+use trestle_tests::{CallError, Table, World, entity, int, scenario, value_of};
 
 scenario!(
     write_succeeds_if_the_stored_version_matches,
@@ -145,7 +145,7 @@ async fn rejects_a_malformed_etag_before_any_read(world: &World) {
 
     for malformed in attempts {
         for row in ["r", "absent"] {
-            let refusals: [Refusal; 3] = [
+            let refusals: [CallError; 3] = [
                 update(&table, row, Replace, malformed).await,
                 update(&table, row, Merge, malformed).await,
                 table.delete("p", row, Some(malformed)).await.unwrap_err(),
@@ -160,7 +160,7 @@ async fn rejects_a_malformed_etag_before_any_read(world: &World) {
     assert_eq!(table.get("p", "r").await.unwrap().etag, etag);
 }
 
-async fn update(table: &Table, row: &str, mode: WriteMode, etag: &str) -> Refusal {
+async fn update(table: &Table, row: &str, mode: WriteMode, etag: &str) -> CallError {
     table.update(change(row), mode, Some(etag)).await.unwrap_err()
 }
 

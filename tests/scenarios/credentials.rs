@@ -13,8 +13,8 @@ use trestle_identity::{
 use trestle_proto::table::v1::StreamEntitiesRequest;
 use trestle_service::clock::{Clock as _, SystemClock, Ticks};
 use trestle_tests::{
-    Refusal, Server, World, entity, int, over_account, scenario_with, server_binary, string, terms,
-    text,
+    CallError, Server, World, entity, int, over_account, scenario_with, server_binary, string,
+    terms, text,
 };
 
 /// Base64 of 64 bytes, each the number of the key.
@@ -50,7 +50,7 @@ const DISABLED: (Code, &str) = (Code::PermissionDenied, "ACCOUNT_IS_DISABLED");
 const WRONG_ADDRESS: (Code, &str) = (Code::PermissionDenied, "AUTHORIZATION_SOURCE_IP_MISMATCH");
 const WRONG_PROTOCOL: (Code, &str) = (Code::PermissionDenied, "AUTHORIZATION_PROTOCOL_MISMATCH");
 
-/// The world for whoever sends an account and a key.
+/// The world for a client that sends an account and a key.
 fn basic(world: &World, account: &str, key: &str) -> World {
     let value = STANDARD.encode(format!("{account}:{key}"));
     world.with_header(AUTHORIZATION, &format!("Basic {value}"))
@@ -62,11 +62,11 @@ fn signed(terms: Terms, account: &str, key: &str) -> String {
 }
 
 /// The names of the tables, or what is said instead.
-async fn tables(world: &World) -> Result<Vec<String>, Refusal> {
+async fn tables(world: &World) -> Result<Vec<String>, CallError> {
     world.list("", None, "").await.map(|(names, _)| names)
 }
 
-async fn refused(world: &World) -> Refusal {
+async fn refused(world: &World) -> CallError {
     tables(world).await.unwrap_err()
 }
 
@@ -242,11 +242,11 @@ async fn keys_rotate_on_reload() {
     until(&world, KEY_1, true).await;
     until(&world, KEY_2, false).await;
 
-    // Its file changes, and nobody says so.
+    // Its file changes, without a signal.
     write(&key, KEY_2);
     until(&world, KEY_2, true).await;
     assert_eq!(refused(&basic(&world, "acme", KEY_1)).await.kind(), NOT_AUTHENTIC);
-    // The settings change, and the process is told.
+    // The settings change, and the process gets SIGHUP.
     write(&config, &section(&format!("key2 = \"{KEY_3}\"\n")));
     world.hang_up();
     until(&world, KEY_3, true).await;
@@ -302,7 +302,7 @@ async fn rejects_an_https_only_sas_over_http() {
     let within = tables(&World::in_process_with(ACCOUNTS).await.signed(&token)).await;
 
     assert_eq!(plain.kind(), WRONG_PROTOCOL);
-    assert!(within.is_ok(), "nobody listens in within a process");
+    assert!(within.is_ok(), "a call within the process counts as encrypted");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -331,7 +331,7 @@ async fn stream_ends_when_its_sas_expires() {
         }
     };
 
-    let refusal = Refusal::from(end.expect_err("it went on"));
+    let refusal = CallError::from(end.expect_err("it went on"));
     assert_eq!(refusal.kind(), NOT_AUTHENTIC, "{refusal:?}");
     assert!(refusal.message.contains("expired"), "{refusal:?}");
 }

@@ -1,4 +1,4 @@
-//! Pages of other origins: what browsers are told, by the rules of the service properties.
+//! CORS over gRPC-Web, by the rules of the service properties.
 
 use std::time::{Duration, Instant};
 
@@ -50,7 +50,7 @@ async fn set_rules(world: &World, rules: Vec<CorsRule>) {
     world.set_properties(change).await.unwrap();
 }
 
-/// What a browser asks before it sends a request.
+/// A preflight.
 async fn preflight(world: &World, asked: &[(&'static str, &str)]) -> Response<Bytes> {
     let mut request = Request::options(path_of("GetEntity")).body(Bytes::new()).unwrap();
     for (name, value) in asked {
@@ -262,7 +262,7 @@ async fn rules_of_the_calling_account_apply() {
         ("http://b", StatusCode::OK),
         ("http://c", StatusCode::FORBIDDEN),
     ] {
-        // Nobody knows yet which account it will be.
+        // The account is not known yet.
         let answer = ask(&world, origin, "POST", "authorization").await;
         assert_eq!(answer.status(), status, "{origin}");
     }

@@ -25,7 +25,7 @@ use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint, Identity
 use trestle_proto::table::v1::{
     self as proto, CreateTableRequest, ListTablesRequest, table_service_client::TableServiceClient,
 };
-use trestle_tests::{Authority, Issued, Server, Table, entity, server_binary};
+use trestle_tests::{CertificateAuthority, Issued, Server, Table, entity, server_binary};
 
 /// The address that servers of tests listen on, as a certificate names it.
 const HERE: &str = "127.0.0.1";
@@ -43,7 +43,7 @@ fn https(server: &Server) -> String {
     format!("https://{}", server.address("grpc"))
 }
 
-fn trusting(authority: &Authority) -> ClientTlsConfig {
+fn trusting(authority: &CertificateAuthority) -> ClientTlsConfig {
     let pem = fs::read(authority.file()).unwrap();
     ClientTlsConfig::new().ca_certificate(Certificate::from_pem(pem))
 }
@@ -52,7 +52,7 @@ fn identity(issued: &Issued) -> Identity {
     Identity::from_pem(fs::read(&issued.certificate).unwrap(), fs::read(&issued.key).unwrap())
 }
 
-/// A connection that was made. A server that wants another certificate says so only later.
+/// An established connection. A server rejects a client certificate only later.
 async fn connected(server: &Server, tls: ClientTlsConfig) -> Option<Channel> {
     let endpoint = Endpoint::from_shared(https(server)).unwrap().tls_config(tls).unwrap();
     endpoint.connect().await.ok()
@@ -73,7 +73,7 @@ async fn is_served(server: &Server, tls: ClientTlsConfig) -> bool {
 }
 
 /// Whether a client that expects the certificate of `name` finds it before long.
-async fn becomes(server: &Server, authority: &Authority, name: &str) -> bool {
+async fn becomes(server: &Server, authority: &CertificateAuthority, name: &str) -> bool {
     let until = Instant::now() + SOON;
     while Instant::now() < until {
         if is_served(server, trusting(authority).domain_name(name)).await {
@@ -94,7 +94,7 @@ fn is_done(output: &Output) -> bool {
 
 #[tokio::test]
 async fn tls_requires_a_trusted_ca() {
-    let (ours, another) = (Authority::new("ours"), Authority::new("another"));
+    let (ours, another) = (CertificateAuthority::new("ours"), CertificateAuthority::new("another"));
     let server = server(&ours.issue(HERE), &[]);
 
     let channel = connected(&server, trusting(&ours)).await.unwrap();
@@ -111,7 +111,11 @@ async fn tls_requires_a_trusted_ca() {
 }
 
 /// The status of one HTTP/1.1 request over TLS, by a client that trusts an authority.
-async fn status_over_tls(address: &str, target: &str, authority: &Authority) -> Option<u16> {
+async fn status_over_tls(
+    address: &str,
+    target: &str,
+    authority: &CertificateAuthority,
+) -> Option<u16> {
     let mut roots = RootCertStore::empty();
     roots.add(CertificateDer::from_pem_file(authority.file()).unwrap()).unwrap();
     let provider = Arc::new(crypto::ring::default_provider());
@@ -134,7 +138,7 @@ async fn status_over_tls(address: &str, target: &str, authority: &Authority) -> 
 #[tokio::test]
 async fn every_listener_rejects_plain_text_and_untrusting_clients() {
     use std::io::{Read as _, Write as _};
-    let (ours, another) = (Authority::new("ours"), Authority::new("another"));
+    let (ours, another) = (CertificateAuthority::new("ours"), CertificateAuthority::new("another"));
     let server = server(&ours.issue(HERE), &[("TRESTLE__TLS__ADMIN", "true")]);
 
     for (listener, target, status) in [
@@ -160,7 +164,7 @@ async fn every_listener_rejects_plain_text_and_untrusting_clients() {
 
 #[test]
 fn non_loopback_listener_requires_tls_or_explicit_plain_text() {
-    let ours = Authority::new("ours");
+    let ours = CertificateAuthority::new("ours");
     let issued = ours.issue(HERE);
     let account = ("TRESTLE__ACCOUNTS__ACME__KEY1", KEY);
     for listener in ["--listen", "--azure-table", "--azure-queue", "--admin"] {
@@ -210,7 +214,7 @@ fn upstream_scheme_selects_tls() {
 
 #[tokio::test]
 async fn client_commands_support_tls() {
-    let (ours, another) = (Authority::new("ours"), Authority::new("another"));
+    let (ours, another) = (CertificateAuthority::new("ours"), CertificateAuthority::new("another"));
     let client = ours.issue("client");
     let authorities = ours.file();
     let asked = [
@@ -240,7 +244,7 @@ async fn client_commands_support_tls() {
 
 #[tokio::test]
 async fn client_certificates_are_ignored_optional_or_required() {
-    let (ours, another) = (Authority::new("ours"), Authority::new("another"));
+    let (ours, another) = (CertificateAuthority::new("ours"), CertificateAuthority::new("another"));
     let (here, authorities) = (ours.issue(HERE), ours.file());
     let known = trusting(&ours).identity(identity(&ours.issue("client")));
     let stranger = trusting(&ours).identity(identity(&another.issue("client")));
@@ -261,7 +265,7 @@ async fn client_certificates_are_ignored_optional_or_required() {
 
 #[tokio::test]
 async fn reloaded_certificate_applies_to_new_connections_and_an_invalid_one_is_ignored() {
-    let ours = Authority::new("ours");
+    let ours = CertificateAuthority::new("ours");
     let issued = ours.issue("first.test");
     let server = server(&issued, &[]);
     let open = connected(&server, trusting(&ours).domain_name("first.test")).await.unwrap();
@@ -293,7 +297,7 @@ const TLS_1_0: &[u8] =
 #[tokio::test]
 async fn connections_of_other_protocols_are_closed() {
     use std::io::{Read as _, Write as _};
-    let ours = Authority::new("ours");
+    let ours = CertificateAuthority::new("ours");
     let server = server(&ours.issue(HERE), &[]);
     let address = server.address("grpc").to_socket_addrs().unwrap().next().unwrap();
 
@@ -323,7 +327,7 @@ async fn connections_of_other_protocols_are_closed() {
 
 #[test]
 fn unusable_certificates_are_reported_at_start() {
-    let ours = Authority::new("ours");
+    let ours = CertificateAuthority::new("ours");
     let (one, two) = (ours.issue("one.test"), ours.issue("two.test"));
     let text = |path: &std::path::Path| path.to_str().unwrap().to_owned();
     let (key, gone) = (text(&one.key), "/nowhere/cert.pem".to_owned());

@@ -1,4 +1,4 @@
-//! What a signature allows, on a service that is told by whom it is called.
+//! Authorization by SAS, on a service that receives the caller from a gateway.
 
 mod accounts;
 mod letters;

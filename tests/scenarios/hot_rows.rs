@@ -96,7 +96,7 @@ async fn of_concurrent_writes_with_the_same_etag_one_wins(world: &World) {
     assert_eq!(won.len(), 1);
     // Those that come after a deletion find nothing.
     let fair =
-        |refusal: &trestle_tests::Refusal| matches!(refusal.code, Code::Aborted | Code::NotFound);
+        |refusal: &trestle_tests::CallError| matches!(refusal.code, Code::Aborted | Code::NotFound);
     assert!(lost.into_iter().all(|outcome| fair(&outcome.unwrap_err())));
     match won.into_iter().next().unwrap().unwrap() {
         None => assert!(table.get("p", "r").await.is_err(), "the deletion won"),
@@ -118,7 +118,7 @@ async fn increment(table: &Table) -> usize {
             Err(refusal) => assert_eq!(refusal.code, Code::Aborted),
         }
         late += 1;
-        assert!(late < 10 * WRITERS, "somebody wins each round");
+        assert!(late < 10 * WRITERS, "one writer wins each round");
     }
 }
 

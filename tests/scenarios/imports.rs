@@ -5,7 +5,7 @@ use trestle_proto::table::v1::{
     Entity, ImportChunk, WriteMode, import_entities_request::Message, value::Kind,
 };
 use trestle_tests::{
-    Imported, Refusal, Table, World, entity, entity_of, int, prop, scenario, value_of,
+    CallError, Imported, Table, World, entity, entity_of, int, prop, scenario, value_of,
 };
 
 scenario!(
@@ -23,17 +23,17 @@ scenario!(
 const MERGE: Option<WriteMode> = Some(WriteMode::Merge);
 const REPLACE: Option<WriteMode> = Some(WriteMode::Replace);
 
-fn failure(imported: &Imported, place: usize) -> (u64, Refusal) {
+fn failure(imported: &Imported, place: usize) -> (u64, CallError) {
     let (index, status) = imported.failures().remove(place);
     (index, refusal(&status))
 }
 
 /// The outcome of an entity is a status like that of a call.
-fn refusal(status: &tonic_types::Status) -> Refusal {
+fn refusal(status: &tonic_types::Status) -> CallError {
     let code = Code::from(status.code);
     let details = prost::Message::encode_to_vec(status).into();
     let status = tonic::Status::with_details(code, status.message.clone(), details);
-    Refusal::of(&status)
+    CallError::of(&status)
 }
 
 fn row(row: &str, n: i32) -> Entity {
@@ -239,7 +239,7 @@ async fn import_ends_when_its_table_is_deleted(world: &World) {
     world.drop_table("deleted").await.unwrap();
     send(chunk("b")).await;
 
-    let refused = Refusal::of(&responses.next().await.unwrap().unwrap_err());
+    let refused = CallError::of(&responses.next().await.unwrap().unwrap_err());
     assert_eq!(refused.kind(), (Code::NotFound, "TABLE_NOT_FOUND"));
     assert!(responses.next().await.is_none());
 }

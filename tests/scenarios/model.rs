@@ -15,7 +15,7 @@ use proptest::{
 use trestle_kv::{Engine, FjallEngine, FjallOptions, MemoryEngine};
 use trestle_proto::table::v1::{QueryEntitiesRequest, WriteMode, batch_operation::Operation};
 use trestle_tests::{
-    Refusal, Table, World, delete_op, entity_of, insert_op, int, update_op, upsert_op,
+    CallError, Table, World, delete_op, entity_of, insert_op, int, update_op, upsert_op,
 };
 
 use self::plain::Plain;
@@ -202,11 +202,11 @@ impl Real {
     }
 }
 
-fn done(outcome: Result<(), Refusal>) -> Outcome {
+fn done(outcome: Result<(), CallError>) -> Outcome {
     outcome.map_or_else(refused, |()| Outcome::Done)
 }
 
-fn refused(refusal: Refusal) -> Outcome {
+fn refused(refusal: CallError) -> Outcome {
     Outcome::Refused { reason: refusal.reason, index: refusal.index }
 }
 
@@ -223,7 +223,7 @@ fn operation(write: &Write, etag: Option<&str>) -> Operation {
     }
 }
 
-async fn one(table: &Table, write: &Write, etag: Option<&str>) -> Result<String, Refusal> {
+async fn one(table: &Table, write: &Write, etag: Option<&str>) -> Result<String, CallError> {
     let version = match operation(write, etag) {
         Operation::Insert(insert) => table.insert(insert.entity.unwrap()).await,
         Operation::Update(update) => {

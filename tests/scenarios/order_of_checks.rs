@@ -60,7 +60,7 @@ fn expiry() -> Option<Timestamp> {
 async fn on_tables(held: &World) -> Vec<(&'static str, Option<String>)> {
     let table = |name: &str| held.existing_table(name);
     let orders: Table = table("orders");
-    let kind = |outcome: Result<(), trestle_tests::Refusal>| {
+    let kind = |outcome: Result<(), trestle_tests::CallError>| {
         outcome.err().map(|refusal| refusal.kind().1.to_owned())
     };
     vec![
@@ -125,7 +125,7 @@ async fn table_policy_is_checked_before_protocol_and_address_and_then_permission
 
 async fn on_queues(held: &World) -> Vec<(&'static str, Option<String>)> {
     let jobs: Queue = held.existing_queue("jobs");
-    let kind = |outcome: Result<(), trestle_tests::Refusal>| {
+    let kind = |outcome: Result<(), trestle_tests::CallError>| {
         outcome.err().map(|refusal| refusal.kind().1.to_owned())
     };
     vec![

@@ -1,4 +1,4 @@
-//! Quotas: who asks for too much is held back, at the partition or the account; others are served.
+//! Quotas: throttling of a partition or an account; others are not affected.
 
 use std::{
     fs,
@@ -12,7 +12,7 @@ use trestle_proto::table::v1::{
     QueryEntitiesRequest, StreamEntitiesRequest, WriteMode, stored::decode_entities,
 };
 use trestle_tests::{
-    Refusal, Server, Table, World, entity, insert_op, metric, page, string, update_op,
+    CallError, Server, Table, World, entity, insert_op, metric, page, string, update_op,
 };
 
 /// Settings of a server, by what follows `TRESTLE__QUOTAS__`.
@@ -45,7 +45,7 @@ fn plain(partition: &str, row: &str) -> Entity {
 async fn insert_until_refused(
     table: &Table,
     partition: impl Fn(usize) -> String,
-) -> (usize, Refusal) {
+) -> (usize, CallError) {
     for count in 0..1000 {
         let row = format!("{count:04}");
         if let Err(refusal) = table.insert(plain(&partition(count), &row)).await {
@@ -69,7 +69,7 @@ async fn hottest(world: &World) -> Vec<HotPartition> {
 }
 
 /// Calls again as a client does that heeds `RetryInfo`.
-async fn patiently<T>(mut call: impl AsyncFnMut() -> Result<T, Refusal>) -> T {
+async fn patiently<T>(mut call: impl AsyncFnMut() -> Result<T, CallError>) -> T {
     for _ in 0..100 {
         match call().await {
             Ok(answer) => return answer,
@@ -338,7 +338,7 @@ async fn hottest_partitions_are_reported_with_keys_only_if_allowed() {
         let rate = |rank: u32| {
             let series =
                 format!("trestle_partition_hottest_per_second{{trestle_partition_rank=\"{rank}\"");
-            metric(&metrics, &series).expect("the rank is there")
+            metric(&metrics, &series).expect("the rank is reported")
         };
         assert!(rate(1) >= rate(2) && rate(2) > 0.0, "{metrics}");
         assert!(rate(3) == 0.0 && rate(10) == 0.0, "{metrics}");
@@ -384,7 +384,7 @@ async fn reload_changes_limits_and_ignores_invalid_ones() {
     assert!(lifted.is_ok(), "still limited");
 }
 
-/// An entity that nobody has inserted.
+/// An entity that does not exist.
 fn fresh(partition: &str) -> Entity {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     plain(partition, &format!("fresh {}", NEXT.fetch_add(1, Ordering::Relaxed)))

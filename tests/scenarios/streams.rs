@@ -164,7 +164,7 @@ async fn stream_of_a_deleted_table_ends_with_not_found(world: &World) {
         match stream.message().await {
             Ok(Some(_)) => {}
             Ok(None) => panic!("the stream claims to be complete"),
-            Err(status) => break trestle_tests::Refusal::of(&status),
+            Err(status) => break trestle_tests::CallError::of(&status),
         }
     };
     assert_eq!(status.kind(), (Code::NotFound, "TABLE_NOT_FOUND"));
@@ -185,7 +185,7 @@ async fn a_cancelled_stream_stops_reading() {
     let scans = engine.scans();
     tokio::time::sleep(Duration::from_millis(200)).await;
 
-    assert_eq!(engine.scans(), scans, "it goes on reading for nobody");
+    assert_eq!(engine.scans(), scans, "it continues to read for a cancelled stream");
     assert!(scans < 20, "{scans} scans for a stream that was read once");
 }
 

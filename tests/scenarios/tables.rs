@@ -215,7 +215,7 @@ async fn operations_on_a_missing_table_are_not_found(world: &World) {
     ];
 
     for (place, refusal) in refusals.iter().enumerate() {
-        let refusal = refusal.as_ref().expect("the table is gone");
+        let refusal = refusal.as_ref().expect("the table is deleted");
         assert_eq!(refusal.kind(), TABLE_ABSENT, "operation {place}");
     }
     assert_eq!(refusals[7].as_ref().unwrap().index, Some(0));

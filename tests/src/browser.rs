@@ -8,7 +8,7 @@ use prost::Message;
 use tonic::{Code, Status, body::Body};
 use tower::{BoxError, ServiceExt as _};
 
-use crate::{Refusal, World, wire};
+use crate::{CallError, World, wire};
 
 /// The type of messages as they are.
 pub const BINARY: &str = "application/grpc-web+proto";
@@ -30,8 +30,8 @@ pub struct WebAnswer {
 
 impl WebAnswer {
     /// What a failure says; `OK` has nothing to say.
-    pub fn refusal(&self) -> Refusal {
-        Refusal::of(&Status::from_header_map(&self.trailers).expect("trailers hold a status"))
+    pub fn refusal(&self) -> CallError {
+        CallError::of(&Status::from_header_map(&self.trailers).expect("trailers hold a status"))
     }
 
     /// The only message of a call that went well.

@@ -11,8 +11,9 @@
     reason = "a harness stops the test it serves when its own plumbing breaks"
 )]
 
-mod authority;
 mod browser;
+mod call_error;
+mod certificate_authority;
 mod command;
 mod entity;
 mod operation;
@@ -20,7 +21,6 @@ mod policies;
 mod process;
 mod queue;
 mod raw;
-mod refusal;
 mod remote;
 mod rest;
 mod service;
@@ -31,18 +31,18 @@ mod wire;
 mod world;
 
 pub use crate::{
-    authority::{Authority, Issued},
     browser::{BINARY, TEXT, WebAnswer, framed, path_of, web_request},
+    call_error::CallError,
+    certificate_authority::{CertificateAuthority, Issued},
     command::{Ended, bare_command, command},
     entity::{double, entity, entity_of, int, key_of, null, prop, string, utf16, value_of},
     operation::{delete_op, insert_op, update_op, upsert_op},
     process::{Server, build_server, metric, page, server_binary},
     queue::{
-        Queue, data, delayed, duration, everlasting, living, receipt_of, receipt_of_sent, seconds,
-        text, text_of, texts, unique,
+        Queue, data, delayed, duration, receipt_of, receipt_of_sent, seconds, text, text_of, texts,
+        unique, with_ttl, without_expiry,
     },
-    refusal::Refusal,
-    rest::{Ask, QueueRest, Rest, Told, exchange},
+    rest::{QueueRest, Rest, RestRequest, RestResponse, exchange},
     service::Service,
     signed::{over_account, terms, terms_by_policy, token},
     table::{Imported, Table, Version},

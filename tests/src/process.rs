@@ -113,7 +113,7 @@ impl Server {
         self.child.id()
     }
 
-    /// Asks the process to read its files again.
+    /// Sends SIGHUP, which reloads settings and files.
     pub fn hang_up(&self) {
         self.send(rustix::process::Signal::HUP);
     }
@@ -123,7 +123,7 @@ impl Server {
         self.end();
     }
 
-    /// Asks the process to stop, and waits for it; its exit code.
+    /// Sends SIGTERM and waits; the exit code.
     pub fn terminate(mut self) -> Option<i32> {
         self.send(rustix::process::Signal::TERM);
         self.child.wait().expect("the server ends").code()
@@ -149,7 +149,7 @@ impl Drop for Server {
 
 /// A page of an admin listener at an address, with the head of its answer.
 pub async fn page(admin: &str, path: &str) -> String {
-    let mut stream = TcpStream::connect(admin).await.expect("the admin listener is there");
+    let mut stream = TcpStream::connect(admin).await.expect("the admin listener accepts");
     let request = format!("GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).await.expect("the request is sent");
     let mut answer = String::new();

@@ -10,7 +10,7 @@ use trestle_proto::queue::v1::{
 };
 use trestle_proto::service::v1::{AccessPolicy, ServiceProperties};
 
-use crate::{Refusal, Transport, World};
+use crate::{CallError, Transport, World};
 
 /// A queue of a world.
 #[derive(Debug, Clone)]
@@ -42,18 +42,18 @@ pub fn data(data: impl Into<bytes::Bytes>) -> OutgoingMessage {
     OutgoingMessage { body: Some(Body::Data(data.into())), ..Default::default() }
 }
 
-/// The message, hidden at first.
+/// The message, with a visibility delay.
 pub fn delayed(message: OutgoingMessage, delay: prost_types::Duration) -> OutgoingMessage {
     OutgoingMessage { visibility_delay: Some(delay), ..message }
 }
 
-/// The message, with a life of its own.
-pub fn living(message: OutgoingMessage, life: prost_types::Duration) -> OutgoingMessage {
+/// The message, with a TTL.
+pub fn with_ttl(message: OutgoingMessage, life: prost_types::Duration) -> OutgoingMessage {
     OutgoingMessage { expiration: Some(Expiration::TimeToLive(life)), ..message }
 }
 
-/// The message, without an end.
-pub fn everlasting(message: OutgoingMessage) -> OutgoingMessage {
+/// The message, without an expiry.
+pub fn without_expiry(message: OutgoingMessage) -> OutgoingMessage {
     OutgoingMessage { expiration: Some(Expiration::NeverExpires(NoExpiry {})), ..message }
 }
 
@@ -115,14 +115,14 @@ impl World {
     }
 
     /// The settings of the queue service.
-    pub async fn queue_properties(&self) -> Result<ServiceProperties, Refusal> {
+    pub async fn queue_properties(&self) -> Result<ServiceProperties, CallError> {
         let request = proto::GetServicePropertiesRequest {};
         let response = self.queues().get_service_properties(request).await?.into_inner();
         Ok(response.properties.expect("settings are returned"))
     }
 
     /// Changes settings of the queue service.
-    pub async fn set_queue_properties(&self, change: ServiceProperties) -> Result<(), Refusal> {
+    pub async fn set_queue_properties(&self, change: ServiceProperties) -> Result<(), CallError> {
         let request = proto::SetServicePropertiesRequest { properties: Some(change) };
         Ok(self.queues().set_service_properties(request).await.map(drop)?)
     }
@@ -145,7 +145,7 @@ impl Queue {
     }
 
     /// Sends one message.
-    pub async fn send(&self, message: OutgoingMessage) -> Result<SentMessage, Refusal> {
+    pub async fn send(&self, message: OutgoingMessage) -> Result<SentMessage, CallError> {
         self.send_all(vec![message]).await?.remove(0)
     }
 
@@ -153,7 +153,7 @@ impl Queue {
     pub async fn send_all(
         &self,
         messages: Vec<OutgoingMessage>,
-    ) -> Result<Vec<Result<SentMessage, Refusal>>, Refusal> {
+    ) -> Result<Vec<Result<SentMessage, CallError>>, CallError> {
         self.send_as("", messages).await
     }
 
@@ -162,13 +162,13 @@ impl Queue {
         &self,
         request_id: &str,
         messages: Vec<OutgoingMessage>,
-    ) -> Result<Vec<Result<SentMessage, Refusal>>, Refusal> {
+    ) -> Result<Vec<Result<SentMessage, CallError>>, CallError> {
         let (queue, request_id) = (self.name(), request_id.to_owned());
         let request = proto::SendMessagesRequest { queue, messages, request_id };
         let response = self.client().send_messages(request).await?;
         let outcome = |result: proto::SendResult| match result.outcome.expect("an outcome") {
             Outcome::Sent(sent) => Ok(sent),
-            Outcome::Error(error) => Err(Refusal::of_item(&error)),
+            Outcome::Error(error) => Err(CallError::of_item(&error)),
         };
         Ok(response.into_inner().results.into_iter().map(outcome).collect())
     }
@@ -178,7 +178,7 @@ impl Queue {
         &self,
         max: u32,
         hidden: prost_types::Duration,
-    ) -> Result<Vec<Delivery>, Refusal> {
+    ) -> Result<Vec<Delivery>, CallError> {
         self.receive_as(proto::ReceiveMessagesRequest {
             max_messages: Some(max),
             visibility_timeout: Some(hidden),
@@ -188,7 +188,7 @@ impl Queue {
     }
 
     /// Receives one message, waiting for it.
-    pub async fn wait(&self, wait: prost_types::Duration) -> Result<Vec<Delivery>, Refusal> {
+    pub async fn wait(&self, wait: prost_types::Duration) -> Result<Vec<Delivery>, CallError> {
         let wait = Some(wait);
         self.receive_as(proto::ReceiveMessagesRequest { wait, ..Default::default() }).await
     }
@@ -197,13 +197,13 @@ impl Queue {
     pub async fn receive_as(
         &self,
         request: proto::ReceiveMessagesRequest,
-    ) -> Result<Vec<Delivery>, Refusal> {
+    ) -> Result<Vec<Delivery>, CallError> {
         let request = proto::ReceiveMessagesRequest { queue: self.name(), ..request };
         Ok(self.client().receive_messages(request).await?.into_inner().deliveries)
     }
 
     /// Looks at up to so many messages.
-    pub async fn peek(&self, max: u32) -> Result<Vec<proto::Message>, Refusal> {
+    pub async fn peek(&self, max: u32) -> Result<Vec<proto::Message>, CallError> {
         let (queue, max_messages) = (self.name(), Some(max));
         let request = proto::PeekMessagesRequest { queue, max_messages };
         Ok(self.client().peek_messages(request).await?.into_inner().messages)
@@ -215,7 +215,7 @@ impl Queue {
         receipt: ReceiptRef,
         hidden: prost_types::Duration,
         text: Option<&str>,
-    ) -> Result<ReceiptRef, Refusal> {
+    ) -> Result<ReceiptRef, CallError> {
         let message_id = receipt.message_id.clone();
         let body = text.map(|text| proto::update_message_request::Body::Text(text.to_owned()));
         let request = proto::UpdateMessageRequest {
@@ -229,7 +229,7 @@ impl Queue {
     }
 
     /// Deletes one message.
-    pub async fn delete(&self, receipt: ReceiptRef) -> Result<(), Refusal> {
+    pub async fn delete(&self, receipt: ReceiptRef) -> Result<(), CallError> {
         self.delete_all(vec![receipt]).await?.remove(0)
     }
 
@@ -237,24 +237,24 @@ impl Queue {
     pub async fn delete_all(
         &self,
         receipts: Vec<ReceiptRef>,
-    ) -> Result<Vec<Result<(), Refusal>>, Refusal> {
+    ) -> Result<Vec<Result<(), CallError>>, CallError> {
         let request = proto::DeleteMessagesRequest { queue: self.name(), receipts };
         let response = self.client().delete_messages(request).await?;
         let outcome = |result: proto::DeleteResult| match result.error {
             None => Ok(()),
-            Some(error) => Err(Refusal::of_item(&error)),
+            Some(error) => Err(CallError::of_item(&error)),
         };
         Ok(response.into_inner().results.into_iter().map(outcome).collect())
     }
 
     /// Deletes every message.
-    pub async fn clear(&self) -> Result<(), Refusal> {
+    pub async fn clear(&self) -> Result<(), CallError> {
         let request = proto::ClearMessagesRequest { queue: self.name() };
         Ok(self.client().clear_messages(request).await.map(drop)?)
     }
 
     /// Moves messages back to where they came from, or to another queue.
-    pub async fn redrive(&self, destination: &str, max: u32) -> Result<u32, Refusal> {
+    pub async fn redrive(&self, destination: &str, max: u32) -> Result<u32, CallError> {
         let (queue, destination) = (self.name(), destination.to_owned());
         let max_messages = Some(max);
         let request = proto::RedriveMessagesRequest { queue, destination, max_messages };
@@ -262,7 +262,7 @@ impl Queue {
     }
 
     /// The queue, and how it is.
-    pub async fn get(&self) -> Result<(proto::Queue, proto::QueueStats), Refusal> {
+    pub async fn get(&self) -> Result<(proto::Queue, proto::QueueStats), CallError> {
         let request = proto::GetQueueRequest { queue: self.name() };
         let response = self.client().get_queue(request).await?.into_inner();
         Ok((response.queue.expect("a queue"), response.stats.expect("its stats")))
@@ -270,17 +270,17 @@ impl Queue {
 
     /// How many messages it holds.
     pub async fn count(&self) -> u64 {
-        self.get().await.expect("the queue is there").1.approximate_message_count
+        self.get().await.expect("the queue exists").1.approximate_message_count
     }
 
     /// Replaces its access policies.
-    pub async fn set_policies(&self, policies: Vec<AccessPolicy>) -> Result<(), Refusal> {
+    pub async fn set_policies(&self, policies: Vec<AccessPolicy>) -> Result<(), CallError> {
         let request = proto::SetQueueAccessPoliciesRequest { queue: self.name(), policies };
         Ok(self.client().set_queue_access_policies(request).await.map(drop)?)
     }
 
     /// Deletes the queue.
-    pub async fn drop_queue(&self) -> Result<(), Refusal> {
+    pub async fn drop_queue(&self) -> Result<(), CallError> {
         let request = proto::DeleteQueueRequest { queue: self.name() };
         Ok(self.client().delete_queue(request).await.map(drop)?)
     }

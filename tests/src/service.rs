@@ -1,5 +1,5 @@
 //! A table service without a gateway, which believes whom its callers say they are: the test
-//! vouches for them, as a gateway would.
+//! authenticates them, as a gateway would.
 
 use std::sync::Arc;
 

@@ -13,17 +13,17 @@ use trestle_service::name::AccountName;
 use crate::World;
 
 impl World {
-    /// The same world for whoever sends a token with each call.
+    /// The same world for a client that sends a token with each call.
     pub fn signed(&self, token: &str) -> Self {
         self.with_header(AUTHORIZATION, &format!("SharedAccessSignature {token}"))
     }
 
-    /// The same world for whoever sends a token over a queue, and names the queue, with each call.
+    /// The same world for a client that sends a token over a queue, and names the queue, with each call.
     pub fn signed_for_queue(&self, token: &str, queue: &str) -> Self {
         self.signed(token).with_header(HeaderName::from_static(QUEUE_HEADER), queue)
     }
 
-    /// The same world for whoever sends a header with each call.
+    /// The same world for a client that sends a header with each call.
     pub fn with_header(&self, name: HeaderName, value: &str) -> Self {
         let value = HeaderValue::from_str(value).expect("a header");
         let add = move |mut request: Request<Body>| {

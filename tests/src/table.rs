@@ -7,7 +7,7 @@ use trestle_proto::table::v1::{
     table_service_client::TableServiceClient,
 };
 
-use crate::{Refusal, Transport};
+use crate::{CallError, Transport};
 
 /// A choice of properties.
 fn mask(names: &[&str]) -> proto::PropertyMask {
@@ -31,7 +31,7 @@ pub struct Version {
     pub timestamp: prost_types::Timestamp,
 }
 
-type Outcome<T> = Result<T, Refusal>;
+type Outcome<T> = Result<T, CallError>;
 
 impl Table {
     pub(crate) fn new(client: TableServiceClient<Transport>, name: &str) -> Self {
@@ -52,7 +52,7 @@ impl Table {
     pub async fn insert(&self, entity: Entity) -> Outcome<Version> {
         let request = proto::InsertEntityRequest { table: self.name(), entity: Some(entity) };
         let response =
-            self.client().insert_entity(request).await.map_err(Refusal::from)?.into_inner();
+            self.client().insert_entity(request).await.map_err(CallError::from)?.into_inner();
         Ok(version(response.etag, response.timestamp))
     }
 
@@ -64,7 +64,8 @@ impl Table {
             row_key: row.to_owned(),
             select: None,
         };
-        let response = self.client().get_entity(request).await.map_err(Refusal::from)?.into_inner();
+        let response =
+            self.client().get_entity(request).await.map_err(CallError::from)?.into_inner();
         Ok(prost::Message::decode(response.entity).expect("an entity"))
     }
 
@@ -82,7 +83,7 @@ impl Table {
             if_match: if_match.map(str::to_owned),
         };
         let response =
-            self.client().update_entity(request).await.map_err(Refusal::from)?.into_inner();
+            self.client().update_entity(request).await.map_err(CallError::from)?.into_inner();
         Ok(version(response.etag, response.timestamp))
     }
 
@@ -94,7 +95,7 @@ impl Table {
             mode: mode.into(),
         };
         let response =
-            self.client().upsert_entity(request).await.map_err(Refusal::from)?.into_inner();
+            self.client().upsert_entity(request).await.map_err(CallError::from)?.into_inner();
         Ok(version(response.etag, response.timestamp))
     }
 
@@ -106,7 +107,7 @@ impl Table {
             row_key: row.to_owned(),
             if_match: if_match.map(str::to_owned),
         };
-        self.client().delete_entity(request).await.map(drop).map_err(Refusal::from)
+        self.client().delete_entity(request).await.map(drop).map_err(CallError::from)
     }
 
     /// Executes a batch; the etags of its operations.
@@ -115,7 +116,7 @@ impl Table {
             operations.into_iter().map(|op| BatchOperation { operation: Some(op) }).collect();
         let request = proto::ExecuteBatchRequest { table: self.name(), operations };
         let response =
-            self.client().execute_batch(request).await.map_err(Refusal::from)?.into_inner();
+            self.client().execute_batch(request).await.map_err(CallError::from)?.into_inner();
         Ok(response.results.into_iter().map(|result| result.etag).collect())
     }
 
@@ -133,7 +134,7 @@ impl Table {
             select: Some(mask(names)),
         };
         let response = self.client().get_entity(request).await;
-        let response = response.map_err(Refusal::from)?.into_inner();
+        let response = response.map_err(CallError::from)?.into_inner();
         let entity = prost::Message::decode(response.entity).expect("an entity");
         Ok((entity, response.cost.expect("a read has a cost")))
     }
@@ -152,7 +153,7 @@ impl Table {
             analyze,
         };
         let response = self.client().explain_query(request).await;
-        response.map(tonic::Response::into_inner).map_err(Refusal::from)
+        response.map(tonic::Response::into_inner).map_err(CallError::from)
     }
 
     /// One page of a query, as asked for.
@@ -162,7 +163,7 @@ impl Table {
     ) -> Outcome<(Vec<Entity>, proto::QueryEntitiesResponse)> {
         let request = proto::QueryEntitiesRequest { table: self.name(), ..request };
         let response =
-            self.client().query_entities(request).await.map_err(Refusal::from)?.into_inner();
+            self.client().query_entities(request).await.map_err(CallError::from)?.into_inner();
         let entities = stored::decode_entities(&response.entities).expect("entities");
         Ok((entities, response))
     }
@@ -195,8 +196,8 @@ impl Table {
     ) -> Outcome<Vec<proto::StreamEntitiesResponse>> {
         let request = proto::StreamEntitiesRequest { table: self.name(), ..request };
         let stream =
-            self.client().stream_entities(request).await.map_err(Refusal::from)?.into_inner();
-        stream.map_err(Refusal::from).try_collect().await
+            self.client().stream_entities(request).await.map_err(CallError::from)?.into_inner();
+        stream.map_err(CallError::from).try_collect().await
     }
 
     /// A stream, to be read at the pace of the test.
@@ -206,7 +207,7 @@ impl Table {
     ) -> Outcome<tonic::Streaming<proto::StreamEntitiesResponse>> {
         let request = proto::StreamEntitiesRequest { table: self.name(), ..request };
         let response = self.client().stream_entities(request).await;
-        response.map(tonic::Response::into_inner).map_err(Refusal::from)
+        response.map(tonic::Response::into_inner).map_err(CallError::from)
     }
 
     /// Imports chunks; the failures by position.
@@ -237,7 +238,7 @@ impl Table {
         let mut responses = match self.client().import_entities(requests).await {
             Ok(response) => response.into_inner(),
             Err(status) => {
-                imported.failure = Some(Refusal::from(status));
+                imported.failure = Some(CallError::from(status));
                 return imported;
             }
         };
@@ -246,7 +247,7 @@ impl Table {
                 Ok(Some(response)) => imported.responses.push(response),
                 Ok(None) => return imported,
                 Err(status) => {
-                    imported.failure = Some(Refusal::from(status));
+                    imported.failure = Some(CallError::from(status));
                     return imported;
                 }
             }
@@ -260,7 +261,7 @@ pub struct Imported {
     /// One for each chunk.
     pub responses: Vec<proto::ImportEntitiesResponse>,
     /// What ended it before its end.
-    pub failure: Option<Refusal>,
+    pub failure: Option<CallError>,
 }
 
 impl Imported {

@@ -134,7 +134,7 @@ impl World {
         self.servers.first().map(|server| server.address("grpc"))
     }
 
-    /// Asks every process of the world to read its files again.
+    /// Sends SIGHUP to every process of the world.
     pub fn hang_up(&self) {
         self.servers.iter().for_each(Server::hang_up);
     }

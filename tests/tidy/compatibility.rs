@@ -92,7 +92,7 @@ pub(crate) fn unproven(source: &Source) -> Vec<Finding> {
         |row: &Row<'_>| row.verdict.split(|c: char| !c.is_alphabetic()).any(|w| w == "same");
     let rows = rows(&source.text).into_iter();
     let unproven = rows.filter(|row| says_same(row) && !row.tests.contains("::"));
-    unproven.map(|row| source.finding(row.index, "same, but no test says so")).collect()
+    unproven.map(|row| source.finding(row.index, "same, but no test is named")).collect()
 }
 
 fn rows(text: &str) -> Vec<Row<'_>> {

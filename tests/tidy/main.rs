@@ -1,7 +1,7 @@
 //! Hygiene of the repository: what no compiler checks and no reviewer should have to.
 //!
 //! Each rule is a function from files to findings, with a test of its own that shows it can fail.
-//! The tests here run every rule over the files that git knows or would add. A rule that turns out
+//! The tests here run every rule over the files that git tracks or would add. A rule that turns out
 //! wrong is changed here, never silenced where it strikes.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
@@ -17,6 +17,7 @@ mod telemetry;
 mod text;
 mod tokens;
 mod types;
+mod vocabulary;
 
 use source::{Finding, Source, all};
 
@@ -132,6 +133,17 @@ fn every_dependency_has_its_version_in_the_workspace() {
 #[test]
 fn every_dependency_has_a_reason() {
     report(&layers::unlisted(&all()));
+}
+
+/// Lines with such words. It may only fall.
+const PARAPHRASES_MAX: usize = 160;
+
+#[test]
+fn standard_terms_are_used() {
+    let findings: Vec<_> = all().iter().flat_map(vocabulary::paraphrases).collect();
+    let lines: Vec<String> = findings.iter().map(ToString::to_string).collect();
+    println!("{}", lines.join("\n"));
+    assert!(lines.len() <= PARAPHRASES_MAX, "{} of them:\n{}", lines.len(), lines.join("\n"));
 }
 
 /// Names that several files define. It may only fall.

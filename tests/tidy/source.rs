@@ -90,7 +90,7 @@ fn root() -> PathBuf {
     own.parent().expect("this crate is a folder of the repository").to_owned()
 }
 
-/// Every text file that git knows or would add; outside of a checkout, every one that is not in a
+/// Every text file that git tracks or would add; outside of a checkout, every one that is not in a
 /// folder of build output.
 pub(crate) fn all() -> Vec<Source> {
     let root = root();

@@ -19,7 +19,7 @@ fi
 options=()
 packages=$(apt-cache dumpavail | grep -c '^Package:' || true)
 if [ "$packages" -lt 50000 ]; then
-  echo "apt knows $packages packages only: fetching the index"
+  echo "apt has $packages packages only: fetching the index"
   own=$(dirname "$file")/apt
   mkdir -p "$own/lists/partial" "$own/cache/archives/partial"
   own=$(cd "$own" && pwd)

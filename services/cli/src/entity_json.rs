@@ -64,10 +64,10 @@ pub(crate) fn write(out: &mut Vec<u8>, entity: &Entity, meta: Meta) -> Result<()
     Ok(())
 }
 
-/// The entity as text; see [`write`].
+/// The entity as text; see [`write()`].
 ///
 /// # Errors
-/// As [`write`].
+/// As [`write()`].
 pub(crate) fn to_string(entity: &Entity, meta: Meta) -> Result<String, String> {
     let mut out = Vec::new();
     write(&mut out, entity, meta)?;

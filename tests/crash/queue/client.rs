@@ -1,4 +1,4 @@
-//! Producers and consumers that note what they are told.
+//! Producers and consumers that record the outcomes of their calls.
 
 use std::{
     sync::{
@@ -11,9 +11,9 @@ use std::{
 use rand::{RngExt as _, SeedableRng as _, rngs::StdRng};
 use tonic::Code;
 use trestle_proto::queue::v1::{DeadLetterOrigin, Delivery, Message, OutgoingMessage, ReceiptRef};
-use trestle_tests::{Queue, Refusal, receipt_of, seconds, text, text_of};
+use trestle_tests::{CallError, Queue, receipt_of, seconds, text, text_of};
 
-use super::history::{Event, Named, Redrive, Side, Told};
+use super::history::{CallOutcome, Event, Named, Redrive, Side};
 
 /// How long a delivery is hidden, in seconds.
 const HIDDEN: i64 = 1;
@@ -21,7 +21,7 @@ const HIDDEN: i64 = 1;
 const GROUPS: u32 = 3;
 /// How often a message is delivered before it goes to the dead letters, where there are any.
 pub(super) const DEQUEUES_MAX: u32 = 2;
-/// How long a client rests that was told that nothing is there, or nothing works.
+/// Pause of a client after an empty receive or a failure.
 const REST: Duration = Duration::from_millis(20);
 
 /// Wall time in nanoseconds, as the server sees it: it runs on the same machine.
@@ -34,9 +34,9 @@ fn wall() -> i128 {
 /// How a client reaches the server, and so what a kill looks like to it.
 #[derive(Clone)]
 pub(super) enum Way {
-    /// By a connection that is gone with the server; the work ends with it.
+    /// A connection that closes with the server, which ends the client.
     Direct,
-    /// Through a gateway, which says what became of each call; the work ends when it is told to.
+    /// Through a gateway, which reports the outcome of each call; the client ends when stopped.
     Gateway(Arc<AtomicBool>),
 }
 
@@ -62,12 +62,12 @@ struct Failed {
     may_have_happened: bool,
 }
 
-/// A client, with what it was told so far and the receipts it holds.
+/// A client, with its history and the receipts it holds.
 pub(super) struct Client {
     number: usize,
     random: StdRng,
     way: Way,
-    pub(super) history: Vec<Told>,
+    pub(super) history: Vec<CallOutcome>,
     /// Calls that moved dead letters, or may have, and how many moved for sure.
     pub(super) redrives: Vec<Redrive>,
     pub(super) moved: u32,
@@ -94,11 +94,11 @@ impl Client {
     }
 
     fn note(&mut self, begun: i128, event: Event) {
-        self.history.push(Told { begun, answered: wall(), event });
+        self.history.push(CallOutcome { begun, answered: wall(), event });
     }
 
     /// What a failure means.
-    fn failed(&self, refusal: &Refusal) -> Failed {
+    fn failed(&self, refusal: &CallError) -> Failed {
         let may_have_happened = match self.way {
             // A kill is no answer: it has no reason of the server's.
             Way::Direct => {
@@ -115,7 +115,7 @@ impl Client {
         Failed { may_have_happened }
     }
 
-    /// Whether the work is over: after a failure, or when it is told so.
+    /// Whether the client ends: after a failure, or when stopped.
     fn is_over(&self, has_failed: bool) -> bool {
         match &self.way {
             Way::Direct => has_failed,
@@ -283,8 +283,8 @@ impl Client {
     }
 
     /// Notes a change that failed; whether the work is over.
-    fn changed_nothing(&mut self, begun: i128, id: String, refusal: &Refusal) -> bool {
-        // Lapsed, and received by somebody else.
+    fn changed_nothing(&mut self, begun: i128, id: String, refusal: &CallError) -> bool {
+        // Lapsed, and received by another client.
         if refusal.reason == "MESSAGE_NOT_FOUND" {
             return false;
         }

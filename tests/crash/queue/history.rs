@@ -1,8 +1,8 @@
-//! What clients of a queue were told, held against what a queue promises.
+//! The history of a queue's clients, checked against the guarantees of a queue.
 
 use std::collections::BTreeMap;
 
-/// What somebody was told.
+/// An outcome of a call.
 #[derive(Debug, Clone)]
 pub(super) enum Event {
     Sent {
@@ -55,7 +55,7 @@ pub(super) struct Named {
 
 /// An event between the start of its call and its answer, in nanoseconds of the wall clock.
 #[derive(Debug, Clone)]
-pub(super) struct Told {
+pub(super) struct CallOutcome {
     pub(super) begun: i128,
     pub(super) answered: i128,
     pub(super) event: Event,
@@ -82,12 +82,13 @@ impl Event {
     }
 }
 
-/// Whether whoever held a message may have given it back by a call that was under way when
-/// somebody else was told that he received it.
-fn given_back(history: &[Told], received: &Told) -> bool {
+/// Whether the holder of a message may have released it by a call in flight when another client
+/// received it.
+fn given_back(history: &[CallOutcome], received: &CallOutcome) -> bool {
     let now = received.answered;
-    let under_way = history.iter().filter(|told| told.begun <= now && told.answered >= now);
-    under_way.into_iter().any(|told| match told.event {
+    let under_way =
+        history.iter().filter(|outcome| outcome.begun <= now && outcome.answered >= now);
+    under_way.into_iter().any(|outcome| match outcome.event {
         Event::Extended { hidden_until, .. } => hidden_until <= now,
         Event::Unsure { .. } => true,
         _ => false,
@@ -97,21 +98,21 @@ fn given_back(history: &[Told], received: &Told) -> bool {
 /// What is known of one message.
 #[derive(Default)]
 pub(super) struct Life {
-    pub(super) events: Vec<Told>,
+    pub(super) events: Vec<CallOutcome>,
 }
 
 impl Life {
     pub(super) fn is_deleted(&self) -> bool {
-        self.events.iter().any(|told| matches!(told.event, Event::Deleted { .. }))
+        self.events.iter().any(|outcome| matches!(outcome.event, Event::Deleted { .. }))
     }
 
     pub(super) fn may_be_deleted(&self) -> bool {
-        self.events.iter().any(|told| told.event.may_delete())
+        self.events.iter().any(|outcome| outcome.event.may_delete())
     }
 
     /// Its group and its number, where it has a group.
     fn place(&self) -> Option<(&str, u64)> {
-        let named = self.events.iter().find_map(|told| match &told.event {
+        let named = self.events.iter().find_map(|outcome| match &outcome.event {
             Event::Sent { message } | Event::Received { message, .. } => Some(message),
             _ => None,
         })?;
@@ -121,31 +122,31 @@ impl Life {
 
     /// Holds the history of one message against the promises.
     pub(super) fn check(&mut self, id: &str, redrives: &[Redrive]) {
-        self.events.sort_by_key(|told| told.answered);
+        self.events.sort_by_key(|outcome| outcome.answered);
         let (mut live_until, mut deleted_at) = (i128::MIN, None);
         // The delivery before: when it was asked for, where from, and its count.
         let mut before = (i128::MIN, Side::Work, 0);
-        for told in &self.events {
-            match told.event {
+        for outcome in &self.events {
+            match outcome.event {
                 Event::Received { side, count, hidden_until, .. } => {
                     let history = &self.events;
-                    let in_turn = told.answered >= live_until || given_back(history, told);
-                    assert!(in_turn, "{id}: received while held: {told:?} in {history:#?}");
+                    let in_turn = outcome.answered >= live_until || given_back(history, outcome);
+                    assert!(in_turn, "{id}: received while held: {outcome:?} in {history:#?}");
                     let (since, from, counted) = before;
                     let is_counted = side == from && count > counted;
                     let is_buried = (from, side) == (Side::Work, Side::Dead);
                     let is_back =
-                        redrives.iter().any(|r| r.begun <= told.answered && r.answered >= since);
+                        redrives.iter().any(|r| r.begun <= outcome.answered && r.answered >= since);
                     assert!(
                         is_counted || is_buried || is_back,
                         "{id}: {count} in {side:?} after {counted} in {from:?}: {history:#?}"
                     );
-                    let after_delete = deleted_at.is_some_and(|at| told.begun > at);
-                    assert!(!after_delete, "{id}: received after its delete: {told:?}");
-                    (live_until, before) = (hidden_until, (told.begun, side, count));
+                    let after_delete = deleted_at.is_some_and(|at| outcome.begun > at);
+                    assert!(!after_delete, "{id}: received after its delete: {outcome:?}");
+                    (live_until, before) = (hidden_until, (outcome.begun, side, count));
                 }
                 Event::Extended { hidden_until, .. } => live_until = hidden_until,
-                Event::Deleted { .. } => deleted_at = Some(told.answered),
+                Event::Deleted { .. } => deleted_at = Some(outcome.answered),
                 // It may have been given back at once.
                 Event::Unsure { .. } => live_until = i128::MIN,
                 Event::Sent { .. } => {}
@@ -155,15 +156,15 @@ impl Life {
 }
 
 /// The histories of clients by message.
-pub(super) fn lives<'a>(told: impl Iterator<Item = &'a Told>) -> BTreeMap<String, Life> {
+pub(super) fn lives<'a>(outcome: impl Iterator<Item = &'a CallOutcome>) -> BTreeMap<String, Life> {
     let mut lives: BTreeMap<String, Life> = BTreeMap::new();
-    for told in told {
-        lives.entry(told.event.id().to_owned()).or_default().events.push(told.clone());
+    for outcome in outcome {
+        lives.entry(outcome.event.id().to_owned()).or_default().events.push(outcome.clone());
     }
     lives
 }
 
-/// In a group, nobody is given a message before the one that was sent before it is gone. How often
+/// In a group, no message is delivered before the previous one is deleted. How often
 /// that could be seen.
 pub(super) fn check_groups(lives: &BTreeMap<String, Life>) -> usize {
     let mut groups: BTreeMap<&str, BTreeMap<u64, &Life>> = BTreeMap::new();
@@ -175,11 +176,11 @@ pub(super) fn check_groups(lives: &BTreeMap<String, Life>) -> usize {
     let mut seen = 0;
     for lives in groups.values() {
         for (first, second) in lives.values().zip(lives.values().skip(1)) {
-            let gone = first.events.iter().filter(|told| told.event.may_delete());
-            let gone = gone.map(|told| told.begun).min();
-            for told in second.events.iter().filter(|told| told.event.is_delivery()) {
-                let in_turn = gone.is_some_and(|gone| gone < told.answered);
-                assert!(in_turn, "{told:?} before its turn, after {:#?}", first.events);
+            let gone = first.events.iter().filter(|outcome| outcome.event.may_delete());
+            let gone = gone.map(|outcome| outcome.begun).min();
+            for outcome in second.events.iter().filter(|outcome| outcome.event.is_delivery()) {
+                let in_turn = gone.is_some_and(|gone| gone < outcome.answered);
+                assert!(in_turn, "{outcome:?} before its turn, after {:#?}", first.events);
                 seen += 1;
             }
         }

@@ -1,5 +1,5 @@
-//! Many producers and consumers of one queue, the server killed again and again, and the history of what everybody was
-//! told held against what a queue promises.
+//! Many producers and consumers of one queue, the server killed again and again, and the history of
+//! all clients checked against the guarantees of a queue.
 
 mod client;
 mod history;
@@ -24,7 +24,7 @@ use trestle_tests::{Queue, Server, receipt_of, seconds, text_of};
 
 use self::{
     client::{Client, DEQUEUES_MAX, Site, Way},
-    history::{Event, Redrive, Told, check_groups, lives},
+    history::{CallOutcome, Event, Redrive, check_groups, lives},
 };
 use crate::start;
 
@@ -109,7 +109,8 @@ struct Work {
 
 impl Work {
     fn of(clients: &[Client]) -> Self {
-        let events = || clients.iter().flat_map(|client| &client.history).map(|told| &told.event);
+        let events =
+            || clients.iter().flat_map(|client| &client.history).map(|outcome| &outcome.event);
         Self {
             deliveries: events().filter(|event| event.is_delivery()).count(),
             buried: events().filter(|event| event.is_of_dead_letter()).count(),
@@ -138,7 +139,7 @@ async fn work(clients: &mut [Client], ways: &[Site]) {
     );
 }
 
-/// Holds what everybody was told against the promises, and against what is left.
+/// Checks the history of all clients against the guarantees and the remaining messages.
 async fn check(clients: &[Client], site: &Site) {
     let mut count = site.jobs.count().await;
     if let Some(dead) = &site.dead {
@@ -152,9 +153,9 @@ async fn check(clients: &[Client], site: &Site) {
         }
     }
     let redrives: Vec<Redrive> = clients.iter().flat_map(|c| c.redrives.iter().copied()).collect();
-    let told = || clients.iter().flat_map(|client| &client.history);
-    let mut lives = lives(told());
-    let deliveries = told().filter(|told| told.event.is_delivery()).count();
+    let outcome = || clients.iter().flat_map(|client| &client.history);
+    let mut lives = lives(outcome());
+    let deliveries = outcome().filter(|outcome| outcome.event.is_delivery()).count();
     let (messages, left_count) = (lives.len(), left.ids.len());
     println!("{messages} messages, {deliveries} deliveries, {left_count} left");
     assert!(deliveries >= DELIVERIES_MIN, "only {deliveries} deliveries");
@@ -250,14 +251,14 @@ async fn queue_guarantees_and_group_order_hold_through_kills_behind_two_gateways
     let ((), server) = Box::pin(async { tokio::join!(work(&mut clients, &ways), kills) }).await;
 
     check(&clients, &ways[1]).await;
-    let told: Vec<&Told> = clients.iter().flat_map(|client| &client.history).collect();
-    let in_turn = check_groups(&lives(told.iter().copied()));
+    let outcome: Vec<&CallOutcome> = clients.iter().flat_map(|client| &client.history).collect();
+    let in_turn = check_groups(&lives(outcome.iter().copied()));
     let refused: BTreeSet<_> = clients.iter().flat_map(|client| &client.refused).collect();
     println!("{in_turn} deliveries in turn, {} refused", refused.len());
     assert!(in_turn >= IN_TURN_MIN, "only {in_turn} deliveries in turn");
-    assert!(!refused.is_empty(), "nobody was refused");
-    for told in told {
-        if let Event::Received { message, .. } = &told.event {
+    assert!(!refused.is_empty(), "no client was refused");
+    for outcome in outcome {
+        if let Event::Received { message, .. } = &outcome.event {
             assert!(!refused.contains(&message.text), "UNAVAILABLE, and sent: {message:?}");
         }
     }

@@ -1,5 +1,5 @@
 //! Requests of REST to tables: whatever comes is answered in the form of the protocol, never with
-//! a defect of the server, and well only where somebody signed it with the key.
+//! a defect of the server, and successfully only if it is signed with the key.
 #![no_main]
 
 use std::sync::Arc;

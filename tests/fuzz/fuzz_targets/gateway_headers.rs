@@ -1,12 +1,12 @@
 //! Headers of calls through the layers of a gateway, as gRPC, as gRPC-Web and from pages, and
 //! through those of a role that believes its gateway: whatever they hold, the call is answered
-//! without a defect, nobody gets in without credentials, and no grant becomes a wider one.
+//! without a defect, no call succeeds without credentials, and no grant is widened.
 #![no_main]
 
 use arbitrary::Arbitrary;
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use libfuzzer_sys::fuzz_target;
-use trestle_fuzz::{Gateway, PAGE, Told};
+use trestle_fuzz::{Gateway, PAGE, WebResponse};
 
 const HEADERS: [&str; 17] = [
     "grpc-timeout",
@@ -136,14 +136,14 @@ fuzz_target!(|input: Input| {
     let sent = headers.clone();
     let gateway = Gateway::new();
     if matches!(input.method, How::Behind) {
-        let told = gateway.behind(path, headers);
-        assert!(told.code.is_some(), "{input:?}: {told:?}");
-        assert!(!told.is_defect(), "{input:?}: {told:?}");
+        let response = gateway.behind(path, headers);
+        assert!(response.code.is_some(), "{input:?}: {response:?}");
+        assert!(!response.is_defect(), "{input:?}: {response:?}");
         if sent.contains_key("trestle-grant-bin") && path.ends_with("AccessPolicies") {
-            assert_ne!(told.code.as_deref(), Some("0"), "{input:?}: the owner's alone");
+            assert_ne!(response.code.as_deref(), Some("0"), "{input:?}: the owner's alone");
         }
         if !is_limit(&sent) {
-            assert_eq!(told.code.as_deref(), Some("3"), "{input:?}: {told:?}");
+            assert_eq!(response.code.as_deref(), Some("3"), "{input:?}: {response:?}");
         }
         return;
     }
@@ -156,21 +156,21 @@ fuzz_target!(|input: Input| {
     let is_call = method == Method::POST && matches!(input.kind % 8, 0 | 1) && !input.is_http1;
     let is_preflight = method == Method::OPTIONS;
 
-    let told = gateway.ask(method, path, headers, input.body.as_deref(), input.is_http1);
+    let response = gateway.ask(method, path, headers, input.body.as_deref(), input.is_http1);
 
-    let Told { status, code, page, .. } = &told;
-    assert!(*status < 500, "{input:?}: {told:?}");
-    assert!(!is_call || code.is_some(), "{input:?}: {told:?}");
+    let WebResponse { status, code, page, .. } = &response;
+    assert!(*status < 500, "{input:?}: {response:?}");
+    assert!(!is_call || code.is_some(), "{input:?}: {response:?}");
     if input.body.is_none() {
-        assert!(!told.is_defect(), "{input:?}: {told:?}");
+        assert!(!response.is_defect(), "{input:?}: {response:?}");
     }
     assert_ne!(code.as_deref(), Some("0"), "{input:?}: let in without credentials");
     let origin = sent.get("origin").map(HeaderValue::as_bytes);
     if page.is_some() {
-        assert_eq!(origin, Some(PAGE.as_bytes()), "{input:?}: {told:?}");
+        assert_eq!(origin, Some(PAGE.as_bytes()), "{input:?}: {response:?}");
     }
-    assert!(!is_preflight || *status < 300 || page.is_none(), "{input:?}: {told:?}");
+    assert!(!is_preflight || *status < 300 || page.is_none(), "{input:?}: {response:?}");
     if is_call && !is_limit(&sent) {
-        assert_eq!(code.as_deref(), Some("3"), "{input:?}: {told:?}");
+        assert_eq!(code.as_deref(), Some("3"), "{input:?}: {response:?}");
     }
 });

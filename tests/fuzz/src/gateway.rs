@@ -51,7 +51,7 @@ pub struct Gateway {
 
 /// An answer.
 #[derive(Debug)]
-pub struct Told {
+pub struct WebResponse {
     /// The status of HTTP.
     pub status: u16,
     /// The code of gRPC, where there is one.
@@ -62,7 +62,7 @@ pub struct Told {
     pub page: Option<HeaderValue>,
 }
 
-impl Told {
+impl WebResponse {
     /// Whether the server says that it has a defect.
     #[must_use]
     pub fn is_defect(&self) -> bool {
@@ -94,7 +94,8 @@ impl Gateway {
         let tables = Upstream::local(role.server());
         let engine = MemoryEngine::with_clock(trestle_queue::KEYSPACES, clock.clone());
         let (engine, random) = (Arc::new(engine), || 7);
-        let role = QueueRole::new(trestle_queue::QueueDeps { engine, clock: clock.clone(), random });
+        let role =
+            QueueRole::new(trestle_queue::QueueDeps { engine, clock: clock.clone(), random });
         let queues = Upstream::local(role.server());
         let methods = Methods::from_descriptors(trestle_proto::FILE_DESCRIPTOR_SET);
         let observe = Observe {
@@ -119,11 +120,12 @@ impl Gateway {
             .layer(peer_authentication::layer(false))
             .service(routes.clone());
         let accounts = Accounts::new([Account::development()]);
-        // Not open: whoever calls needs credentials, and no input has any.
+        // Not open: every call needs credentials, and no input has any.
         let identity = Identity { accounts: accounts.clone(), clock, is_open: false };
         let stack = IngressStack::new(limits, observe);
         let calls = gateway(&stack, routes, identity);
-        let store = |service, upstream| CorsStore { service, lookup: Lookup::new(service, upstream) };
+        let store =
+            |service, upstream| CorsStore { service, lookup: Lookup::new(service, upstream) };
         let stores = vec![store(TABLE, tables), store(QUEUE, queues)];
         let names: trestle_gateway::AccountNames =
             Arc::new(move || accounts.now().iter().map(|account| account.name.clone()).collect());
@@ -155,8 +157,8 @@ impl Gateway {
             (QUEUE, "CreateQueue", create_queue.encode_to_vec()),
         ] {
             let path = format!("/{service}/{method}");
-            let told = self.send(&self.direct, call(&path, HeaderMap::new(), framed(&message)));
-            assert_eq!(told.code.as_deref(), Some("0"), "{method}: {told:?}");
+            let response = self.send(&self.direct, call(&path, HeaderMap::new(), framed(&message)));
+            assert_eq!(response.code.as_deref(), Some("0"), "{method}: {response:?}");
         }
     }
 
@@ -169,7 +171,7 @@ impl Gateway {
         headers: HeaderMap,
         body: Option<&[u8]>,
         is_http1: bool,
-    ) -> Told {
+    ) -> WebResponse {
         let is_text = headers.get("content-type").is_some_and(|kind| {
             kind.to_str().is_ok_and(|kind| kind.starts_with("application/grpc-web-text"))
         });
@@ -186,12 +188,12 @@ impl Gateway {
 
     /// Asks as a gateway.
     #[must_use]
-    pub fn behind(&self, path: &str, mut headers: HeaderMap) -> Told {
+    pub fn behind(&self, path: &str, mut headers: HeaderMap) -> WebResponse {
         headers.insert("content-type", HeaderValue::from_static("application/grpc"));
         self.send(&self.direct, call(path, headers, framed(&message(path))))
     }
 
-    fn send(&self, to: &CallService, request: Request<Body>) -> Told {
+    fn send(&self, to: &CallService, request: Request<Body>) -> WebResponse {
         self.runtime.block_on(async {
             let Ok(answer) = to.clone().oneshot(request).await;
             let (head, body) = answer.into_parts();
@@ -206,7 +208,7 @@ impl Gateway {
                     last.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
                 field.or_else(|| in_body.map(str::to_owned))
             };
-            Told {
+            WebResponse {
                 status: head.status.as_u16(),
                 code: field("grpc-status"),
                 text: field("grpc-message"),

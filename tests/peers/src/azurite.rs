@@ -21,7 +21,7 @@ use crate::{
     servers::{Installed, Server, free_port},
 };
 
-/// The account that Azurite has without being told, and its well-known key.
+/// Azurite's default account, and its well-known key.
 const ACCOUNT: &str = "devstoreaccount1";
 const KEY: &str =
     "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==";

@@ -29,7 +29,7 @@ pub(crate) struct Plan {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Way {
     /// It asks for each.
-    Asked,
+    Pulled,
     /// The server sends some ahead.
     Pushed,
     /// Many at a time, each step by what its protocol does best with many.
@@ -40,7 +40,7 @@ impl Way {
     /// Its name in a report.
     pub(crate) fn name(self) -> &'static str {
         match self {
-            Self::Asked => "asked",
+            Self::Pulled => "pulled",
             Self::Pushed => "pushed",
             Self::Batched => "batched",
         }
@@ -49,7 +49,7 @@ impl Way {
     /// Messages of one cycle.
     pub(crate) fn messages(self) -> usize {
         match self {
-            Self::Asked | Self::Pushed => 1,
+            Self::Pulled | Self::Pushed => 1,
             Self::Batched => 32,
         }
     }
@@ -57,7 +57,7 @@ impl Way {
     /// Messages that a consumer may be given ahead of asking, where the protocol has that.
     pub(crate) fn ahead(self) -> u16 {
         match self {
-            Self::Asked => 1,
+            Self::Pulled => 1,
             Self::Pushed => 8,
             Self::Batched => 64,
         }

@@ -6,7 +6,7 @@
 //! backlog, and then they take turns under the same load, so that a slow moment of the machine hits all.
 //! `BENCH_SECONDS` is the length of a turn (default 3, of `rest` 2), `BENCH_ROUNDS` their number (default 3),
 //! `BENCH_BACKLOG` how many messages wait in every queue (default 10,000), `BENCH_WAYS` which ways (default
-//! `asked,pushed,batched`), and `BENCH_PEERS` beside which peers (default `azurite,rabbitmq,nats`). With `BENCH_ONLY`,
+//! `pulled,pushed,batched`), and `BENCH_PEERS` beside which peers (default `azurite,rabbitmq,nats`). With `BENCH_ONLY`,
 //! `rest` measures only what has this in its name.
 //!
 //! Where the systems differ, the peer gets what is kinder to it; docs/benchmarks.md lists it.
@@ -53,7 +53,7 @@ fn main() {
     });
 }
 
-/// What the environment asks for, or else turns of so many seconds.
+/// From the environment, or else turns of so many seconds.
 fn plan(seconds: u64) -> Plan {
     Plan {
         turn: Duration::from_secs(number("BENCH_SECONDS", seconds)),
@@ -64,7 +64,7 @@ fn plan(seconds: u64) -> Plan {
 
 async fn run(installed: &Installed, plan: Plan) {
     let is_wanted = |way: &Way| is_listed("BENCH_WAYS", way.name());
-    for way in [Way::Asked, Way::Pushed, Way::Batched].into_iter().filter(is_wanted) {
+    for way in [Way::Pulled, Way::Pushed, Way::Batched].into_iter().filter(is_wanted) {
         let mut turns = Vec::new();
         for (name, started) in start(installed, way).await {
             match started {
@@ -77,12 +77,12 @@ async fn run(installed: &Installed, plan: Plan) {
                 runner.turn(plan.turn).await;
             }
         }
-        // Their servers are in nobody's way any more.
+        // Their servers do not compete any more.
         load::report(&turns.into_iter().map(Runner::finish).collect::<Vec<_>>());
     }
 }
 
-/// Every server that knows a way, and what came of starting it.
+/// Every server that supports a way, and the outcome of its start.
 async fn start(installed: &Installed, way: Way) -> Vec<(&'static str, Result<Started, String>)> {
     let mut all = vec![("trestle", trestle::start(installed, way).await)];
     if way != Way::Pushed && is_listed("BENCH_PEERS", "azurite") {

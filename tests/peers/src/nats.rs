@@ -25,7 +25,7 @@ struct Client {
     context: jetstream::Context,
     way: Way,
     consumer: consumer::Consumer<pull::Config>,
-    /// From the first cycle on: while the backlog is made, nobody consumes.
+    /// From the first cycle on: while the backlog is made, there are no consumers.
     messages: Option<pull::Stream>,
 }
 
@@ -114,7 +114,7 @@ impl load::Client for Client {
         self.send().await;
         for _ in 0..self.way.messages() {
             let message = match self.way {
-                Way::Asked => self.ask().await,
+                Way::Pulled => self.ask().await,
                 Way::Pushed | Way::Batched => self.take().await,
             };
             message.ack().await.expect("it is acknowledged");

@@ -137,7 +137,7 @@ impl load::Client for Client {
     async fn cycle(&mut self) {
         self.send().await;
         let mut last = match self.way {
-            Way::Asked => self.ask().await,
+            Way::Pulled => self.ask().await,
             Way::Pushed | Way::Batched => self.take().await,
         };
         for _ in 1..self.way.messages() {

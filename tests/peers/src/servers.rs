@@ -53,7 +53,7 @@ impl Server {
         Ok(())
     }
 
-    /// Waits until somebody listens on a port.
+    /// Waits until a port is open.
     ///
     /// # Errors
     /// Nobody does in time, or the process has ended.

@@ -128,7 +128,7 @@ impl load::Client for Client {
     async fn cycle(&mut self) {
         self.send().await;
         let deliveries = match self.way {
-            Way::Asked | Way::Batched => self.ask().await,
+            Way::Pulled | Way::Batched => self.ask().await,
             Way::Pushed => vec![self.take().await],
         };
         let receipts = deliveries.into_iter().map(|delivery| {

@@ -7,7 +7,7 @@ use std::{
 
 use flate2::{Compression, read::GzDecoder, write::GzEncoder};
 
-use super::door::{Door, FRONTS, Header};
+use super::endpoint::{FRONTS, Header, ServedFront};
 
 fn packed(bytes: &[u8]) -> Vec<u8> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
@@ -26,44 +26,45 @@ fn chunked(bytes: &[u8], size: usize) -> Vec<u8> {
 #[tokio::test]
 async fn body_shorter_than_its_content_length_writes_nothing() {
     for front in FRONTS {
-        let door = Door::open(front, &[]).await;
+        let endpoint = ServedFront::open(front, &[]).await;
         let body = front.put.body.as_bytes();
         let too_large = (front.body_bytes_max + 1).to_string();
         // More than comes, less than comes, no number, two of them, none that can be.
         for length in ["500", "10", "x", "-1", "1e3", "99999999999999999999", &too_large] {
             let headers = [("content-length", length), ("content-type", front.put.content_type)];
-            let head = door.head(front.put.method, front.put.target, &headers);
-            lies(&door, &[head.as_bytes(), body].concat()).await;
+            let head = endpoint.head(front.put.method, front.put.target, &headers);
+            lies(&endpoint, &[head.as_bytes(), body].concat()).await;
         }
         let (own, other) = (body.len().to_string(), (body.len() + 1).to_string());
         let twice = [("content-length", own.as_str()), ("content-length", other.as_str())];
         let both = [("content-length", own.as_str()), ("transfer-encoding", "chunked")];
         for headers in [twice, both] {
-            let head = door.head(front.put.method, front.put.target, &headers);
-            lies(&door, &[head.as_bytes(), body].concat()).await;
+            let head = endpoint.head(front.put.method, front.put.target, &headers);
+            lies(&endpoint, &[head.as_bytes(), body].concat()).await;
         }
-        door.is_untouched().await;
+        endpoint.is_untouched().await;
     }
 }
 
-/// What a request with a false length is told is no success.
-async fn lies(door: &Door, bytes: &[u8]) {
-    if let Some(told) = door.last(bytes).await {
-        assert!((400..500).contains(&told.status), "{told:?}");
+/// What a request with a false length is response is no success.
+async fn lies(endpoint: &ServedFront, bytes: &[u8]) {
+    if let Some(response) = endpoint.last(bytes).await {
+        assert!((400..500).contains(&response.status), "{response:?}");
     }
 }
 
 #[tokio::test]
 async fn slow_body_times_out() {
     for front in FRONTS {
-        let door = Door::open(front, &[("TRESTLE__LIMITS__REQUEST_WITHIN_SECONDS", "1")]).await;
+        let endpoint =
+            ServedFront::open(front, &[("TRESTLE__LIMITS__REQUEST_WITHIN_SECONDS", "1")]).await;
         let body = front.put.body.as_bytes();
         let length = body.len().to_string();
         let headers = [("content-length", &*length), ("content-type", front.put.content_type)];
-        let head = door.head(front.put.method, front.put.target, &headers);
+        let head = endpoint.head(front.put.method, front.put.target, &headers);
 
         let started = Instant::now();
-        let mut wire = door.connect().await;
+        let mut wire = endpoint.connect().await;
         wire.send(head.as_bytes()).await;
         // Each byte keeps the connection alive, and none but the last ends the body.
         for byte in &body[..20] {
@@ -71,83 +72,83 @@ async fn slow_body_times_out() {
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
 
-        let told = wire.answer().await.expect("an answer");
-        assert!(told.failure().0 >= 400, "{told:?}");
+        let response = wire.answer().await.expect("an answer");
+        assert!(response.failure().0 >= 400, "{response:?}");
         assert!(started.elapsed() < Duration::from_secs(15), "the default is 20 s");
-        door.is_untouched().await;
+        endpoint.is_untouched().await;
     }
 }
 
 #[tokio::test]
 async fn accepts_a_chunked_body() {
     for front in FRONTS {
-        let door = Door::open(front, &[]).await;
+        let endpoint = ServedFront::open(front, &[]).await;
         let headers = [("transfer-encoding", "chunked"), ("content-type", front.put.content_type)];
-        let head = door.head(front.put.method, front.put.target, &headers);
+        let head = endpoint.head(front.put.method, front.put.target, &headers);
 
         let large = chunked(&vec![b' '; front.body_bytes_max + 1], 10_000);
-        let told = door.connect().await.ask(&[head.as_bytes(), &large].concat()).await;
-        assert_eq!(told.failure(), (413, "RequestBodyTooLarge"));
+        let response = endpoint.connect().await.call(&[head.as_bytes(), &large].concat()).await;
+        assert_eq!(response.failure(), (413, "RequestBodyTooLarge"));
         // Sizes that are none, and an end that does not come.
         for body in [&b"zz\r\nabc\r\n0\r\n\r\n"[..], b"-1\r\n\r\n", b"ffffffffffffffff1\r\n"] {
-            lies(&door, &[head.as_bytes(), body].concat()).await;
+            lies(&endpoint, &[head.as_bytes(), body].concat()).await;
         }
-        door.is_untouched().await;
+        endpoint.is_untouched().await;
 
         let body = chunked(front.put.body.as_bytes(), 7);
-        let told = door.connect().await.ask(&[head.as_bytes(), &body].concat()).await;
-        assert_eq!(told.status, 201, "{told:?}");
+        let response = endpoint.connect().await.call(&[head.as_bytes(), &body].concat()).await;
+        assert_eq!(response.status, 201, "{response:?}");
     }
 }
 
 #[tokio::test]
 async fn sends_100_continue_when_expected() {
     for front in FRONTS {
-        let door = Door::open(front, &[]).await;
+        let endpoint = ServedFront::open(front, &[]).await;
         let length = front.put.body.len().to_string();
         let headers = [
             ("content-length", length.as_str()),
             ("content-type", front.put.content_type),
             ("expect", "100-continue"),
         ];
-        let mut wire = door.connect().await;
+        let mut wire = endpoint.connect().await;
 
-        let head = door.head(front.put.method, front.put.target, &headers);
-        let told = wire.ask(head.as_bytes()).await;
-        assert_eq!((told.status, told.headers.len()), (100, 0));
-        let told = wire.ask(front.put.body.as_bytes()).await;
-        assert_eq!(told.status, 201, "{told:?}");
+        let head = endpoint.head(front.put.method, front.put.target, &headers);
+        let response = wire.call(head.as_bytes()).await;
+        assert_eq!((response.status, response.headers.len()), (100, 0));
+        let response = wire.call(front.put.body.as_bytes()).await;
+        assert_eq!(response.status, 201, "{response:?}");
 
-        // A body that nobody will read is not asked for.
+        // No `100 Continue` for a body that will not be read.
         let wrong =
             [&headers[..], &[("authorization", "SharedKey devstoreaccount1:AAAA")]].concat();
-        let head = door.head(front.put.method, front.put.target, &wrong);
-        let told = door.connect().await.ask(head.as_bytes()).await;
-        assert_eq!(told.failure(), (403, "AuthenticationFailed"));
+        let head = endpoint.head(front.put.method, front.put.target, &wrong);
+        let response = endpoint.connect().await.call(head.as_bytes()).await;
+        assert_eq!(response.failure(), (403, "AuthenticationFailed"));
     }
 }
 
 #[tokio::test]
 async fn gzip_body_is_bounded_by_its_decompressed_size() {
     for front in FRONTS {
-        let door = Door::open(front, &[]).await;
+        let endpoint = ServedFront::open(front, &[]).await;
         let body = front.put.body.as_bytes();
         let gzip = [("content-encoding", "gzip")];
 
         let bomb = packed(&vec![b' '; 20 * front.body_bytes_max]);
         assert!(bomb.len() < front.body_bytes_max);
-        assert_eq!(door.put(&bomb, &gzip).await.failure(), (413, "RequestBodyTooLarge"));
+        assert_eq!(endpoint.put(&bomb, &gzip).await.failure(), (413, "RequestBodyTooLarge"));
         let cut = packed(body);
         for broken in [body, &cut[..cut.len() - 4], b""] {
-            let told = door.put(broken, &gzip).await;
-            assert_eq!(told.failure(), (400, "InvalidInput"), "{broken:?}");
+            let response = endpoint.put(broken, &gzip).await;
+            assert_eq!(response.failure(), (400, "InvalidInput"), "{broken:?}");
         }
-        let told = door.put(body, &[("content-encoding", "br")]).await;
-        assert_eq!(told.failure(), (400, "InvalidHeaderValue"));
-        door.is_untouched().await;
+        let response = endpoint.put(body, &[("content-encoding", "br")]).await;
+        assert_eq!(response.failure(), (400, "InvalidHeaderValue"));
+        endpoint.is_untouched().await;
 
-        let told = door.put(&packed(body), &gzip).await;
-        assert_eq!(told.status, 201, "{told:?}");
+        let response = endpoint.put(&packed(body), &gzip).await;
+        assert_eq!(response.status, 201, "{response:?}");
     }
 }
 
@@ -159,19 +160,19 @@ async fn responses_are_compressed_if_configured_and_accepted() {
         let body = body.replace("text", &large);
         let asks = [("accept-encoding", "gzip")];
 
-        let plain = Door::open(front, &[]).await;
+        let plain = ServedFront::open(front, &[]).await;
         assert_eq!(plain.put(body.as_bytes(), &[]).await.status, 201);
         assert_eq!(plain.get(front.read, &asks).await.header("content-encoding"), "");
 
-        let door = Door::open(front, &[("TRESTLE__SERVER__AZURE_GZIP", "true")]).await;
-        assert_eq!(door.put(body.as_bytes(), &[]).await.status, 201);
-        let whole = door.get(front.read, &[]).await;
+        let endpoint = ServedFront::open(front, &[("TRESTLE__SERVER__AZURE_GZIP", "true")]).await;
+        assert_eq!(endpoint.put(body.as_bytes(), &[]).await.status, 201);
+        let whole = endpoint.get(front.read, &[]).await;
         assert_eq!((whole.status, whole.header("content-encoding")), (200, ""));
-        let told = door.get(front.read, &asks).await;
-        assert_eq!((told.status, told.header("content-encoding")), (200, "gzip"));
-        assert!(told.body.len() < whole.body.len() / 10, "{told:?}");
+        let response = endpoint.get(front.read, &asks).await;
+        assert_eq!((response.status, response.header("content-encoding")), (200, "gzip"));
+        assert!(response.body.len() < whole.body.len() / 10, "{response:?}");
         let mut text = String::new();
-        GzDecoder::new(&*told.body).read_to_string(&mut text).unwrap();
+        GzDecoder::new(&*response.body).read_to_string(&mut text).unwrap();
         assert_eq!(text, whole.text());
     }
 }
@@ -179,60 +180,64 @@ async fn responses_are_compressed_if_configured_and_accepted() {
 #[tokio::test]
 async fn connection_stays_open_after_a_failed_request() {
     for front in FRONTS {
-        let door = Door::open(front, &[]).await;
-        let mut wire = door.connect().await;
+        let endpoint = ServedFront::open(front, &[]).await;
+        let mut wire = endpoint.connect().await;
         let put = |body: &str, more: &[Header<'_>]| {
             let length = body.len().to_string();
             let usual = [("content-length", &*length), ("content-type", front.put.content_type)];
             let headers = [&usual[..], more].concat();
-            [door.head(front.put.method, front.put.target, &headers), body.to_owned()].concat()
+            [endpoint.head(front.put.method, front.put.target, &headers), body.to_owned()].concat()
         };
         let (absent, code) = front.absent;
-        let list = door.head("GET", front.list, &[]);
+        let list = endpoint.head("GET", front.list, &[]);
         for (request, failure) in [
-            (door.head("GET", absent, &[]), (404, code)),
+            (endpoint.head("GET", absent, &[]), (404, code)),
             (
                 put("{<", &[]),
                 (400, if front.name == "table" { "InvalidInput" } else { "InvalidXmlDocument" }),
             ),
-            // Read to its end, though nobody looks at it.
+            // Read to its end, although it is ignored.
             (put(front.put.body, &[("authorization", "x")]), (400, "InvalidAuthenticationInfo")),
             (put(&" ".repeat(front.body_bytes_max + 1), &[]), (413, "RequestBodyTooLarge")),
-            (door.head("GET", front.list, &[("x-ms-version", "x")]), (400, "InvalidHeaderValue")),
+            (
+                endpoint.head("GET", front.list, &[("x-ms-version", "x")]),
+                (400, "InvalidHeaderValue"),
+            ),
         ] {
-            assert_eq!(wire.ask(request.as_bytes()).await.failure(), failure);
-            assert_eq!(wire.ask(list.as_bytes()).await.status, 200, "after {failure:?}");
+            assert_eq!(wire.call(request.as_bytes()).await.failure(), failure);
+            assert_eq!(wire.call(list.as_bytes()).await.status, 200, "after {failure:?}");
         }
         // Two at once are answered in their order.
-        let both = [list.as_bytes(), door.head("GET", absent, &[]).as_bytes()].concat();
-        assert_eq!(wire.ask(&both).await.status, 200);
+        let both = [list.as_bytes(), endpoint.head("GET", absent, &[]).as_bytes()].concat();
+        assert_eq!(wire.call(&both).await.status, 200);
         assert_eq!(wire.answer().await.unwrap().failure(), (404, code));
-        door.is_untouched().await;
+        endpoint.is_untouched().await;
     }
 }
 
 #[tokio::test]
 async fn refusal_before_the_body_drains_it_and_keeps_the_connection() {
     for front in FRONTS {
-        let door = Door::open(front, &[]).await;
-        let list = door.head("GET", front.list, &[]);
+        let endpoint = ServedFront::open(front, &[]).await;
+        let list = endpoint.head("GET", front.list, &[]);
         let length = front.body_bytes_max.to_string();
         let usual = [("content-length", &*length), ("content-type", front.put.content_type)];
         let wrong = [("authorization", "SharedKey devstoreaccount1:AAAA")];
-        let unread = door.head(front.put.method, front.put.target, &[&usual[..], &wrong].concat());
-        let no_verb = door.head("PUT", front.list.split('?').next().unwrap(), &usual);
+        let unread =
+            endpoint.head(front.put.method, front.put.target, &[&usual[..], &wrong].concat());
+        let no_verb = endpoint.head("PUT", front.list.split('?').next().unwrap(), &usual);
         for head in [unread, no_verb] {
-            let mut wire = door.connect().await;
+            let mut wire = endpoint.connect().await;
             wire.send(head.as_bytes()).await;
             for part in vec![b' '; front.body_bytes_max].chunks(front.body_bytes_max / 4) {
                 tokio::time::sleep(Duration::from_millis(20)).await;
                 wire.send(part).await;
             }
 
-            let told = wire.answer().await.expect("an answer");
-            assert!((400..500).contains(&told.status), "{told:?}");
-            assert_eq!(told.header("connection"), "", "{told:?}");
-            assert_eq!(wire.ask(list.as_bytes()).await.status, 200, "after {told:?}");
+            let response = wire.answer().await.expect("an answer");
+            assert!((400..500).contains(&response.status), "{response:?}");
+            assert_eq!(response.header("connection"), "", "{response:?}");
+            assert_eq!(wire.call(list.as_bytes()).await.status, 200, "after {response:?}");
         }
     }
 }
@@ -241,18 +246,18 @@ async fn refusal_before_the_body_drains_it_and_keeps_the_connection() {
 async fn connection_that_cannot_be_reused_is_closed_with_a_header() {
     let wrong = ("authorization", "SharedKey devstoreaccount1:AAAA");
     for front in FRONTS {
-        let door = Door::open(front, &[]).await;
+        let endpoint = ServedFront::open(front, &[]).await;
         // A body that never comes, and one that was not asked for.
         for more in [&[][..], &[("expect", "100-continue")]] {
             let usual = [("content-length", "10"), ("content-type", front.put.content_type), wrong];
             let headers = [&usual[..], more].concat();
-            let head = door.head(front.put.method, front.put.target, &headers);
-            let mut wire = door.connect().await;
+            let head = endpoint.head(front.put.method, front.put.target, &headers);
+            let mut wire = endpoint.connect().await;
 
-            let told = wire.ask(head.as_bytes()).await;
+            let response = wire.call(head.as_bytes()).await;
 
-            assert_eq!(told.failure(), (403, "AuthenticationFailed"));
-            assert_eq!(told.header("connection"), "close");
+            assert_eq!(response.failure(), (403, "AuthenticationFailed"));
+            assert_eq!(response.header("connection"), "close");
             assert!(wire.answer().await.is_none(), "the connection ends");
         }
     }

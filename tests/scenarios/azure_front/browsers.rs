@@ -1,8 +1,8 @@
-//! Pages of other origins: what a browser asks first, and what a page may see.
+//! CORS of the Azure ports: preflights, and headers of responses.
 
-use trestle_tests::Told;
+use trestle_tests::RestResponse;
 
-use super::door::{Call, Door, FRONTS, Front, Header};
+use super::endpoint::{Call, FRONTS, Front, Header, ServedFront};
 
 const RULES: &str = "<StorageServiceProperties><Cors><CorsRule>\
     <AllowedOrigins>http://a,http://b</AllowedOrigins><AllowedMethods>GET,PUT</AllowedMethods>\
@@ -12,27 +12,27 @@ const RULES: &str = "<StorageServiceProperties><Cors><CorsRule>\
     <MaxAgeInSeconds>1</MaxAgeInSeconds><ExposedHeaders /><AllowedHeaders>*</AllowedHeaders>\
     </CorsRule></Cors></StorageServiceProperties>";
 
-async fn door_with_rules(front: &'static Front) -> Door {
-    let door = Door::open(front, &[]).await;
+async fn door_with_rules(front: &'static Front) -> ServedFront {
+    let endpoint = ServedFront::open(front, &[]).await;
     let set = Call {
         method: "PUT",
         target: "/?restype=service&comp=properties",
         content_type: "application/xml",
         body: RULES,
     };
-    let told = door.call(set, RULES.as_bytes(), &[]).await;
-    assert_eq!(told.status, 202, "{told:?}");
-    door
+    let response = endpoint.call(set, RULES.as_bytes(), &[]).await;
+    assert_eq!(response.status, 202, "{response:?}");
+    endpoint
 }
 
-/// What a browser asks, without credentials.
-async fn preflight(door: &Door, account: &str, headers: &[Header<'_>]) -> Told {
-    let address = door.address();
+/// A preflight, without credentials.
+async fn preflight(endpoint: &ServedFront, account: &str, headers: &[Header<'_>]) -> RestResponse {
+    let address = endpoint.address();
     let mut head = format!("OPTIONS /{account}/things HTTP/1.1\r\nhost: {address}\r\n");
     for (name, value) in headers {
         head.push_str(&format!("{name}: {value}\r\n"));
     }
-    door.connect().await.ask(format!("{head}\r\n").as_bytes()).await
+    endpoint.connect().await.call(format!("{head}\r\n").as_bytes()).await
 }
 
 const ORIGIN: &str = "origin";
@@ -42,19 +42,22 @@ const HEADERS: &str = "access-control-request-headers";
 #[tokio::test]
 async fn preflight_is_answered_by_the_cors_rules() {
     for front in FRONTS {
-        let door = door_with_rules(front).await;
+        let endpoint = door_with_rules(front).await;
         let asked = [(ORIGIN, "http://b"), (METHOD, "PUT"), (HEADERS, "x-ms-date,content-type")];
         for account in ["devstoreaccount1", "devstoreaccount1-secondary"] {
-            let told = preflight(&door, account, &asked).await;
-            assert_eq!((told.status, told.body.len()), (200, 0), "{told:?}");
-            assert_eq!(told.header("access-control-allow-origin"), "http://b");
-            assert_eq!(told.header("access-control-max-age"), "500");
-            assert_eq!(told.header("access-control-allow-credentials"), "true");
-            let methods = told.header("access-control-allow-methods");
-            assert!(methods.split(',').any(|method| method.trim() == "PUT"), "{told:?}");
-            let headers = told.header("access-control-allow-headers");
-            assert!(headers.contains("x-ms-date") && headers.contains("content-type"), "{told:?}");
-            assert_eq!(told.header("x-ms-request-id").len(), 36);
+            let response = preflight(&endpoint, account, &asked).await;
+            assert_eq!((response.status, response.body.len()), (200, 0), "{response:?}");
+            assert_eq!(response.header("access-control-allow-origin"), "http://b");
+            assert_eq!(response.header("access-control-max-age"), "500");
+            assert_eq!(response.header("access-control-allow-credentials"), "true");
+            let methods = response.header("access-control-allow-methods");
+            assert!(methods.split(',').any(|method| method.trim() == "PUT"), "{response:?}");
+            let headers = response.header("access-control-allow-headers");
+            assert!(
+                headers.contains("x-ms-date") && headers.contains("content-type"),
+                "{response:?}"
+            );
+            assert_eq!(response.header("x-ms-request-id").len(), 36);
         }
     }
 }
@@ -62,7 +65,7 @@ async fn preflight_is_answered_by_the_cors_rules() {
 #[tokio::test]
 async fn preflight_without_a_matching_rule_is_rejected() {
     for front in FRONTS {
-        let door = door_with_rules(front).await;
+        let endpoint = door_with_rules(front).await;
         for asked in [
             [(ORIGIN, "http://c"), (METHOD, "PUT"), (HEADERS, "x-ms-date")],
             [(ORIGIN, "HTTP://A"), (METHOD, "PUT"), (HEADERS, "x-ms-date")],
@@ -70,24 +73,24 @@ async fn preflight_without_a_matching_rule_is_rejected() {
             // A later rule would allow it, and is not tried.
             [(ORIGIN, "http://a"), (METHOD, "PUT"), (HEADERS, "x-ms-date,authorization")],
         ] {
-            let told = preflight(&door, "devstoreaccount1", &asked).await;
-            assert_eq!(told.failure(), (403, "CorsPreflightFailure"), "{asked:?}");
-            assert_eq!(told.header("access-control-allow-origin"), "", "{asked:?}");
+            let response = preflight(&endpoint, "devstoreaccount1", &asked).await;
+            assert_eq!(response.failure(), (403, "CorsPreflightFailure"), "{asked:?}");
+            assert_eq!(response.header("access-control-allow-origin"), "", "{asked:?}");
         }
-        // An account that is not there has no rules, and nobody learns that it is not there.
+        // An unknown account has no rules, and is not revealed as unknown.
         let asked = [(ORIGIN, "http://a"), (METHOD, "PUT")];
-        let told = preflight(&door, "nobody", &asked).await;
-        assert_eq!(told.failure(), (403, "CorsPreflightFailure"));
+        let response = preflight(&endpoint, "nobody", &asked).await;
+        assert_eq!(response.failure(), (403, "CorsPreflightFailure"));
     }
 }
 
 #[tokio::test]
 async fn rejects_a_preflight_without_a_requested_method() {
     for front in FRONTS {
-        let door = door_with_rules(front).await;
+        let endpoint = door_with_rules(front).await;
         for asked in [&[][..], &[(ORIGIN, "http://a")], &[(METHOD, "PUT")]] {
-            let told = preflight(&door, "devstoreaccount1", asked).await;
-            assert_eq!(told.failure(), (400, "InvalidHeaderValue"), "{asked:?}");
+            let response = preflight(&endpoint, "devstoreaccount1", asked).await;
+            assert_eq!(response.failure(), (400, "InvalidHeaderValue"), "{asked:?}");
         }
     }
 }
@@ -95,19 +98,22 @@ async fn rejects_a_preflight_without_a_requested_method() {
 #[tokio::test]
 async fn responses_and_errors_have_cors_headers_where_a_rule_matches() {
     for front in FRONTS {
-        let door = door_with_rules(front).await;
+        let endpoint = door_with_rules(front).await;
         for (target, status) in [(front.list, 200), (front.absent.0, 404)] {
-            let told = door.get(target, &[(ORIGIN, "http://a")]).await;
-            assert_eq!(told.status, status, "{told:?}");
-            assert_eq!(told.header("access-control-allow-origin"), "http://a", "{told:?}");
-            let exposed = told.header("access-control-expose-headers");
-            assert!(exposed.contains("x-ms-request-id"), "{told:?}");
-            assert_eq!(told.header("access-control-allow-credentials"), "true", "{told:?}");
-            assert!(told.header("vary").eq_ignore_ascii_case("origin"), "{told:?}");
-            let told = door.get(target, &[(ORIGIN, "http://c")]).await;
-            assert_eq!((told.status, told.header("access-control-allow-origin")), (status, ""));
+            let response = endpoint.get(target, &[(ORIGIN, "http://a")]).await;
+            assert_eq!(response.status, status, "{response:?}");
+            assert_eq!(response.header("access-control-allow-origin"), "http://a", "{response:?}");
+            let exposed = response.header("access-control-expose-headers");
+            assert!(exposed.contains("x-ms-request-id"), "{response:?}");
+            assert_eq!(response.header("access-control-allow-credentials"), "true", "{response:?}");
+            assert!(response.header("vary").eq_ignore_ascii_case("origin"), "{response:?}");
+            let response = endpoint.get(target, &[(ORIGIN, "http://c")]).await;
+            assert_eq!(
+                (response.status, response.header("access-control-allow-origin")),
+                (status, "")
+            );
             // Caches know that another page would have seen it.
-            assert_eq!(told.header("vary"), "Origin", "{told:?}");
+            assert_eq!(response.header("vary"), "Origin", "{response:?}");
         }
     }
 }
@@ -115,38 +121,42 @@ async fn responses_and_errors_have_cors_headers_where_a_rule_matches() {
 #[tokio::test]
 async fn wildcard_rule_answers_with_a_wildcard_and_without_credentials() {
     for front in FRONTS {
-        let door = Door::open(front, &[]).await;
+        let endpoint = ServedFront::open(front, &[]).await;
         let rules = document(&rule("*", "GET", "*", "*", "1"));
         let target = "/?restype=service&comp=properties";
         let set = Call { method: "PUT", target, content_type: "application/xml", body: "" };
-        assert_eq!(door.call(set, rules.as_bytes(), &[]).await.status, 202);
+        assert_eq!(endpoint.call(set, rules.as_bytes(), &[]).await.status, 202);
 
-        let told = door.get(front.list, &[(ORIGIN, "http://anybody")]).await;
-        assert_eq!((told.status, told.header("access-control-allow-origin")), (200, "*"));
+        let response = endpoint.get(front.list, &[(ORIGIN, "http://anybody")]).await;
+        assert_eq!((response.status, response.header("access-control-allow-origin")), (200, "*"));
         for absent in ["access-control-allow-credentials", "vary"] {
-            assert_eq!(told.header(absent), "", "{told:?}");
+            assert_eq!(response.header(absent), "", "{response:?}");
         }
         let asked = [(ORIGIN, "http://anybody"), (METHOD, "GET"), (HEADERS, "x-any")];
-        let told = preflight(&door, "devstoreaccount1", &asked).await;
-        assert_eq!(told.header("access-control-allow-origin"), "http://anybody", "{told:?}");
-        assert_eq!(told.header("access-control-allow-credentials"), "", "{told:?}");
+        let response = preflight(&endpoint, "devstoreaccount1", &asked).await;
+        assert_eq!(
+            response.header("access-control-allow-origin"),
+            "http://anybody",
+            "{response:?}"
+        );
+        assert_eq!(response.header("access-control-allow-credentials"), "", "{response:?}");
     }
 }
 
 #[tokio::test]
 async fn changed_cors_rules_apply_at_once() {
     for front in FRONTS {
-        let door = door_with_rules(front).await;
+        let endpoint = door_with_rules(front).await;
         let asked = [(ORIGIN, "http://a"), (METHOD, "PUT")];
-        assert_eq!(preflight(&door, "devstoreaccount1", &asked).await.status, 200);
+        assert_eq!(preflight(&endpoint, "devstoreaccount1", &asked).await.status, 200);
         let target = "/?restype=service&comp=properties";
         for (rules, status) in
             [(document(""), 403), (document(&rule("http://a", "PUT", "*", "*", "1")), 200)]
         {
             let set = Call { method: "PUT", target, content_type: "application/xml", body: "" };
-            assert_eq!(door.call(set, rules.as_bytes(), &[]).await.status, 202);
+            assert_eq!(endpoint.call(set, rules.as_bytes(), &[]).await.status, 202);
 
-            assert_eq!(preflight(&door, "devstoreaccount1", &asked).await.status, status);
+            assert_eq!(preflight(&endpoint, "devstoreaccount1", &asked).await.status, status);
         }
     }
 }
@@ -177,11 +187,11 @@ async fn cors_rules_have_the_limits_of_the_service() {
     let methods = "DELETE,GET,HEAD,MERGE,POST,OPTIONS,PUT,PATCH";
     let (document_code, value) = ("InvalidXmlDocument", "InvalidXmlNodeValue");
     for front in FRONTS {
-        let door = Door::open(front, &[]).await;
+        let endpoint = ServedFront::open(front, &[]).await;
         let set = async |rules: &str| {
             let target = "/?restype=service&comp=properties";
             let set = Call { method: "PUT", target, content_type: "application/xml", body: "" };
-            door.call(set, document(rules).as_bytes(), &[]).await
+            endpoint.call(set, document(rules).as_bytes(), &[]).await
         };
         for rules in [
             plain("*").repeat(5),
@@ -191,8 +201,8 @@ async fn cors_rules_have_the_limits_of_the_service() {
             rule("*", "GET", &headers, &headers, "0"),
             filled(253),
         ] {
-            let told = set(&rules).await;
-            assert_eq!(told.status, 202, "{rules}: {told:?}");
+            let response = set(&rules).await;
+            assert_eq!(response.status, 202, "{rules}: {response:?}");
         }
         for (rules, code) in [
             (plain("*").repeat(6), document_code),
@@ -212,10 +222,10 @@ async fn cors_rules_have_the_limits_of_the_service() {
             (rule("*", "GET", "", "", ""), value),
             (filled(254), document_code),
         ] {
-            let told = set(&rules).await;
-            assert_eq!(told.failure(), (400, code), "{rules}");
+            let response = set(&rules).await;
+            assert_eq!(response.failure(), (400, code), "{rules}");
         }
-        let read = door.get("/?restype=service&comp=properties", &[]).await;
+        let read = endpoint.get("/?restype=service&comp=properties", &[]).await;
         assert!(read.text().contains(&"x".repeat(253)), "those before stay: {read:?}");
     }
 }

@@ -1,6 +1,6 @@
 //! Documents of XML and JSON that are sent to do harm.
 
-use super::door::{Call, Door, FRONTS, TABLES};
+use super::endpoint::{Call, FRONTS, ServedFront, TABLES};
 
 /// What both services take as XML, and the element that it is.
 const DOCUMENTS: [(&str, &str); 2] = [
@@ -15,7 +15,7 @@ fn set(target: &'static str) -> Call {
 #[tokio::test]
 async fn rejects_xml_with_a_dtd_or_beyond_depth_and_size() {
     for front in FRONTS {
-        let door = Door::open(front, &[]).await;
+        let endpoint = ServedFront::open(front, &[]).await;
         for (target, root) in DOCUMENTS {
             let inside = |declared: &str, text: &str| format!("{declared}<{root}>{text}</{root}>");
             let laughs: String = (1..10)
@@ -41,23 +41,23 @@ async fn rejects_xml_with_a_dtd_or_beyond_depth_and_size() {
                 "text".to_owned(),
                 "\u{0}".to_owned(),
             ] {
-                let told = door.call(set(target), document.as_bytes(), &[]).await;
+                let response = endpoint.call(set(target), document.as_bytes(), &[]).await;
                 let shown = &document[..document.len().min(100)];
-                assert_eq!(told.failure(), (400, "InvalidXmlDocument"), "{target} {shown}");
-                assert!(!told.text().contains("root:"), "{told:?}");
+                assert_eq!(response.failure(), (400, "InvalidXmlDocument"), "{target} {shown}");
+                assert!(!response.text().contains("root:"), "{response:?}");
             }
             let large = inside("", &" ".repeat(front.body_bytes_max));
-            let told = door.call(set(target), large.as_bytes(), &[]).await;
-            assert_eq!(told.failure(), (413, "RequestBodyTooLarge"), "{target}");
+            let response = endpoint.call(set(target), large.as_bytes(), &[]).await;
+            assert_eq!(response.failure(), (413, "RequestBodyTooLarge"), "{target}");
         }
-        door.is_untouched().await;
+        endpoint.is_untouched().await;
     }
 }
 
 #[tokio::test]
 async fn rejects_xml_in_other_encodings_and_prefixed_names() {
     for front in FRONTS {
-        let door = Door::open(front, &[]).await;
+        let endpoint = ServedFront::open(front, &[]).await;
         for (target, root) in DOCUMENTS {
             let declared =
                 |encoding| format!("<?xml version='1.0' encoding='{encoding}'?><{root}/>");
@@ -71,24 +71,24 @@ async fn rejects_xml_in_other_encodings_and_prefixed_names() {
                 prefixed.into_bytes(),
                 "\u{feff}\u{feff}".bytes().chain(declared("utf-8").bytes()).collect(),
             ] {
-                let told = door.call(set(target), &document, &[]).await;
+                let response = endpoint.call(set(target), &document, &[]).await;
                 let shown = String::from_utf8_lossy(&document);
-                assert_eq!(told.failure(), (400, "InvalidXmlDocument"), "{target} {shown}");
+                assert_eq!(response.failure(), (400, "InvalidXmlDocument"), "{target} {shown}");
             }
             for encoding in ["utf-8", "UTF-8", "us-ascii"] {
-                let told = door.call(set(target), declared(encoding).as_bytes(), &[]).await;
-                assert!([202, 204].contains(&told.status), "{target} {encoding} {told:?}");
+                let response = endpoint.call(set(target), declared(encoding).as_bytes(), &[]).await;
+                assert!([202, 204].contains(&response.status), "{target} {encoding} {response:?}");
             }
             let marked = format!("\u{feff}<{root} xmlns='urn:x' />");
-            let told = door.call(set(target), marked.as_bytes(), &[]).await;
-            assert!([202, 204].contains(&told.status), "{target} {told:?}");
+            let response = endpoint.call(set(target), marked.as_bytes(), &[]).await;
+            assert!([202, 204].contains(&response.status), "{target} {response:?}");
         }
     }
 }
 
 #[tokio::test]
 async fn rejects_duplicate_json_names_and_unpaired_surrogates() {
-    let door = Door::open(&TABLES, &[]).await;
+    let endpoint = ServedFront::open(&TABLES, &[]).await;
     for (members, code) in [
         (r#""x":1,"x":1"#, "DuplicatePropertiesSpecified"),
         (r#""x":1,"\u0078":1"#, "DuplicatePropertiesSpecified"),
@@ -110,13 +110,13 @@ async fn rejects_duplicate_json_names_and_unpaired_surrogates() {
         (r#""x":NaN"#, "InvalidInput"),
     ] {
         let body = format!(r#"{{"PartitionKey":"p","RowKey":"r",{members}}}"#);
-        let told = door.put(body.as_bytes(), &[]).await;
-        assert_eq!(told.failure(), (400, code), "{members}");
+        let response = endpoint.put(body.as_bytes(), &[]).await;
+        assert_eq!(response.failure(), (400, code), "{members}");
     }
-    door.is_untouched().await;
+    endpoint.is_untouched().await;
     let body = r#"{"PartitionKey":"p","RowKey":"r","x":"\ud83d\ude00"}"#;
-    assert_eq!(door.put(body.as_bytes(), &[]).await.status, 201);
-    assert!(door.get("/things()", &[]).await.text().contains('😀'));
+    assert_eq!(endpoint.put(body.as_bytes(), &[]).await.status, 201);
+    assert!(endpoint.get("/things()", &[]).await.text().contains('😀'));
 }
 
 #[tokio::test]
@@ -135,12 +135,12 @@ async fn service_properties_have_the_limits_of_the_service() {
         |inside: &str| format!("<HourMetrics><Version>1.0</Version>{inside}{none}</HourMetrics>");
     let (missing, value) = ("MissingRequiredXmlNode", "InvalidXmlNodeValue");
     for front in FRONTS {
-        let door = Door::open(front, &[]).await;
+        let endpoint = ServedFront::open(front, &[]).await;
         let set = async |inside: &str| {
             let target = "/?restype=service&comp=properties";
             let set = Call { method: "PUT", target, content_type: "application/xml", body: "" };
             let text = format!("<StorageServiceProperties>{inside}</StorageServiceProperties>");
-            door.call(set, text.as_bytes(), &[]).await
+            endpoint.call(set, text.as_bytes(), &[]).await
         };
         for inside in [
             logging("1.0", &kept("1")),
@@ -150,8 +150,8 @@ async fn service_properties_have_the_limits_of_the_service() {
             metrics("<Enabled>true</Enabled><IncludeAPIs>false</IncludeAPIs>"),
             String::new(),
         ] {
-            let told = set(&inside).await;
-            assert_eq!(told.status, 202, "{inside}: {told:?}");
+            let response = set(&inside).await;
+            assert_eq!(response.status, 202, "{inside}: {response:?}");
         }
         for (inside, code) in [
             (logging("1.0", &kept("0")), value),
@@ -165,8 +165,8 @@ async fn service_properties_have_the_limits_of_the_service() {
             (metrics("<Enabled>false</Enabled><IncludeAPIs>true</IncludeAPIs>"), value),
             ("<Tracing/>".to_owned(), "InvalidXmlDocument"),
         ] {
-            let told = set(&inside).await;
-            assert_eq!(told.failure(), (400, code), "{inside}");
+            let response = set(&inside).await;
+            assert_eq!(response.failure(), (400, code), "{inside}");
         }
     }
 }

@@ -3,9 +3,9 @@
 use std::{collections::HashSet, time::Duration};
 
 use http::Version;
-use trestle_tests::Told;
+use trestle_tests::RestResponse;
 
-use super::door::{ACCOUNT, Door, FRONTS, QUEUES, TABLES};
+use super::endpoint::{ACCOUNT, FRONTS, QUEUES, ServedFront, TABLES};
 
 /// The newest version that is known, which answers name where a request names none.
 const NEWEST: &str = "2026-10-06";
@@ -13,36 +13,36 @@ const NEWEST: &str = "2026-10-06";
 #[tokio::test]
 async fn rejects_too_many_headers() {
     for front in FRONTS {
-        let door = Door::open(front, &[]).await;
+        let endpoint = ServedFront::open(front, &[]).await;
         let asked = |headers: &str| {
             format!("GET /{ACCOUNT}{} HTTP/1.1\r\nhost: h\r\n{headers}\r\n", front.list)
         };
         let some: String = (0..90).map(|at| format!("x-{at}: {}\r\n", "y".repeat(300))).collect();
         let long = format!("x-long: {}\r\n", "y".repeat(26_000));
         for headers in [some, long] {
-            let told = door.connect().await.ask(asked(&headers).as_bytes()).await;
-            assert_eq!(told.failure(), (400, "InvalidHeaderValue"));
-            assert_eq!(told.header("x-ms-request-id").len(), 36, "{told:?}");
+            let response = endpoint.connect().await.call(asked(&headers).as_bytes()).await;
+            assert_eq!(response.failure(), (400, "InvalidHeaderValue"));
+            assert_eq!(response.header("x-ms-request-id").len(), 36, "{response:?}");
         }
-        // What nobody reads to its end, or has parts without end.
+        // Too long, or with too many parts.
         let many: String = (0..5000).map(|at| format!("x-{at}: y\r\n")).collect();
         // Metadata of queues comes as headers, and there may be much of it.
         let few = if front.name == QUEUES.name { 2_100 } else { 200 };
         let tiny: String = (0..few).map(|at| format!("{at}:\r\n")).collect();
         let endless = format!("x-{}", "y".repeat(1 << 20));
         for headers in [many, tiny, endless] {
-            if let Some(told) = door.last(asked(&headers).as_bytes()).await {
-                assert_eq!(told.status, 431, "{told:?}");
+            if let Some(response) = endpoint.last(asked(&headers).as_bytes()).await {
+                assert_eq!(response.status, 431, "{response:?}");
             }
         }
-        door.is_untouched().await;
+        endpoint.is_untouched().await;
     }
 }
 
 #[tokio::test]
 async fn accepts_a_uri_of_8_kib_and_rejects_one_over_the_limit() {
     for front in FRONTS {
-        let door = Door::open(front, &[]).await;
+        let endpoint = ServedFront::open(front, &[]).await;
         let sign = if front.list.contains('?') { '&' } else { '?' };
         let target = |bytes: usize| {
             let target = format!("{}{sign}unknown=", front.list);
@@ -51,32 +51,35 @@ async fn accepts_a_uri_of_8_kib_and_rejects_one_over_the_limit() {
         };
 
         for bytes in [8192, 23_000] {
-            let told = door.get(&target(bytes), &[]).await;
-            assert_eq!(told.status, 200, "{bytes}: {told:?}");
+            let response = endpoint.get(&target(bytes), &[]).await;
+            assert_eq!(response.status, 200, "{bytes}: {response:?}");
         }
         for bytes in [24_576, 30_000] {
-            let told = door.get(&target(bytes), &[]).await;
-            assert_eq!(told.failure(), (400, "InvalidUri"), "{bytes}");
-            assert_eq!(told.header("x-ms-request-id").len(), 36, "{told:?}");
-            assert!(told.text().contains("at most 24576 bytes"), "{told:?}");
+            let response = endpoint.get(&target(bytes), &[]).await;
+            assert_eq!(response.failure(), (400, "InvalidUri"), "{bytes}");
+            assert_eq!(response.header("x-ms-request-id").len(), 36, "{response:?}");
+            assert!(response.text().contains("at most 24576 bytes"), "{response:?}");
         }
         for bytes in [33_000, 65_000] {
-            if let Some(told) = door.last(door.head("GET", &target(bytes), &[]).as_bytes()).await {
-                assert_eq!(told.status, 431, "{bytes}: {told:?}");
+            if let Some(response) =
+                endpoint.last(endpoint.head("GET", &target(bytes), &[]).as_bytes()).await
+            {
+                assert_eq!(response.status, 431, "{bytes}: {response:?}");
             }
         }
-        door.is_untouched().await;
+        endpoint.is_untouched().await;
     }
 }
 
 #[tokio::test]
 async fn slow_request_head_closes_the_connection() {
     for front in FRONTS {
-        let door = Door::open(front, &[("TRESTLE__LIMITS__HEAD_WITHIN_SECONDS", "1")]).await;
-        let head = door.head("GET", front.list, &[]);
+        let endpoint =
+            ServedFront::open(front, &[("TRESTLE__LIMITS__HEAD_WITHIN_SECONDS", "1")]).await;
+        let head = endpoint.head("GET", front.list, &[]);
 
         // Each byte says that the client is still there, and none ends the head.
-        let mut wire = door.connect().await;
+        let mut wire = endpoint.connect().await;
         for byte in &head.as_bytes()[..20] {
             wire.send(&[*byte]).await;
             tokio::time::sleep(Duration::from_millis(100)).await;
@@ -84,19 +87,19 @@ async fn slow_request_head_closes_the_connection() {
         assert!(wire.answer().await.is_none(), "cut after a second");
 
         // The same for a client that goes on asking, and then does not.
-        let mut wire = door.connect().await;
+        let mut wire = endpoint.connect().await;
         for _ in 0..2 {
-            assert_eq!(wire.ask(head.as_bytes()).await.status, 200);
+            assert_eq!(wire.call(head.as_bytes()).await.status, 200);
         }
         assert!(wire.answer().await.is_none(), "cut after a second");
-        door.is_untouched().await;
+        endpoint.is_untouched().await;
     }
 }
 
 #[tokio::test]
 async fn rejects_malformed_request_heads() {
     for front in FRONTS {
-        let door = Door::open(front, &[]).await;
+        let endpoint = ServedFront::open(front, &[]).await;
         let host = "host: h\r\n";
         for head in [
             "\0\r\n\r\n".to_owned(),
@@ -108,57 +111,57 @@ async fn rejects_malformed_request_heads() {
             format!("GET / HTTP/1.1\r\n{host}x: y\0z\r\n\r\n"),
             format!("GET / HTTP/1.1\r\n{host}x\r\n\r\n"),
         ] {
-            if let Some(told) = door.last(head.as_bytes()).await {
-                assert_eq!(told.status, 400, "{head:?}: {told:?}");
+            if let Some(response) = endpoint.last(head.as_bytes()).await {
+                assert_eq!(response.status, 400, "{head:?}: {response:?}");
             }
         }
-        door.is_untouched().await;
+        endpoint.is_untouched().await;
     }
 }
 
 #[tokio::test]
 async fn every_response_has_the_common_headers() {
     for front in FRONTS {
-        let door = Door::open(front, &[]).await;
+        let endpoint = ServedFront::open(front, &[]).await;
         let length = front.put.body.len().to_string();
         let headers = [("content-type", front.put.content_type), ("content-length", &*length)];
-        let put = door.head(front.put.method, front.put.target, &headers) + front.put.body;
+        let put = endpoint.head(front.put.method, front.put.target, &headers) + front.put.body;
         let (remove, removed) =
             if front.name == TABLES.name { ("/Tables('things')", 204) } else { ("/things", 204) };
         let preflight = format!(
             "OPTIONS /{ACCOUNT}/x HTTP/1.1\r\nhost: h\r\norigin: http://a\r\n\
              access-control-request-method: PUT\r\n\r\n"
         );
-        let mut wire = door.connect().await;
+        let mut wire = endpoint.connect().await;
         let mut ids = Vec::new();
         for (head, status) in [
-            (door.head("GET", front.list, &[]), 200),
-            (door.head("GET", front.absent.0, &[]), 404),
-            (door.head("GET", front.list, &[("authorization", "Digest x")]), 400),
+            (endpoint.head("GET", front.list, &[]), 200),
+            (endpoint.head("GET", front.absent.0, &[]), 404),
+            (endpoint.head("GET", front.list, &[("authorization", "Digest x")]), 400),
             (format!("GET /{ACCOUNT}{} HTTP/1.1\r\nhost: h\r\n\r\n", front.list), 401),
-            (door.head("POST", "/", &[("x-http-method", "GET")]), 400),
-            (door.head("GET", front.list, &[("x-ms-version", "x")]), 400),
+            (endpoint.head("POST", "/", &[("x-http-method", "GET")]), 400),
+            (endpoint.head("GET", front.list, &[("x-ms-version", "x")]), 400),
             ("GET / HTTP/1.1\r\nhost: h\r\n\r\n".to_owned(), 400),
             (preflight, 403),
             (put, 201),
-            (door.head("DELETE", remove, &[]), removed),
+            (endpoint.head("DELETE", remove, &[]), removed),
         ] {
-            let told = wire.ask(head.as_bytes()).await;
+            let response = wire.call(head.as_bytes()).await;
             let shown = head.lines().next().unwrap();
-            assert_eq!(told.status, status, "{shown}: {told:?}");
+            assert_eq!(response.status, status, "{shown}: {response:?}");
             for (name, value) in [
                 ("server", "Trestle"),
                 ("cache-control", "no-cache"),
                 ("x-content-type-options", "nosniff"),
             ] {
-                assert_eq!(told.header(name), value, "{shown}: {name}");
+                assert_eq!(response.header(name), value, "{shown}: {name}");
             }
-            assert!(told.header("date").ends_with(" GMT"), "{shown}: {told:?}");
-            assert_eq!(told.header("x-ms-version").len(), 10, "{shown}: {told:?}");
-            assert_eq!(told.headers.contains_key("x-ms-error-code"), status >= 400, "{shown}");
-            let id = told.header("x-ms-request-id").to_owned();
-            assert!(id.len() == 36 && !ids.contains(&id), "{shown}: {told:?}");
-            assert_eq!(told.text().contains(&id), status >= 400, "{shown}: {told:?}");
+            assert!(response.header("date").ends_with(" GMT"), "{shown}: {response:?}");
+            assert_eq!(response.header("x-ms-version").len(), 10, "{shown}: {response:?}");
+            assert_eq!(response.headers.contains_key("x-ms-error-code"), status >= 400, "{shown}");
+            let id = response.header("x-ms-request-id").to_owned();
+            assert!(id.len() == 36 && !ids.contains(&id), "{shown}: {response:?}");
+            assert_eq!(response.text().contains(&id), status >= 400, "{shown}: {response:?}");
             ids.push(id);
         }
     }
@@ -167,12 +170,13 @@ async fn every_response_has_the_common_headers() {
 #[tokio::test]
 async fn responses_over_http2_have_the_headers_of_http1() {
     for front in FRONTS {
-        let door = Door::open(front, &[]).await;
+        let endpoint = ServedFront::open(front, &[]).await;
         for target in [front.list, front.absent.0] {
-            let old = door.get_over(Version::HTTP_11, target).await;
-            let new = door.get_over(Version::HTTP_2, target).await;
+            let old = endpoint.get_over(Version::HTTP_11, target).await;
+            let new = endpoint.get_over(Version::HTTP_2, target).await;
             assert_eq!(old.status, new.status, "{target}");
-            let names = |told: &Told| told.headers.keys().cloned().collect::<HashSet<_>>();
+            let names =
+                |response: &RestResponse| response.headers.keys().cloned().collect::<HashSet<_>>();
             assert_eq!(names(&old), names(&new), "{target}");
             assert!(new.header("date").ends_with(" GMT"), "{target}: {new:?}");
         }
@@ -182,20 +186,28 @@ async fn responses_over_http2_have_the_headers_of_http1() {
 #[tokio::test]
 async fn accepts_every_known_api_version_and_echoes_it() {
     for front in FRONTS {
-        let door = Door::open(front, &[]).await;
+        let endpoint = ServedFront::open(front, &[]).await;
         for version in ["2009-09-19", "2013-08-15", "2019-02-02", NEWEST, "2099-12-31"] {
-            let told = door.get(front.list, &[("x-ms-version", version)]).await;
-            assert_eq!((told.status, told.header("x-ms-version")), (200, version), "{told:?}");
+            let response = endpoint.get(front.list, &[("x-ms-version", version)]).await;
+            assert_eq!(
+                (response.status, response.header("x-ms-version")),
+                (200, version),
+                "{response:?}"
+            );
         }
         // Without one, which no client sends, it is the newest.
-        let told = door.get(front.list, &[("x-ms-version", "")]).await;
-        assert_eq!((told.status, told.header("x-ms-version")), (200, NEWEST), "{told:?}");
+        let response = endpoint.get(front.list, &[("x-ms-version", "")]).await;
+        assert_eq!(
+            (response.status, response.header("x-ms-version")),
+            (200, NEWEST),
+            "{response:?}"
+        );
         for version in ["latest", "2019-02-30", "2019-2-2", "20190202", "2019-02-02T00:00:00Z"] {
-            let told = door.get(front.list, &[("x-ms-version", version)]).await;
-            assert_eq!(told.failure(), (400, "InvalidHeaderValue"), "{version}");
-            assert_eq!(told.header("x-ms-version"), NEWEST, "{version}");
+            let response = endpoint.get(front.list, &[("x-ms-version", version)]).await;
+            assert_eq!(response.failure(), (400, "InvalidHeaderValue"), "{version}");
+            assert_eq!(response.header("x-ms-version"), NEWEST, "{version}");
             if front.name == QUEUES.name {
-                let wrong = [told.only("HeaderName"), told.only("HeaderValue")];
+                let wrong = [response.only("HeaderName"), response.only("HeaderValue")];
                 assert_eq!(wrong, ["x-ms-version", version]);
             }
         }
@@ -205,35 +217,39 @@ async fn accepts_every_known_api_version_and_echoes_it() {
 #[tokio::test]
 async fn version_defaults_to_the_query_parameter_or_the_signature() {
     for front in FRONTS {
-        let door = Door::open(front, &[]).await;
+        let endpoint = ServedFront::open(front, &[]).await;
         let sign = if front.list.contains('?') { '&' } else { '?' };
         let bare = [("x-ms-version", "")];
         let named = format!("{}{sign}api-version=2020-04-08", front.list);
-        let told = door.get(&named, &bare).await;
-        assert_eq!((told.status, told.header("x-ms-version")), (200, "2020-04-08"), "{told:?}");
-        let told = door.get(&named, &[]).await;
-        assert_ne!(told.header("x-ms-version"), "2020-04-08", "the header counts before it");
+        let response = endpoint.get(&named, &bare).await;
+        assert_eq!(
+            (response.status, response.header("x-ms-version")),
+            (200, "2020-04-08"),
+            "{response:?}"
+        );
+        let response = endpoint.get(&named, &[]).await;
+        assert_ne!(response.header("x-ms-version"), "2020-04-08", "the header counts before it");
 
         let signed = format!("/{ACCOUNT}{}{sign}sv=2018-11-09&sig=x", front.list);
         let head = format!("GET {signed} HTTP/1.1\r\nhost: h\r\n\r\n");
-        let told = door.connect().await.ask(head.as_bytes()).await;
-        assert_eq!(told.failure(), (403, "AuthenticationFailed"));
-        assert_eq!(told.header("x-ms-version"), "2018-11-09", "{told:?}");
+        let response = endpoint.connect().await.call(head.as_bytes()).await;
+        assert_eq!(response.failure(), (403, "AuthenticationFailed"));
+        assert_eq!(response.header("x-ms-version"), "2018-11-09", "{response:?}");
     }
 }
 
 #[tokio::test]
 async fn rejects_a_repeated_single_valued_header() {
     for front in FRONTS {
-        let door = Door::open(front, &[]).await;
+        let endpoint = ServedFront::open(front, &[]).await;
         for (name, value) in [
             ("x-ms-version", "2019-02-02"),
             ("x-ms-date", "Sat, 21 Nov 2026 12:00:00 GMT"),
             ("content-type", "application/json"),
             ("if-match", "*"),
         ] {
-            let told = door.get(front.list, &[(name, value), (name, value)]).await;
-            assert_eq!(told.failure(), (400, "InvalidHeaderValue"), "{name}");
+            let response = endpoint.get(front.list, &[(name, value), (name, value)]).await;
+            assert_eq!(response.failure(), (400, "InvalidHeaderValue"), "{name}");
         }
     }
 }
@@ -241,12 +257,12 @@ async fn rejects_a_repeated_single_valued_header() {
 #[tokio::test]
 async fn rejected_credentials_are_counted_by_reason() {
     for front in FRONTS {
-        let door = Door::open(front, &[]).await;
+        let endpoint = ServedFront::open(front, &[]).await;
         let wrong = [("authorization", "SharedKey devstoreaccount1:AAAA")];
         for _ in 0..3 {
-            assert_eq!(door.get(front.list, &wrong).await.status, 403);
+            assert_eq!(endpoint.get(front.list, &wrong).await.status, 403);
         }
-        let metrics = door.metrics().await;
+        let metrics = endpoint.metrics().await;
         let refused = metrics.lines().find(|line| {
             line.starts_with("trestle_rpc_server_refusals_total{")
                 && line.contains("AUTHENTICATION_FAILED")
@@ -258,18 +274,22 @@ async fn rejected_credentials_are_counted_by_reason() {
 #[tokio::test]
 async fn client_request_id_is_echoed_and_request_ids_are_unique() {
     for front in FRONTS {
-        let door = Door::open(front, &[]).await;
+        let endpoint = ServedFront::open(front, &[]).await;
         let mut ids = Vec::new();
         for target in [front.list, front.absent.0] {
-            let told = door.get(target, &[("x-ms-client-request-id", "of my own")]).await;
-            assert_eq!(told.header("x-ms-client-request-id"), "of my own", "{told:?}");
-            ids.push(told.header("x-ms-request-id").to_owned());
+            let response = endpoint.get(target, &[("x-ms-client-request-id", "of my own")]).await;
+            assert_eq!(response.header("x-ms-client-request-id"), "of my own", "{response:?}");
+            ids.push(response.header("x-ms-request-id").to_owned());
         }
         assert!(ids[0].len() == 36 && ids[0] != ids[1], "{ids:?}");
         // Too long, or not of characters that can be seen.
         for id in [&*"x".repeat(1025), "a\tb"] {
-            let told = door.get(front.list, &[("x-ms-client-request-id", id)]).await;
-            assert_eq!((told.status, told.header("x-ms-client-request-id")), (200, ""), "{id}");
+            let response = endpoint.get(front.list, &[("x-ms-client-request-id", id)]).await;
+            assert_eq!(
+                (response.status, response.header("x-ms-client-request-id")),
+                (200, ""),
+                "{id}"
+            );
         }
     }
 }
@@ -277,52 +297,52 @@ async fn client_request_id_is_echoed_and_request_ids_are_unique() {
 #[tokio::test]
 async fn account_in_the_host_is_served_and_its_secondary_is_read_only() {
     for front in FRONTS {
-        let door = Door::open(front, &[]).await;
+        let endpoint = ServedFront::open(front, &[]).await;
         let host = |account: &str| format!("{account}.{}.localhost:10000", front.name);
         let (primary, secondary) = (host(ACCOUNT), host(&format!("{ACCOUNT}-secondary")));
         let put = |host: &str| {
             let length = front.put.body.len().to_string();
             let (kind, length) = (front.put.content_type, length.as_str());
             let headers = [("host", host), ("content-type", kind), ("content-length", length)];
-            door.head_to(front.put.method, front.put.target, &headers) + front.put.body
+            endpoint.head_to(front.put.method, front.put.target, &headers) + front.put.body
         };
-        let read = |host: &str| door.head_to("GET", front.read, &[("host", host)]);
+        let read = |host: &str| endpoint.head_to("GET", front.read, &[("host", host)]);
 
-        let told = door.connect().await.ask(put(&secondary).as_bytes()).await;
-        assert_eq!(told.failure(), (403, "InsufficientAccountPermissions"));
-        let told = door.connect().await.ask(read(&secondary).as_bytes()).await;
-        assert_eq!((told.status, told.text()), (200, front.empty));
-        let told = door.connect().await.ask(put(&primary).as_bytes()).await;
-        assert_eq!(told.status, 201, "{told:?}");
+        let response = endpoint.connect().await.call(put(&secondary).as_bytes()).await;
+        assert_eq!(response.failure(), (403, "InsufficientAccountPermissions"));
+        let response = endpoint.connect().await.call(read(&secondary).as_bytes()).await;
+        assert_eq!((response.status, response.text()), (200, front.empty));
+        let response = endpoint.connect().await.call(put(&primary).as_bytes()).await;
+        assert_eq!(response.status, 201, "{response:?}");
         if front.name == TABLES.name {
             let location = format!("http://{primary}/things(PartitionKey='p',RowKey='r')");
-            assert_eq!(told.header("location"), location);
+            assert_eq!(response.header("location"), location);
         }
         // Hosts have no case.
         for host in [&primary, &primary.to_uppercase()] {
-            let told = door.connect().await.ask(read(host).as_bytes()).await;
-            assert!(told.status == 200 && told.text() != front.empty, "{told:?}");
+            let response = endpoint.connect().await.call(read(host).as_bytes()).await;
+            assert!(response.status == 200 && response.text() != front.empty, "{response:?}");
         }
         // The account of a host is not that of its path as well.
         let other = host("nobody");
-        let told = door.connect().await.ask(read(&other).as_bytes()).await;
-        assert_eq!(told.failure(), (403, "AuthenticationFailed"));
+        let response = endpoint.connect().await.call(read(&other).as_bytes()).await;
+        assert_eq!(response.failure(), (403, "AuthenticationFailed"));
     }
 }
 
 #[tokio::test]
 async fn rejects_http_1_1_without_a_host() {
     for front in FRONTS {
-        let door = Door::open(front, &[]).await;
-        let named = door.head("GET", front.list, &[]);
+        let endpoint = ServedFront::open(front, &[]).await;
+        let named = endpoint.head("GET", front.list, &[]);
         let host = named.split("\r\n").find(|line| line.starts_with("host:")).unwrap();
         for host_line in ["", "host: \r\n"] {
             let head = named.replace(&format!("{host}\r\n"), host_line);
 
-            let told = door.connect().await.ask(head.as_bytes()).await;
-            assert_eq!(told.failure(), (400, "MissingRequiredHeader"), "{host_line}");
+            let response = endpoint.connect().await.call(head.as_bytes()).await;
+            assert_eq!(response.failure(), (400, "MissingRequiredHeader"), "{host_line}");
             let early = head.replace("HTTP/1.1", "HTTP/1.0");
-            assert_eq!(door.connect().await.ask(early.as_bytes()).await.status, 200);
+            assert_eq!(endpoint.connect().await.call(early.as_bytes()).await.status, 200);
         }
     }
 }
@@ -330,24 +350,24 @@ async fn rejects_http_1_1_without_a_host() {
 #[tokio::test]
 async fn rejects_repeated_credentials() {
     for front in FRONTS {
-        let door = Door::open(front, &[]).await;
-        let head = door.head("GET", front.list, &[]);
+        let endpoint = ServedFront::open(front, &[]).await;
+        let head = endpoint.head("GET", front.list, &[]);
         let (_, signed) = head.split_once("authorization: ").unwrap();
         let line = format!("authorization: {}\r\n", signed.trim_end());
         let twice = head.replacen("\r\n", &format!("\r\n{line}"), 1);
 
-        let told = door.connect().await.ask(twice.as_bytes()).await;
+        let response = endpoint.connect().await.call(twice.as_bytes()).await;
 
-        assert_eq!(told.failure(), (400, "InvalidAuthenticationInfo"));
+        assert_eq!(response.failure(), (400, "InvalidAuthenticationInfo"));
         let signature = line.rsplit(':').next().unwrap().trim();
-        assert!(!told.text().contains(signature), "{told:?}");
-        assert_eq!(door.connect().await.ask(head.as_bytes()).await.status, 200);
+        assert!(!response.text().contains(signature), "{response:?}");
+        assert_eq!(endpoint.connect().await.call(head.as_bytes()).await.status, 200);
     }
 }
 
 #[tokio::test]
 async fn rejects_path_traversal_in_queue_names() {
-    let door = Door::open(&QUEUES, &[]).await;
+    let endpoint = ServedFront::open(&QUEUES, &[]).await;
     for (path, code) in [
         ("/..", "InvalidResourceName"),
         ("/%2e%2e", "InvalidResourceName"),
@@ -365,8 +385,8 @@ async fn rejects_path_traversal_in_queue_names() {
         ("/things/../things", "InvalidUri"),
         ("/things/%2e%2e", "InvalidUri"),
     ] {
-        let told = door.get(&format!("{path}?comp=metadata"), &[]).await;
-        assert_eq!(told.failure(), (400, code), "{path}");
+        let response = endpoint.get(&format!("{path}?comp=metadata"), &[]).await;
+        assert_eq!(response.failure(), (400, code), "{path}");
     }
     for (path, failure) in [
         ("/things//messages", (400, "InvalidUri")),
@@ -376,68 +396,70 @@ async fn rejects_path_traversal_in_queue_names() {
         ("/things/messages/%2e%2e", (400, "InvalidQueryParameterValue")),
         ("/things/messages/%00", (400, "InvalidQueryParameterValue")),
     ] {
-        let head = door.head("DELETE", &format!("{path}?popreceipt=x"), &[]);
-        let told = door.connect().await.ask(head.as_bytes()).await;
-        assert_eq!(told.failure(), failure, "{path}");
+        let head = endpoint.head("DELETE", &format!("{path}?popreceipt=x"), &[]);
+        let response = endpoint.connect().await.call(head.as_bytes()).await;
+        assert_eq!(response.failure(), failure, "{path}");
     }
     // What is only written in another way is still the same queue.
-    let told = door.get("/%74hin%67s?comp=metadata", &[]).await;
-    assert_eq!(told.status, 200, "{told:?}");
-    door.is_untouched().await;
+    let response = endpoint.get("/%74hin%67s?comp=metadata", &[]).await;
+    assert_eq!(response.status, 200, "{response:?}");
+    endpoint.is_untouched().await;
 }
 
 #[tokio::test]
 async fn metadata_names_are_lower_case() {
-    let door = Door::open(&QUEUES, &[]).await;
+    let endpoint = ServedFront::open(&QUEUES, &[]).await;
     let headers = [("x-ms-meta-owner", "Me"), ("content-length", "0")];
-    let head = door.head("PUT", "/cased", &headers).replace("x-ms-meta-owner", "X-Ms-Meta-OWNER");
+    let head =
+        endpoint.head("PUT", "/cased", &headers).replace("x-ms-meta-owner", "X-Ms-Meta-OWNER");
 
-    let told = door.connect().await.ask(head.as_bytes()).await;
+    let response = endpoint.connect().await.call(head.as_bytes()).await;
 
-    assert_eq!(told.status, 201, "{told:?}");
-    let listed = door.get("/?comp=list&include=metadata&prefix=cased", &[]).await;
+    assert_eq!(response.status, 201, "{response:?}");
+    let listed = endpoint.get("/?comp=list&include=metadata&prefix=cased", &[]).await;
     assert_eq!(listed.only("owner"), "Me", "{listed:?}");
 }
 
 #[tokio::test]
 async fn metadata_is_limited_to_8_kib_not_by_count() {
-    let door = Door::open(&QUEUES, &[]).await;
+    let endpoint = ServedFront::open(&QUEUES, &[]).await;
     // Five bytes of a name and one of a value, 8,190 together.
     let name = |at| &*format!("x-ms-meta-a{at:04}").leak();
     let names: Vec<&'static str> = (0..1_365).map(name).collect();
     let mut headers: Vec<_> = names.iter().map(|name| (*name, "v")).collect();
     headers.push(("content-length", "0"));
 
-    let told = door.connect().await.ask(door.head("PUT", "/named", &headers).as_bytes()).await;
+    let response =
+        endpoint.connect().await.call(endpoint.head("PUT", "/named", &headers).as_bytes()).await;
 
-    assert_eq!(told.status, 201, "{told:?}");
-    let told = door.get("/named?comp=metadata", &[]).await;
+    assert_eq!(response.status, 201, "{response:?}");
+    let response = endpoint.get("/named?comp=metadata", &[]).await;
     for name in &names {
-        assert_eq!(told.header(name), "v", "{name}");
+        assert_eq!(response.header(name), "v", "{name}");
     }
 }
 
 #[tokio::test]
 async fn query_continues_past_keys_of_maximum_length() {
-    let door = Door::open(&TABLES, &[]).await;
+    let endpoint = ServedFront::open(&TABLES, &[]).await;
     // Three bytes for each of 1,024 units, in either key.
     let (partition, row) = ("€".repeat(1024), "€".repeat(1023));
     let body = |at: usize| format!(r#"{{"PartitionKey":"{partition}","RowKey":"{row}{at}"}}"#);
     for at in 0..3 {
-        assert_eq!(door.put(body(at).as_bytes(), &[]).await.status, 201);
+        assert_eq!(endpoint.put(body(at).as_bytes(), &[]).await.status, 201);
     }
 
     let (mut found, mut marks) = (0, String::new());
     loop {
         let target = format!("/things()?$top=1&$select=RowKey&$filter=RowKey%20ne%20''{marks}");
-        let told = door.get(&target, &[]).await;
-        assert_eq!(told.status, 200, "{told:?}");
-        found += told.text().matches("RowKey").count();
-        let partition = told.header("x-ms-continuation-nextpartitionkey").to_owned();
+        let response = endpoint.get(&target, &[]).await;
+        assert_eq!(response.status, 200, "{response:?}");
+        found += response.text().matches("RowKey").count();
+        let partition = response.header("x-ms-continuation-nextpartitionkey").to_owned();
         if partition.is_empty() {
             break;
         }
-        let row = told.header("x-ms-continuation-nextrowkey");
+        let row = response.header("x-ms-continuation-nextrowkey");
         marks = format!("&NextPartitionKey={partition}&NextRowKey={row}");
     }
     assert!(marks.len() > 8192, "the marks were long: {}", marks.len());
@@ -446,15 +468,15 @@ async fn query_continues_past_keys_of_maximum_length() {
 
 #[tokio::test]
 async fn keys_of_maximum_length_fit_in_a_uri() {
-    let door = Door::open(&TABLES, &[]).await;
+    let endpoint = ServedFront::open(&TABLES, &[]).await;
     // Three bytes for each of 1,024 units, in either key; three more for each byte in an address.
     let key = "€".repeat(1024);
     let body = format!(r#"{{"PartitionKey":"{key}","RowKey":"{key}","x":1}}"#);
-    assert_eq!(door.put(body.as_bytes(), &[]).await.status, 201);
+    assert_eq!(endpoint.put(body.as_bytes(), &[]).await.status, 201);
 
     let escaped = "%E2%82%AC".repeat(1024);
     let target = format!("/things(PartitionKey='{escaped}',RowKey='{escaped}')?$select=x");
-    let told = door.get(&target, &[]).await;
+    let response = endpoint.get(&target, &[]).await;
 
-    assert_eq!((told.status, told.text()), (200, r#"{"x":1}"#), "{}", target.len());
+    assert_eq!((response.status, response.text()), (200, r#"{"x":1}"#), "{}", target.len());
 }

@@ -4,7 +4,7 @@ use prost_types::Timestamp;
 use trestle_azure::xml::http_date;
 use trestle_service::clock::{Clock as _, SystemClock};
 
-use super::door::{ACCOUNT, Door, FRONTS, QUEUES};
+use super::endpoint::{ACCOUNT, FRONTS, QUEUES, ServedFront};
 
 /// A time so far from now, in seconds, as HTTP has it.
 fn date(seconds: i64) -> String {
@@ -15,10 +15,10 @@ fn date(seconds: i64) -> String {
 #[tokio::test]
 async fn rejects_a_malformed_or_skewed_date() {
     for front in FRONTS {
-        let door = Door::open(front, &[]).await;
+        let endpoint = ServedFront::open(front, &[]).await;
         for seconds in [0, -14 * 60, 14 * 60] {
-            let told = door.get(front.list, &[("x-ms-date", &date(seconds))]).await;
-            assert_eq!(told.status, 200, "{seconds}: {told:?}");
+            let response = endpoint.get(front.list, &[("x-ms-date", &date(seconds))]).await;
+            assert_eq!(response.status, 200, "{seconds}: {response:?}");
         }
         let far = [-16 * 60, 16 * 60, -86_400 * 365, 86_400 * 365 * 50].map(date);
         let malformed = [
@@ -34,8 +34,8 @@ async fn rejects_a_malformed_or_skewed_date() {
         let long = "9".repeat(8000);
         let all = far.iter().map(String::as_str).chain(malformed).chain([long.as_str()]);
         for date in all {
-            let told = door.get(front.list, &[("x-ms-date", date)]).await;
-            assert_eq!(told.failure(), (403, "AuthenticationFailed"), "{date}");
+            let response = endpoint.get(front.list, &[("x-ms-date", date)]).await;
+            assert_eq!(response.failure(), (403, "AuthenticationFailed"), "{date}");
         }
     }
 }
@@ -43,7 +43,7 @@ async fn rejects_a_malformed_or_skewed_date() {
 #[tokio::test]
 async fn date_header_counts_without_x_ms_date() {
     for front in FRONTS {
-        let door = Door::open(front, &[]).await;
+        let endpoint = ServedFront::open(front, &[]).await;
         let (now, old) = (date(0), date(-3600));
         // Not signed with, or signed with instead of the date of the header.
         for (headers, is_good) in [
@@ -52,11 +52,11 @@ async fn date_header_counts_without_x_ms_date() {
             (vec![("x-ms-date", now.as_str()), ("date", old.as_str())], true),
             (vec![("x-ms-date", old.as_str()), ("date", now.as_str())], false),
         ] {
-            let told = door.get(front.list, &headers).await;
+            let response = endpoint.get(front.list, &headers).await;
             if is_good {
-                assert_eq!(told.status, 200, "{headers:?}: {told:?}");
+                assert_eq!(response.status, 200, "{headers:?}: {response:?}");
             } else {
-                assert_eq!(told.failure(), (403, "AuthenticationFailed"), "{headers:?}");
+                assert_eq!(response.failure(), (403, "AuthenticationFailed"), "{headers:?}");
             }
         }
     }
@@ -65,7 +65,7 @@ async fn date_header_counts_without_x_ms_date() {
 #[tokio::test]
 async fn rejects_malformed_credentials_without_echoing_them() {
     for front in FRONTS {
-        let door = Door::open(front, &[]).await;
+        let endpoint = ServedFront::open(front, &[]).await;
         let long = format!("SharedKey {ACCOUNT}:{}", "A".repeat(12_000));
         for (credentials, failure) in [
             ("SharedKey", (400, "InvalidAuthenticationInfo")),
@@ -82,26 +82,26 @@ async fn rejects_malformed_credentials_without_echoing_them() {
             ("SharedKeyLite devstoreaccount1:c2VjcmV0", (403, "AuthenticationFailed")),
             (long.as_str(), (403, "AuthenticationFailed")),
         ] {
-            let told = door.get(front.list, &[("authorization", credentials)]).await;
+            let response = endpoint.get(front.list, &[("authorization", credentials)]).await;
             let shown = &credentials[..credentials.len().min(60)];
-            assert_eq!(told.failure(), failure, "{shown}");
+            assert_eq!(response.failure(), failure, "{shown}");
             for secret in ["c2VjcmV0", "secret", "AAAAAAAA"] {
-                assert!(!told.text().contains(secret), "{shown}: {told:?}");
+                assert!(!response.text().contains(secret), "{shown}: {response:?}");
             }
         }
         // Bytes that are no text.
-        let head = door.head("GET", front.list, &[("authorization", "SharedKey here")]);
+        let head = endpoint.head("GET", front.list, &[("authorization", "SharedKey here")]);
         let head = head.replace("SharedKey here", "SharedKey \u{e4}:\u{e4}");
-        let told = door.connect().await.ask(head.as_bytes()).await;
-        assert_eq!(told.failure(), (400, "InvalidAuthenticationInfo"));
-        door.is_untouched().await;
+        let response = endpoint.connect().await.call(head.as_bytes()).await;
+        assert_eq!(response.failure(), (400, "InvalidAuthenticationInfo"));
+        endpoint.is_untouched().await;
     }
 }
 
 #[tokio::test]
 async fn rejects_malformed_sas_tokens_without_echoing_them() {
     for front in FRONTS {
-        let door = Door::open(front, &[]).await;
+        let endpoint = ServedFront::open(front, &[]).await;
         let sign = if front.list.contains('?') { '&' } else { '?' };
         // As long as a signature is.
         let signature = "c2VjcmV0c2VjcmV0c2VjcmV0c2VjcmV0c2VjcmV0c2U=";
@@ -137,19 +137,19 @@ async fn rejects_malformed_sas_tokens_without_echoing_them() {
             let target = format!("/{ACCOUNT}{}{sign}{token}", front.list);
             let head =
                 format!("GET {target} HTTP/1.1\r\nhost: h\r\nx-ms-version: 2019-02-02\r\n\r\n");
-            let told = door.connect().await.ask(head.as_bytes()).await;
+            let response = endpoint.connect().await.call(head.as_bytes()).await;
             let shown = &token[..token.len().min(120)];
-            assert_eq!(told.failure(), failure, "{shown}");
-            assert!(!told.text().contains("c2VjcmV0"), "{shown}: {told:?}");
+            assert_eq!(response.failure(), failure, "{shown}");
+            assert!(!response.text().contains("c2VjcmV0"), "{shown}: {response:?}");
         }
-        door.is_untouched().await;
+        endpoint.is_untouched().await;
     }
 }
 
 #[tokio::test]
 async fn rejected_sas_token_names_the_malformed_field() {
     for front in FRONTS {
-        let door = Door::open(front, &[]).await;
+        let endpoint = ServedFront::open(front, &[]).await;
         let sign = if front.list.contains('?') { '&' } else { '?' };
         let fields = "sv=2019-02-02&ss=tq&srt=sco&sp=rl";
         let signature = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA%3D";
@@ -162,12 +162,12 @@ async fn rejected_sas_token_names_the_malformed_field() {
             let target = format!("/{ACCOUNT}{}{sign}{token}", front.list);
             let head = format!("GET {target} HTTP/1.1\r\nhost: h\r\n\r\n");
 
-            let told = door.connect().await.ask(head.as_bytes()).await;
+            let response = endpoint.connect().await.call(head.as_bytes()).await;
 
-            assert_eq!(told.failure(), (403, "AuthenticationFailed"), "{expiry}");
-            assert!(told.text().contains(detail), "{expiry}: {told:?}");
+            assert_eq!(response.failure(), (403, "AuthenticationFailed"), "{expiry}");
+            assert!(response.text().contains(detail), "{expiry}: {response:?}");
             if front.name == QUEUES.name {
-                let element = told.only("AuthenticationErrorDetail");
+                let element = response.only("AuthenticationErrorDetail");
                 assert!(element.contains(detail), "{element}");
             }
         }
@@ -177,30 +177,32 @@ async fn rejected_sas_token_names_the_malformed_field() {
 #[tokio::test]
 async fn percent_encoding_in_queries_is_utf_8_or_rejected() {
     for front in FRONTS {
-        let door = Door::open(front, &[]).await;
+        let endpoint = ServedFront::open(front, &[]).await;
         let sign = if front.list.contains('?') { '&' } else { '?' };
-        // What is no escape stands for itself, in values that nobody reads.
+        // An invalid escape is literal text, in parameters that are ignored.
         for query in ["x=%zz", "x=%", "x=%4", "x=%25%32%65", "x=%00", "%00=x", "x=%F0%9F%98%80"] {
-            let told = door.get(&format!("{}{sign}{query}", front.list), &[]).await;
-            assert_eq!(told.status, 200, "{query}: {told:?}");
+            let response = endpoint.get(&format!("{}{sign}{query}", front.list), &[]).await;
+            assert_eq!(response.status, 200, "{query}: {response:?}");
         }
         for query in ["x=%FF", "%C3=x", "x=%ED%A0%80", "x=%C0%AE%C0%AE"] {
-            let told = door.get(&format!("{}{sign}{query}", front.list), &[]).await;
-            assert_eq!(told.failure(), (400, "InvalidUri"), "{query}");
+            let response = endpoint.get(&format!("{}{sign}{query}", front.list), &[]).await;
+            assert_eq!(response.failure(), (400, "InvalidUri"), "{query}");
         }
         let many = "x=1&".repeat(100);
-        let told = door.get(&format!("{}{sign}{many}", front.list), &[]).await;
-        assert_eq!(told.failure(), (400, "InvalidUri"));
+        let response = endpoint.get(&format!("{}{sign}{many}", front.list), &[]).await;
+        assert_eq!(response.failure(), (400, "InvalidUri"));
         for timeout in ["0", "00", "-1", "soon", "%00", "1e3", ""] {
-            let told = door.get(&format!("{}{sign}timeout={timeout}", front.list), &[]).await;
-            assert_eq!(told.failure(), (400, "InvalidQueryParameterValue"), "{timeout}");
+            let response =
+                endpoint.get(&format!("{}{sign}timeout={timeout}", front.list), &[]).await;
+            assert_eq!(response.failure(), (400, "InvalidQueryParameterValue"), "{timeout}");
             // In XML, a parameter that is refused is named.
             let named = "<QueryParameterName>timeout</QueryParameterName>";
-            assert_eq!(told.text().contains(named), front.name == "queue", "{told:?}");
+            assert_eq!(response.text().contains(named), front.name == "queue", "{response:?}");
         }
         for timeout in ["86400", "99999999999999999999"] {
-            let told = door.get(&format!("{}{sign}timeout={timeout}", front.list), &[]).await;
-            assert_eq!(told.status, 200, "{told:?}");
+            let response =
+                endpoint.get(&format!("{}{sign}timeout={timeout}", front.list), &[]).await;
+            assert_eq!(response.status, 200, "{response:?}");
         }
     }
 }
@@ -208,22 +210,22 @@ async fn percent_encoding_in_queries_is_utf_8_or_rejected() {
 #[tokio::test]
 async fn rejects_a_body_without_content_length() {
     for front in FRONTS {
-        let door = Door::open(front, &[]).await;
+        let endpoint = ServedFront::open(front, &[]).await;
         let kind = [("content-type", front.put.content_type)];
-        let head = door.head(front.put.method, front.put.target, &kind);
+        let head = endpoint.head(front.put.method, front.put.target, &kind);
         let (before, after) = head.split_once("content-length: 0\r\n").expect("it has a length");
 
-        let mut wire = door.connect().await;
-        let told = wire.ask(format!("{before}{after}").as_bytes()).await;
+        let mut wire = endpoint.connect().await;
+        let response = wire.call(format!("{before}{after}").as_bytes()).await;
 
-        assert_eq!(told.failure(), (411, "MissingContentLengthHeader"));
-        // What nobody knows needs no length.
+        assert_eq!(response.failure(), (411, "MissingContentLengthHeader"));
+        // An unknown method needs no length.
         for method in ["FOO", "TRACE"] {
-            let head = door.head(method, front.put.target, &[]);
+            let head = endpoint.head(method, front.put.target, &[]);
             let head = head.replace("content-length: 0\r\n", "");
-            let told = door.connect().await.ask(head.as_bytes()).await;
-            assert_eq!(told.failure(), (405, "UnsupportedHttpVerb"), "{method}");
+            let response = endpoint.connect().await.call(head.as_bytes()).await;
+            assert_eq!(response.failure(), (405, "UnsupportedHttpVerb"), "{method}");
         }
-        door.is_untouched().await;
+        endpoint.is_untouched().await;
     }
 }

@@ -3,7 +3,7 @@
 mod bodies;
 mod browsers;
 mod documents;
-mod door;
+mod endpoint;
 mod heads;
 mod hostile;
 mod overload;

@@ -1,8 +1,8 @@
-//! A server that has too much to do says so, and when to come again.
+//! Overload and quotas on the Azure ports: 503 with `Retry-After`.
 
 use std::time::{Duration, Instant};
 
-use super::door::{Door, FRONTS, TABLES};
+use super::endpoint::{FRONTS, ServedFront, TABLES};
 
 /// How long a server may take to read what was sent to it.
 const READ_WITHIN: Duration = Duration::from_secs(40);
@@ -16,15 +16,15 @@ async fn overload_is_503_with_retry_after() {
             ("TRESTLE__LIMITS__BODY_BYTES_MAX", &*BODIES_BYTES_MAX.to_string()),
             ("TRESTLE__LIMITS__REQUEST_WITHIN_SECONDS", "60"),
         ];
-        let door = Door::open(front, &settings).await;
+        let endpoint = ServedFront::open(front, &settings).await;
         let length = front.body_bytes_max.to_string();
         let headers = [("content-length", &*length), ("content-type", front.put.content_type)];
-        let head = door.head(front.put.method, front.put.target, &headers);
-        // Bodies of which all but the last byte is there, as many as there is room for.
+        let head = endpoint.head(front.put.method, front.put.target, &headers);
+        // Bodies that lack their last byte, as many as fit.
         let most = vec![b' '; front.body_bytes_max - 1];
         let mut held = Vec::new();
         for _ in 0..BODIES_BYTES_MAX / most.len() {
-            let mut wire = door.connect().await;
+            let mut wire = endpoint.connect().await;
             wire.send(&[head.as_bytes(), &most].concat()).await;
             held.push(wire);
         }
@@ -33,21 +33,21 @@ async fn overload_is_503_with_retry_after() {
 
         // Those before may not have been read yet.
         let until = Instant::now() + READ_WITHIN;
-        let mut told = door.put(&body, &[]).await;
-        while told.status != 503 && Instant::now() < until {
+        let mut response = endpoint.put(&body, &[]).await;
+        while response.status != 503 && Instant::now() < until {
             tokio::time::sleep(Duration::from_millis(20)).await;
             // One of those before may have been turned away while the last one was here.
-            let mut wire = door.connect().await;
+            let mut wire = endpoint.connect().await;
             wire.send(&[head.as_bytes(), &most].concat()).await;
             held.push(wire);
-            told = door.put(&body, &[]).await;
+            response = endpoint.put(&body, &[]).await;
         }
 
-        assert_eq!(told.failure(), (503, "ServerBusy"));
-        let seconds: u64 = told.header("retry-after").parse().expect("whole seconds");
-        assert!((1..=60).contains(&seconds), "{told:?}");
+        assert_eq!(response.failure(), (503, "ServerBusy"));
+        let seconds: u64 = response.header("retry-after").parse().expect("whole seconds");
+        assert!((1..=60).contains(&seconds), "{response:?}");
         drop(held);
-        assert_eq!(door.get(front.list, &[]).await.status, 200);
+        assert_eq!(endpoint.get(front.list, &[]).await.status, 200);
     }
 }
 
@@ -57,20 +57,20 @@ async fn exceeded_quota_is_503_with_retry_after() {
         ("TRESTLE__QUOTAS__PARTITION_ENTITIES_PER_SECOND", "1"),
         ("TRESTLE__QUOTAS__PARTITION_BURST_ENTITIES", "1"),
     ];
-    let door = Door::open(&TABLES, &quota).await;
+    let endpoint = ServedFront::open(&TABLES, &quota).await;
     let body = |row: usize| format!(r#"{{"PartitionKey":"p","RowKey":"{row}"}}"#);
 
     let mut refused = None;
     for row in 0..1000 {
-        let told = door.put(body(row).as_bytes(), &[]).await;
-        if told.status != 201 {
-            refused = Some(told);
+        let response = endpoint.put(body(row).as_bytes(), &[]).await;
+        if response.status != 201 {
+            refused = Some(response);
             break;
         }
     }
 
-    let told = refused.expect("a thousand inserts take longer than the quota allows");
-    assert_eq!(told.failure(), (503, "ServerBusy"));
-    let seconds: u64 = told.header("retry-after").parse().expect("whole seconds");
-    assert!((1..=5).contains(&seconds), "{told:?}");
+    let response = refused.expect("a thousand inserts take longer than the quota allows");
+    assert_eq!(response.failure(), (503, "ServerBusy"));
+    let seconds: u64 = response.header("retry-after").parse().expect("whole seconds");
+    assert!((1..=5).contains(&seconds), "{response:?}");
 }

@@ -5,11 +5,11 @@ use std::{fs, path::Path, time::Duration};
 use serde_json::Value;
 use trestle_tests::metric;
 
-use super::door::{ACCOUNT, Door, FRONTS, TABLES};
+use super::endpoint::{ACCOUNT, FRONTS, ServedFront, TABLES};
 
 const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
 
-/// The lines of the access log, once there are so many; the first is of what the door made.
+/// The lines of the access log, once there are so many; the first is of what the endpoint made.
 async fn lines(log: &Path, count: usize) -> Vec<Value> {
     let mut lines = Vec::new();
     for _ in 0..100 {
@@ -33,14 +33,14 @@ async fn request_is_logged_and_counted_as_its_grpc_method() {
             ("TRESTLE__TELEMETRY__ACCESS_LOG", log.to_str().unwrap()),
             ("TRESTLE__TELEMETRY__LOG_FORMAT", "json"),
         ];
-        let door = Door::open(front, &settings).await;
+        let endpoint = ServedFront::open(front, &settings).await;
         let parent = format!("00-{TRACE}-b7ad6b7169203331-01");
         let traced = [("traceparent", parent.as_str())];
         let wrong = [traced[0], ("authorization", "SharedKey devstoreaccount1:AAAA")];
 
-        let put = door.put(front.put.body.as_bytes(), &traced).await;
-        let absent = door.get(front.absent.0, &traced).await;
-        let refused = door.get(front.list, &wrong).await;
+        let put = endpoint.put(front.put.body.as_bytes(), &traced).await;
+        let absent = endpoint.get(front.absent.0, &traced).await;
+        let refused = endpoint.get(front.list, &wrong).await;
 
         let (kind, of_put, of_absent, of_list) = if front.name == TABLES.name {
             ("table", "InsertEntity", "QueryEntities", "ListTables")
@@ -50,14 +50,14 @@ async fn request_is_logged_and_counted_as_its_grpc_method() {
         let service =
             format!("trestle.{kind}.v1.{}Service", if kind == "table" { "Table" } else { "Queue" });
         let lines = lines(&log, 4).await;
-        for (line, told, method, status, named) in [
+        for (line, response, method, status, named) in [
             (&lines[1], &put, of_put, "OK", "things"),
             (&lines[2], &absent, of_absent, "NOT_FOUND", "nothings"),
             (&lines[3], &refused, of_list, "UNAUTHENTICATED", ""),
         ] {
             assert_eq!(line["method"], format!("{service}/{method}"), "{line:#}");
             assert_eq!(line["status"], status, "{line:#}");
-            assert_eq!(line["request_id"], told.header("x-ms-request-id"), "{line:#}");
+            assert_eq!(line["request_id"], response.header("x-ms-request-id"), "{line:#}");
             assert_eq!(line["trace_id"], TRACE, "{line:#}");
             assert_eq!(line[kind].as_str().unwrap_or_default(), named, "{line:#}");
             assert!(line["peer"].as_str().unwrap().starts_with("127.0.0.1:"), "{line:#}");
@@ -66,9 +66,9 @@ async fn request_is_logged_and_counted_as_its_grpc_method() {
         for line in &lines[1..3] {
             assert_eq!((&line["account"], &line["credential"]), (&ACCOUNT.into(), &"owner".into()));
         }
-        assert_eq!(lines[3]["account"], Value::Null, "nobody knows who that was");
+        assert_eq!(lines[3]["account"], Value::Null, "the caller is unknown");
         assert_eq!(lines[3]["reason"], "AUTHENTICATION_FAILED");
-        let page = door.metrics().await;
+        let page = endpoint.metrics().await;
         assert_eq!(metric(&page, "trestle_rpc_server_active_calls"), Some(0.0));
         let counted = page.lines().find(|line| {
             line.starts_with("rpc_server_call_duration_seconds_count{") && line.contains(of_put)

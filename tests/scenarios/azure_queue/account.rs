@@ -1,6 +1,6 @@
 //! The account: settings of the service, stats, the secondary name, pages of other origins.
 
-use trestle_tests::{Ask, QueueRest};
+use trestle_tests::{QueueRest, RestRequest};
 
 const PROPERTIES: &str = "/?restype=service&comp=properties";
 
@@ -11,17 +11,17 @@ async fn service_properties_are_updated_in_part() {
         let body = format!(
             "<?xml version='1.0'?><StorageServiceProperties>{inside}</StorageServiceProperties>"
         );
-        rest.send(Ask::xml("PUT", PROPERTIES, body))
+        rest.send(RestRequest::xml("PUT", PROPERTIES, body))
     };
 
-    let read = rest.ask("GET", PROPERTIES).await;
+    let read = rest.call("GET", PROPERTIES).await;
     assert_eq!((read.status, read.header("content-type")), (200, "application/xml"));
     assert!(
         read.text().contains("</MinuteMetrics><Cors /></StorageServiceProperties>"),
         "{read:?}"
     );
 
-    let told = set(
+    let response = set(
         "<HourMetrics><Version>1.0</Version><Enabled>true</Enabled><IncludeAPIs>true</IncludeAPIs>\
          <RetentionPolicy><Enabled>true</Enabled><Days>7</Days></RetentionPolicy></HourMetrics>\
          <Cors><CorsRule><AllowedOrigins>http://a,http://b</AllowedOrigins>\
@@ -29,9 +29,9 @@ async fn service_properties_are_updated_in_part() {
          <ExposedHeaders>x-ms-meta-*</ExposedHeaders><AllowedHeaders /></CorsRule></Cors>",
     )
     .await;
-    assert_eq!((told.status, told.text()), (202, ""));
+    assert_eq!((response.status, response.text()), (202, ""));
     assert_eq!(set("<Cors />").await.status, 202);
-    let read = rest.ask("GET", PROPERTIES).await;
+    let read = rest.call("GET", PROPERTIES).await;
     assert!(read.text().contains("<IncludeAPIs>true</IncludeAPIs>"), "{read:?}");
     assert!(read.text().contains("<Days>7</Days>") && read.text().contains("<Cors />"), "{read:?}");
 
@@ -54,13 +54,13 @@ async fn stats_are_served_by_the_secondary_only() {
     let rest = QueueRest::start().await;
     rest.queue("orders").await;
     let secondary = |method: &str, target: &str| {
-        Ask::queue(method, "").at(&format!("/devstoreaccount1-secondary{target}"))
+        RestRequest::queue(method, "").at(&format!("/devstoreaccount1-secondary{target}"))
     };
 
     let stats = rest.send(secondary("GET", "/?restype=service&comp=stats")).await;
     assert_eq!((stats.status, stats.only("Status")), (200, "live".into()));
     assert!(stats.only("LastSyncTime").ends_with(" GMT"), "{stats:?}");
-    let primary = rest.ask("GET", "/?restype=service&comp=stats").await;
+    let primary = rest.call("GET", "/?restype=service&comp=stats").await;
     assert_eq!(primary.failure(), (403, "InsufficientAccountPermissions"));
 
     for target in ["/?comp=list", "/orders?comp=metadata", "/orders/messages?peekonly=true"] {
@@ -74,7 +74,11 @@ async fn stats_are_served_by_the_secondary_only() {
         ("DELETE", "/orders/messages"),
         ("PUT", "/orders?comp=metadata"),
     ] {
-        let told = rest.send(secondary(method, target)).await;
-        assert_eq!(told.failure(), (403, "InsufficientAccountPermissions"), "{method} {target}");
+        let response = rest.send(secondary(method, target)).await;
+        assert_eq!(
+            response.failure(),
+            (403, "InsufficientAccountPermissions"),
+            "{method} {target}"
+        );
     }
 }

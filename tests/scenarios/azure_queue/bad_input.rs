@@ -4,13 +4,13 @@ use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::TcpStream,
 };
-use trestle_tests::{Ask, QueueRest};
+use trestle_tests::{QueueRest, RestRequest};
 
 #[tokio::test]
 async fn rejects_a_malformed_message_body() {
     let rest = QueueRest::start().await;
     rest.queue("orders").await;
-    let send = |body: &[u8]| rest.send(Ask::xml("POST", "/orders/messages", body));
+    let send = |body: &[u8]| rest.send(RestRequest::xml("POST", "/orders/messages", body));
     let deep = "<a>".repeat(40_000);
     let laughs = "<!DOCTYPE a [<!ENTITY l \"ha\"><!ENTITY m \"&l;&l;\">]>\
                   <QueueMessage><MessageText>&m;</MessageText></QueueMessage>";
@@ -31,11 +31,11 @@ async fn rejects_a_malformed_message_body() {
         deep.as_bytes(),
         laughs.as_bytes(),
     ] {
-        let told = send(body).await;
-        assert_eq!(told.failure(), (400, "InvalidXmlDocument"), "{told:?}");
+        let response = send(body).await;
+        assert_eq!(response.failure(), (400, "InvalidXmlDocument"), "{response:?}");
     }
     assert_eq!(send(b"<QueueMessage/>").await.failure(), (400, "MissingRequiredXmlNode"));
-    let received = rest.ask("GET", "/orders/messages").await;
+    let received = rest.call("GET", "/orders/messages").await;
     assert_eq!(received.all("MessageId").len(), 0, "nothing was sent");
 }
 
@@ -57,32 +57,34 @@ async fn unknown_operations_have_their_own_codes() {
         ("GET", "/?comp=list&prefix=%FF", 400, "InvalidUri"),
         ("GET", "/?comp=list&timeout=soon", 400, "InvalidQueryParameterValue"),
     ] {
-        let ask = Ask::queue(method, target);
+        let request = RestRequest::queue(method, target);
         // What has a body says how long it is.
-        let ask = if method == "PATCH" { ask.with("content-length", "0") } else { ask };
-        assert_eq!(rest.send(ask).await.failure(), (status, code), "{method} {target}");
+        let request = if method == "PATCH" { request.with("content-length", "0") } else { request };
+        assert_eq!(rest.send(request).await.failure(), (status, code), "{method} {target}");
     }
 }
 
 #[tokio::test]
 async fn error_has_the_request_id_and_time() {
     let rest = QueueRest::start().await;
-    let ask = Ask::queue("GET", "/nowhere?comp=acl").with("x-ms-client-request-id", "my own");
+    let request =
+        RestRequest::queue("GET", "/nowhere?comp=acl").with("x-ms-client-request-id", "my own");
 
-    let told = rest.send(ask.with("x-ms-version", "2099-01-01")).await;
+    let response = rest.send(request.with("x-ms-version", "2099-01-01")).await;
 
-    assert_eq!(told.failure(), (404, "QueueNotFound"));
-    assert_eq!(told.header("content-type"), "application/xml");
-    assert_eq!(told.header("x-ms-version"), "2099-01-01");
-    assert_eq!(told.header("x-ms-client-request-id"), "my own");
-    let id = told.header("x-ms-request-id");
+    assert_eq!(response.failure(), (404, "QueueNotFound"));
+    assert_eq!(response.header("content-type"), "application/xml");
+    assert_eq!(response.header("x-ms-version"), "2099-01-01");
+    assert_eq!(response.header("x-ms-client-request-id"), "my own");
+    let id = response.header("x-ms-request-id");
     assert_eq!(id.len(), 36);
-    let message = told.only("Message");
+    let message = response.only("Message");
     assert!(message.contains(&format!("\nRequestId:{id}\nTime:2")), "{message}");
-    assert!(!told.header("date").is_empty());
+    assert!(!response.header("date").is_empty());
 
-    let told = rest.send(Ask::queue("GET", "/?comp=list").with("x-ms-version", "latest")).await;
-    assert_eq!(told.failure(), (400, "InvalidHeaderValue"));
+    let response =
+        rest.send(RestRequest::queue("GET", "/?comp=list").with("x-ms-version", "latest")).await;
+    assert_eq!(response.failure(), (400, "InvalidHeaderValue"));
 }
 
 #[tokio::test]

@@ -1,7 +1,9 @@
 //! What shared access signatures allow by REST.
 
 use trestle_identity::sas::{AddressRange, Protocol, Scope, Terms};
-use trestle_tests::{Ask, QueueRest, Told, over_account, terms, terms_by_policy, token};
+use trestle_tests::{
+    QueueRest, RestRequest, RestResponse, over_account, terms, terms_by_policy, token,
+};
 
 /// A token for the messages of `orders`.
 fn of_queue(permissions: &str) -> String {
@@ -14,15 +16,15 @@ fn of_account(services: &str, resource_types: &str, permissions: &str) -> String
 }
 
 /// Asks with a token and nothing else; a body goes with what needs one.
-async fn with(rest: &QueueRest, token: &str, method: &str, target: &str) -> Told {
+async fn with(rest: &QueueRest, token: &str, method: &str, target: &str) -> RestResponse {
     let separator = if target.contains('?') { '&' } else { '?' };
     let target = format!("{target}{separator}{token}");
-    let ask = if method == "POST" {
-        Ask::message(method, &target, "text")
+    let request = if method == "POST" {
+        RestRequest::message(method, &target, "text")
     } else {
-        Ask::queue(method, &target)
+        RestRequest::queue(method, &target)
     };
-    rest.send(ask.scheme(None).without("x-ms-version")).await
+    rest.send(request.scheme(None).without("x-ms-version")).await
 }
 
 const PERMISSION: (u16, &str) = (403, "AuthorizationPermissionMismatch");
@@ -70,8 +72,8 @@ async fn queue_sas_allows_only_its_permissions() {
         assert_eq!(with(&rest, &all, method, target).await.failure(), NEVER, "{method} {target}");
     }
     // It is over one queue, so that for another it is no signature at all.
-    let told = with(&rest, &all, "GET", "/others/messages").await;
-    assert_eq!(told.failure(), (403, "AuthenticationFailed"));
+    let response = with(&rest, &all, "GET", "/others/messages").await;
+    assert_eq!(response.failure(), (403, "AuthenticationFailed"));
 }
 
 #[tokio::test]
@@ -86,7 +88,7 @@ async fn stored_policy_grants_and_revokes_permissions() {
              <Expiry>2090-01-01</Expiry><Permission>{permission}</Permission></AccessPolicy>\
              </SignedIdentifier></SignedIdentifiers>"
         );
-        rest.send(Ask::xml("PUT", "/orders?comp=acl", body))
+        rest.send(RestRequest::xml("PUT", "/orders?comp=acl", body))
     };
     let peek = "/orders/messages?peekonly=true";
 
@@ -120,18 +122,18 @@ async fn account_sas_allows_operations_by_resource_type_and_permission() {
     ] {
         let case = format!("{method} {target}");
         let other_types = "sco".replace(resource_type, "");
-        let told = with(&rest, &of_account("q", &other_types, letter), method, target).await;
-        assert_eq!(told.failure(), (403, "AuthorizationResourceTypeMismatch"), "{case}");
-        let told = with(&rest, &of_account("bt", resource_type, letter), method, target).await;
-        assert_eq!(told.failure(), (403, "AuthorizationServiceMismatch"), "{case}");
+        let response = with(&rest, &of_account("q", &other_types, letter), method, target).await;
+        assert_eq!(response.failure(), (403, "AuthorizationResourceTypeMismatch"), "{case}");
+        let response = with(&rest, &of_account("bt", resource_type, letter), method, target).await;
+        assert_eq!(response.failure(), (403, "AuthorizationServiceMismatch"), "{case}");
         let others: String = "rwdlacup"
             .chars()
             .filter(|other| !"cw".contains(*other) && !letter.contains(*other))
             .collect();
-        let told = with(&rest, &of_account("q", resource_type, &others), method, target).await;
-        assert_eq!(told.failure(), PERMISSION, "{case}");
-        let told = with(&rest, &of_account("q", resource_type, letter), method, target).await;
-        assert_eq!(told.status, status, "{case}: {told:?}");
+        let response = with(&rest, &of_account("q", resource_type, &others), method, target).await;
+        assert_eq!(response.failure(), PERMISSION, "{case}");
+        let response = with(&rest, &of_account("q", resource_type, letter), method, target).await;
+        assert_eq!(response.status, status, "{case}: {response:?}");
     }
     let all = of_account("q", "sco", "rwdlacup");
     assert_eq!(with(&rest, &all, "GET", "/orders?comp=acl").await.failure(), NEVER);
@@ -147,11 +149,11 @@ async fn rejects_an_invalid_sas_token() {
     assert_eq!(with(&rest, &good, "GET", peek).await.status, 200);
     for (from, to) in [("sp=r", "sp=rp"), ("se=2090", "se=2021")] {
         assert!(good.contains(from), "{from}");
-        let told = with(&rest, &good.replace(from, to), "GET", peek).await;
-        let (status, code) = told.failure();
+        let response = with(&rest, &good.replace(from, to), "GET", peek).await;
+        let (status, code) = response.failure();
         assert_eq!((status, code), (403, "AuthenticationFailed"), "{from}");
         let signature = good.split("sig=").nth(1).unwrap().split('&').next().unwrap();
-        assert!(!told.text().contains(signature), "no signature is ever told");
+        assert!(!response.text().contains(signature), "no signature is ever response");
     }
 }
 
@@ -171,22 +173,22 @@ async fn stored_policy_is_checked_before_protocol_and_address_and_then_permissio
 
     for (method, target) in targets {
         for token in [&elsewhere, &encrypted] {
-            let told = with(&rest, token, method, target).await;
-            assert_eq!(told.failure(), (403, "AuthenticationFailed"), "no policy: {target}");
+            let response = with(&rest, token, method, target).await;
+            assert_eq!(response.failure(), (403, "AuthenticationFailed"), "no policy: {target}");
         }
     }
     let body = "<SignedIdentifiers><SignedIdentifier><Id>readers</Id><AccessPolicy>\
                 <Expiry>2090-01-01</Expiry><Permission>r</Permission></AccessPolicy>\
                 </SignedIdentifier></SignedIdentifiers>";
-    assert_eq!(rest.send(Ask::xml("PUT", "/orders?comp=acl", body)).await.status, 204);
+    assert_eq!(rest.send(RestRequest::xml("PUT", "/orders?comp=acl", body)).await.status, 204);
     let senseless = [
         ("GET", "/orders/messages?peekonly=true&numofmessages=1000"),
         ("GET", "/orders?comp=nothing"),
     ];
     for (method, target) in targets.into_iter().chain(senseless) {
-        let told = with(&rest, &elsewhere, method, target).await;
-        assert_eq!(told.failure(), (403, "AuthorizationSourceIPMismatch"), "{target}");
-        let told = with(&rest, &encrypted, method, target).await;
-        assert_eq!(told.failure(), (403, "AuthorizationProtocolMismatch"), "{target}");
+        let response = with(&rest, &elsewhere, method, target).await;
+        assert_eq!(response.failure(), (403, "AuthorizationSourceIPMismatch"), "{target}");
+        let response = with(&rest, &encrypted, method, target).await;
+        assert_eq!(response.failure(), (403, "AuthorizationProtocolMismatch"), "{target}");
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use trestle_tests::{Ask, QueueRest};
+use trestle_tests::{QueueRest, RestRequest};
 
 /// The children of the only message of a body, in their order.
 fn order(body: &str) -> Vec<&str> {
@@ -21,12 +21,12 @@ async fn put_peek_and_get_return_their_xml_elements() {
     let held = ["PopReceipt", "TimeNextVisible"];
     assert_eq!(order(sent.text()), [&times[..], &held].concat());
 
-    let peeked = rest.ask("GET", "/orders/messages?peekonly=true").await;
+    let peeked = rest.call("GET", "/orders/messages?peekonly=true").await;
     assert_eq!((peeked.status, peeked.only("MessageText")), (200, "text & more".into()));
     assert_eq!(peeked.only("DequeueCount"), "0");
     assert_eq!(order(peeked.text()), [&times[..], &["DequeueCount", "MessageText"]].concat());
 
-    let received = rest.ask("GET", "/orders/messages?peekonly=false").await;
+    let received = rest.call("GET", "/orders/messages?peekonly=false").await;
     assert_eq!((received.status, received.only("DequeueCount")), (200, "1".into()));
     let all = [&times[..], &held, &["DequeueCount", "MessageText"]].concat();
     assert_eq!(order(received.text()), all);
@@ -38,7 +38,7 @@ async fn put_peek_and_get_return_their_xml_elements() {
 
     // Hidden now: nothing to receive, which is no failure.
     for query in ["", "?peekonly=true"] {
-        let none = rest.ask("GET", &format!("/orders/messages{query}")).await;
+        let none = rest.call("GET", &format!("/orders/messages{query}")).await;
         assert_eq!(none.status, 200);
         assert!(none.text().ends_with("<QueueMessagesList />"), "{none:?}");
     }
@@ -61,15 +61,15 @@ async fn message_text_round_trips_through_xml() {
         largest.as_str(),
     ] {
         rest.message("orders", "", text).await;
-        let received = rest.ask("GET", "/orders/messages?visibilitytimeout=600").await;
+        let received = rest.call("GET", "/orders/messages?visibilitytimeout=600").await;
         assert_eq!(received.only("MessageText"), text);
     }
     // A line break that is written as it is, not as a reference, is kept too.
     let body = "<?xml version='1.0' encoding='utf-8'?>\n<QueueMessage>\n  <MessageText>a\r\nb\
                 </MessageText>\n</QueueMessage>\n";
-    let sent = rest.send(Ask::xml("POST", "/orders/messages", body)).await;
+    let sent = rest.send(RestRequest::xml("POST", "/orders/messages", body)).await;
     assert_eq!(sent.status, 201, "{sent:?}");
-    let received = rest.ask("GET", "/orders/messages").await;
+    let received = rest.call("GET", "/orders/messages").await;
     assert_eq!(received.only("MessageText"), "a\r\nb");
     assert!(received.text().contains("a&#xD;\nb"), "{received:?}");
 }
@@ -78,20 +78,20 @@ async fn message_text_round_trips_through_xml() {
 async fn message_is_limited_to_64_kib_and_its_request_to_twice_that() {
     let rest = QueueRest::start().await;
     rest.queue("orders").await;
-    let send = |text: String| rest.send(Ask::message("POST", "/orders/messages", &text));
+    let send = |text: String| rest.send(RestRequest::message("POST", "/orders/messages", &text));
 
     assert_eq!(send("x".repeat(65_536)).await.status, 201);
     for (chars, limit) in [(65_537, "65536"), (131_584, "131584")] {
-        let told = send("x".repeat(chars)).await;
-        assert_eq!(told.failure(), (413, "RequestBodyTooLarge"), "{chars}");
-        assert_eq!(told.only("MaxLimit"), limit);
+        let response = send("x".repeat(chars)).await;
+        assert_eq!(response.failure(), (413, "RequestBodyTooLarge"), "{chars}");
+        assert_eq!(response.only("MaxLimit"), limit);
     }
-    let received = rest.ask("GET", "/orders/messages").await;
+    let received = rest.call("GET", "/orders/messages").await;
     let (id, receipt) = (received.only("MessageId"), received.only("PopReceipt"));
     let target = format!("/orders/messages/{id}?popreceipt={receipt}&visibilitytimeout=0");
-    let told = rest.send(Ask::message("PUT", &target, &"x".repeat(65_537))).await;
-    assert_eq!(told.failure(), (413, "RequestBodyTooLarge"));
-    assert_eq!(told.only("MaxLimit"), "65536");
+    let response = rest.send(RestRequest::message("PUT", &target, &"x".repeat(65_537))).await;
+    assert_eq!(response.failure(), (413, "RequestBodyTooLarge"));
+    assert_eq!(response.only("MaxLimit"), "65536");
 }
 
 #[tokio::test]
@@ -111,19 +111,19 @@ async fn out_of_range_parameters_are_rejected_with_the_limits() {
         ("POST", "messagettl", "9223372036854775808", "1", "9223372036854775807"),
     ] {
         let target = format!("/orders/messages?{name}={value}");
-        let told = rest.send(Ask::message(method, &target, "text")).await;
-        assert_eq!(told.failure(), (400, "OutOfRangeQueryParameterValue"), "{target}");
-        assert_eq!(told.only("QueryParameterName"), name);
-        assert_eq!(told.only("QueryParameterValue"), value);
+        let response = rest.send(RestRequest::message(method, &target, "text")).await;
+        assert_eq!(response.failure(), (400, "OutOfRangeQueryParameterValue"), "{target}");
+        assert_eq!(response.only("QueryParameterName"), name);
+        assert_eq!(response.only("QueryParameterValue"), value);
         assert_eq!(
-            (told.only("MinimumAllowed"), told.only("MaximumAllowed")),
+            (response.only("MinimumAllowed"), response.only("MaximumAllowed")),
             (min.into(), max.into())
         );
     }
     for query in ["numofmessages=some", "visibilitytimeout=1.5", "peekonly=perhaps"] {
-        let told = rest.ask("GET", &format!("/orders/messages?{query}")).await;
-        assert_eq!(told.failure(), (400, "InvalidQueryParameterValue"), "{query}");
-        assert_eq!(told.only("QueryParameterName"), query.split('=').next().unwrap());
+        let response = rest.call("GET", &format!("/orders/messages?{query}")).await;
+        assert_eq!(response.failure(), (400, "InvalidQueryParameterValue"), "{query}");
+        assert_eq!(response.only("QueryParameterName"), query.split('=').next().unwrap());
     }
 }
 
@@ -138,14 +138,14 @@ async fn accepts_parameters_at_their_limits() {
     let sent = rest.message("orders", "", "text").await;
     let (id, receipt) = (sent.only("MessageId"), sent.only("PopReceipt"));
     let target = format!("/orders/messages/{id}?popreceipt={receipt}&visibilitytimeout=604800");
-    assert_eq!(rest.ask("PUT", &target).await.status, 204);
+    assert_eq!(rest.call("PUT", &target).await.status, 204);
     for query in [
         "peekonly=true&numofmessages=1",
         "peekonly=true&numofmessages=32",
         "numofmessages=1&visibilitytimeout=1",
         "numofmessages=32&visibilitytimeout=604800",
     ] {
-        assert_eq!(rest.ask("GET", &format!("/orders/messages?{query}")).await.status, 200);
+        assert_eq!(rest.call("GET", &format!("/orders/messages?{query}")).await.status, 200);
     }
 }
 
@@ -159,15 +159,15 @@ async fn out_of_range_update_is_rejected_with_the_limits() {
     for value in ["-1", "604801", "99999999999999999999"] {
         let target =
             format!("/orders/messages/{id}?popreceipt={receipt}&visibilitytimeout={value}");
-        let told = rest.ask("PUT", &target).await;
-        assert_eq!(told.failure(), (400, "OutOfRangeQueryParameterValue"), "{value}");
-        assert_eq!(told.only("QueryParameterName"), "visibilitytimeout");
+        let response = rest.call("PUT", &target).await;
+        assert_eq!(response.failure(), (400, "OutOfRangeQueryParameterValue"), "{value}");
+        assert_eq!(response.only("QueryParameterName"), "visibilitytimeout");
         assert_eq!(
-            (told.only("MinimumAllowed"), told.only("MaximumAllowed")),
+            (response.only("MinimumAllowed"), response.only("MaximumAllowed")),
             ("0".into(), "604800".into())
         );
     }
-    let deleted = rest.ask("DELETE", &format!("/orders/messages/{id}?popreceipt={receipt}")).await;
+    let deleted = rest.call("DELETE", &format!("/orders/messages/{id}?popreceipt={receipt}")).await;
     assert_eq!(deleted.status, 204, "nothing has changed");
 }
 
@@ -176,12 +176,14 @@ async fn out_of_range_update_is_rejected_with_the_limits() {
 async fn out_of_range_parameter_takes_precedence_over_a_missing_queue() {
     let rest = QueueRest::start().await;
 
-    let told = rest.send(Ask::message("POST", "/nowhere/messages?messagettl=0", "text")).await;
-    assert_eq!(told.failure(), (400, "OutOfRangeQueryParameterValue"));
+    let response =
+        rest.send(RestRequest::message("POST", "/nowhere/messages?messagettl=0", "text")).await;
+    assert_eq!(response.failure(), (400, "OutOfRangeQueryParameterValue"));
     // What the service judges comes after.
     for (query, text) in [("?messagettl=1&visibilitytimeout=1", 1), ("", 65_537)] {
-        let ask = Ask::message("POST", &format!("/nowhere/messages{query}"), &"x".repeat(text));
-        assert_eq!(rest.send(ask).await.failure(), (404, "QueueNotFound"), "{query}");
+        let request =
+            RestRequest::message("POST", &format!("/nowhere/messages{query}"), &"x".repeat(text));
+        assert_eq!(rest.send(request).await.failure(), (404, "QueueNotFound"), "{query}");
     }
 }
 
@@ -195,19 +197,19 @@ async fn ttl_may_be_infinite_and_must_exceed_the_visibility_timeout() {
     let long = rest.message("orders", "?messagettl=2147483647", "long").await;
     assert!(long.only("ExpirationTime").contains(" 20"), "{long:?}");
     for longer in ["2147483648", "315576000001", "9223372036854775807"] {
-        let told = rest.message("orders", &format!("?messagettl={longer}"), "longer").await;
-        let end = told.only("ExpirationTime");
+        let response = rest.message("orders", &format!("?messagettl={longer}"), "longer").await;
+        let end = response.only("ExpirationTime");
         assert!(end.contains(" 20") || end == ever.only("ExpirationTime"), "{end}");
     }
-    let peeked = rest.ask("GET", "/orders/messages?peekonly=true&numofmessages=32").await;
+    let peeked = rest.call("GET", "/orders/messages?peekonly=true&numofmessages=32").await;
     assert_eq!(peeked.all("MessageText"), ["ever", "long", "longer", "longer", "longer"]);
 
     let target = "/orders/messages?messagettl=10&visibilitytimeout=10";
-    let told = rest.send(Ask::message("POST", target, "never seen")).await;
-    assert_eq!(told.failure(), (400, "InvalidQueryParameterValue"));
-    assert_eq!(told.only("QueryParameterName"), "visibilitytimeout");
-    assert_eq!(told.only("QueryParameterValue"), "10");
-    assert_eq!(told.only("Reason"), "messagettl must be greater than visibilitytimeout");
+    let response = rest.send(RestRequest::message("POST", target, "never seen")).await;
+    assert_eq!(response.failure(), (400, "InvalidQueryParameterValue"));
+    assert_eq!(response.only("QueryParameterName"), "visibilitytimeout");
+    assert_eq!(response.only("QueryParameterValue"), "10");
+    assert_eq!(response.only("Reason"), "messagettl must be greater than visibilitytimeout");
 }
 
 #[tokio::test]
@@ -218,12 +220,13 @@ async fn expired_message_is_not_found_by_any_operation() {
     tokio::time::sleep(Duration::from_millis(1200)).await;
 
     for query in ["", "?peekonly=true"] {
-        let none = rest.ask("GET", &format!("/orders/messages{query}")).await;
+        let none = rest.call("GET", &format!("/orders/messages{query}")).await;
         assert_eq!(none.all("MessageId").len(), 0, "{none:?}");
     }
     let (id, receipt) = (sent.only("MessageId"), sent.only("PopReceipt"));
-    let told = rest.ask("DELETE", &format!("/orders/messages/{id}?popreceipt={receipt}")).await;
-    assert_eq!(told.failure(), (404, "MessageNotFound"));
+    let response =
+        rest.call("DELETE", &format!("/orders/messages/{id}?popreceipt={receipt}")).await;
+    assert_eq!(response.failure(), (404, "MessageNotFound"));
 }
 
 #[tokio::test]
@@ -234,13 +237,14 @@ async fn visibility_timeout_past_expiry_is_accepted_and_expiry_applies() {
     let (id, receipt) = (sent.only("MessageId"), sent.only("PopReceipt"));
 
     let target = format!("/orders/messages/{id}?popreceipt={receipt}&visibilitytimeout=600");
-    let updated = rest.ask("PUT", &target).await;
+    let updated = rest.call("PUT", &target).await;
     assert_eq!(updated.status, 204, "{updated:?}");
     tokio::time::sleep(Duration::from_millis(1200)).await;
 
     let receipt = updated.header("x-ms-popreceipt");
-    let told = rest.ask("DELETE", &format!("/orders/messages/{id}?popreceipt={receipt}")).await;
-    assert_eq!(told.failure(), (404, "MessageNotFound"));
+    let response =
+        rest.call("DELETE", &format!("/orders/messages/{id}?popreceipt={receipt}")).await;
+    assert_eq!(response.failure(), (404, "MessageNotFound"));
 }
 
 #[tokio::test]
@@ -251,21 +255,21 @@ async fn messages_are_received_oldest_first_and_cleared() {
         rest.message("orders", "", text).await;
     }
 
-    let peeked = rest.ask("GET", "/orders/messages?peekonly=true&numofmessages=3").await;
+    let peeked = rest.call("GET", "/orders/messages?peekonly=true&numofmessages=3").await;
     assert_eq!(peeked.all("MessageText"), ["1", "2", "3"]);
-    let received = rest.ask("GET", "/orders/messages?numofmessages=2").await;
+    let received = rest.call("GET", "/orders/messages?numofmessages=2").await;
     assert_eq!(received.all("MessageText"), ["1", "2"]);
     let receipts = received.all("PopReceipt");
     assert_ne!(receipts[0], receipts[1]);
-    let rest_of_them = rest.ask("GET", "/orders/messages?numofmessages=32").await;
+    let rest_of_them = rest.call("GET", "/orders/messages?numofmessages=32").await;
     assert_eq!(rest_of_them.all("MessageText"), ["3", "4"]);
 
-    let cleared = rest.ask("DELETE", "/orders/messages").await;
+    let cleared = rest.call("DELETE", "/orders/messages").await;
     assert_eq!((cleared.status, cleared.text()), (204, ""));
     let id = &received.all("MessageId")[0];
-    let told =
-        rest.ask("DELETE", &format!("/orders/messages/{id}?popreceipt={}", receipts[0])).await;
-    assert_eq!(told.failure(), (404, "MessageNotFound"));
+    let response =
+        rest.call("DELETE", &format!("/orders/messages/{id}?popreceipt={}", receipts[0])).await;
+    assert_eq!(response.failure(), (404, "MessageNotFound"));
 }
 
 #[tokio::test]
@@ -285,8 +289,8 @@ async fn message_operations_on_a_missing_queue_are_not_found() {
         ("PUT", "/nowhere/messages/id?popreceipt=x&visibilitytimeout=0"),
         ("DELETE", "/nowhere/messages/id?popreceipt=x"),
     ] {
-        let told = rest.send(Ask::message(method, target, "text")).await;
-        assert_eq!(told.failure(), (404, "QueueNotFound"), "{method} {target}");
-        assert!(told.text().contains("The specified queue does not exist."), "{told:?}");
+        let response = rest.send(RestRequest::message(method, target, "text")).await;
+        assert_eq!(response.failure(), (404, "QueueNotFound"), "{method} {target}");
+        assert!(response.text().contains("The specified queue does not exist."), "{response:?}");
     }
 }

@@ -1,31 +1,32 @@
 //! Queues themselves: create, delete, metadata, policies, lists.
 
-use trestle_tests::{Ask, QueueRest, Told};
+use trestle_tests::{QueueRest, RestRequest, RestResponse};
 
 #[tokio::test]
 async fn recreating_a_queue_compares_metadata() {
     let rest = QueueRest::start().await;
-    let create =
-        |name: &'static str, value| rest.send(Ask::queue("PUT", "/orders").with(name, value));
+    let create = |name: &'static str, value| {
+        rest.send(RestRequest::queue("PUT", "/orders").with(name, value))
+    };
 
     let created = create("x-ms-meta-kind", "a").await;
     assert_eq!((created.status, created.text()), (201, ""));
     assert_eq!(created.header("content-length"), "0");
 
     // The stray header of one client says nothing.
-    let again = Ask::queue("PUT", "/orders").with("x-ms-meta-kind", "a");
+    let again = RestRequest::queue("PUT", "/orders").with("x-ms-meta-kind", "a");
     let again = rest.send(again.with("x-ms-meta", "{'kind': 'a'}")).await;
     assert_eq!((again.status, again.text()), (204, ""));
     let other = create("x-ms-meta-kind", "b").await;
     assert_eq!(other.failure(), (409, "QueueAlreadyExists"));
-    assert_eq!(rest.ask("PUT", "/orders").await.failure(), (409, "QueueAlreadyExists"));
+    assert_eq!(rest.call("PUT", "/orders").await.failure(), (409, "QueueAlreadyExists"));
 
-    let read = rest.ask("GET", "/orders?comp=metadata").await;
+    let read = rest.call("GET", "/orders?comp=metadata").await;
     assert_eq!((read.status, read.header("x-ms-meta-kind")), (200, "a"));
     assert_eq!(read.header("x-ms-meta"), "");
 
-    assert_eq!(rest.ask("DELETE", "/orders").await.status, 204);
-    assert_eq!(rest.ask("DELETE", "/orders").await.failure(), (404, "QueueNotFound"));
+    assert_eq!(rest.call("DELETE", "/orders").await.status, 204);
+    assert_eq!(rest.call("DELETE", "/orders").await.failure(), (404, "QueueNotFound"));
     assert_eq!(create("x-ms-meta-kind", "b").await.status, 201);
 }
 
@@ -36,21 +37,21 @@ async fn set_metadata_replaces_all_and_get_returns_the_message_count() {
     rest.message("orders", "", "one").await;
     rest.message("orders", "?visibilitytimeout=60", "hidden").await;
 
-    let set = Ask::queue("PUT", "/orders?comp=metadata").with("x-ms-meta-first", "a b");
+    let set = RestRequest::queue("PUT", "/orders?comp=metadata").with("x-ms-meta-first", "a b");
     assert_eq!(rest.send(set.with("x-ms-meta-second", "2")).await.status, 204);
     for method in ["GET", "HEAD"] {
-        let read = rest.ask(method, "/orders?comp=metadata").await;
+        let read = rest.call(method, "/orders?comp=metadata").await;
         assert_eq!((read.status, read.text()), (200, ""));
         assert_eq!(read.header("x-ms-meta-first"), "a b");
         assert_eq!(read.header("x-ms-meta-second"), "2");
         assert_eq!(read.header("x-ms-approximate-messages-count"), "2");
     }
 
-    assert_eq!(rest.ask("PUT", "/orders?comp=metadata").await.status, 204);
-    let read = rest.ask("GET", "/orders?comp=metadata").await;
+    assert_eq!(rest.call("PUT", "/orders?comp=metadata").await.status, 204);
+    let read = rest.call("GET", "/orders?comp=metadata").await;
     assert_eq!(read.header("x-ms-meta-first"), "");
-    assert_eq!(rest.ask("DELETE", "/orders/messages").await.status, 204);
-    let read = rest.ask("GET", "/orders?comp=metadata").await;
+    assert_eq!(rest.call("DELETE", "/orders/messages").await.status, 204);
+    let read = rest.call("GET", "/orders?comp=metadata").await;
     assert_eq!(read.header("x-ms-approximate-messages-count"), "0");
 }
 
@@ -58,20 +59,20 @@ async fn set_metadata_replaces_all_and_get_returns_the_message_count() {
 async fn rejects_malformed_metadata() {
     let rest = QueueRest::start().await;
     rest.queue("orders").await;
-    let set = || Ask::queue("PUT", "/orders?comp=metadata");
+    let set = || RestRequest::queue("PUT", "/orders?comp=metadata");
     let largest = "x".repeat(8191);
     let large = "x".repeat(8192);
 
-    for (ask, code) in [
+    for (request, code) in [
         (set().and("x-ms-meta-k", "1").and("x-ms-meta-k", "2"), "InvalidMetadata"),
         (set().with("x-ms-meta-1k", "v"), "InvalidMetadata"),
         (set().with("x-ms-meta-", "v"), "EmptyMetadataKey"),
         (set().with("x-ms-meta-k", &large), "MetadataTooLarge"),
     ] {
-        assert_eq!(rest.send(ask).await.failure(), (400, code));
+        assert_eq!(rest.send(request).await.failure(), (400, code));
     }
     assert_eq!(rest.send(set().with("x-ms-meta-k", &largest)).await.status, 204);
-    let read = rest.ask("HEAD", "/orders?comp=metadata").await;
+    let read = rest.call("HEAD", "/orders?comp=metadata").await;
     assert_eq!((read.status, read.header("x-ms-meta-k")), (200, largest.as_str()));
 }
 
@@ -79,11 +80,11 @@ async fn rejects_malformed_metadata() {
 async fn head_of_a_missing_queue_has_the_error_code_header_only() {
     let rest = QueueRest::start().await;
 
-    let head = rest.ask("HEAD", "/nowhere?comp=metadata").await;
+    let head = rest.call("HEAD", "/nowhere?comp=metadata").await;
 
     assert_eq!((head.status, head.text()), (404, ""));
     assert_eq!(head.header("x-ms-error-code"), "QueueNotFound");
-    let get = rest.ask("GET", "/nowhere?comp=metadata").await;
+    let get = rest.call("GET", "/nowhere?comp=metadata").await;
     assert_eq!(get.failure(), (404, "QueueNotFound"));
 }
 
@@ -93,7 +94,7 @@ async fn rejects_queue_names_by_length_and_character() {
     let long = "q".repeat(64);
 
     for name in ["abc", &long[1..], "0-9"] {
-        assert_eq!(rest.ask("PUT", &format!("/{name}")).await.status, 201, "{name}");
+        assert_eq!(rest.call("PUT", &format!("/{name}")).await.status, 201, "{name}");
     }
     for (name, code) in [
         ("ab", "OutOfRangeInput"),
@@ -105,15 +106,15 @@ async fn rejects_queue_names_by_length_and_character() {
         ("or%2Fders", "InvalidResourceName"),
         ("ord%00ers", "InvalidResourceName"),
     ] {
-        assert_eq!(rest.ask("PUT", &format!("/{name}")).await.failure(), (400, code), "{name}");
+        assert_eq!(rest.call("PUT", &format!("/{name}")).await.failure(), (400, code), "{name}");
     }
 }
 
 /// Every queue, page by page.
-async fn pages(rest: &QueueRest, query: &str) -> Vec<Told> {
+async fn pages(rest: &QueueRest, query: &str) -> Vec<RestResponse> {
     let (mut pages, mut marker) = (Vec::new(), String::new());
     loop {
-        let page = rest.ask("GET", &format!("/?comp=list{query}{marker}")).await;
+        let page = rest.call("GET", &format!("/?comp=list{query}{marker}")).await;
         assert_eq!(page.status, 200, "{page:?}");
         let next = page.only("NextMarker");
         pages.push(page);
@@ -128,11 +129,11 @@ async fn pages(rest: &QueueRest, query: &str) -> Vec<Told> {
 async fn queues_are_listed_in_pages_by_name() {
     let rest = QueueRest::start().await;
     for name in ["orders-2", "orders-1", "zebra", "orders-3"] {
-        let ask = Ask::queue("PUT", &format!("/{name}")).with("x-ms-meta-own", name);
-        assert_eq!(rest.send(ask).await.status, 201);
+        let request = RestRequest::queue("PUT", &format!("/{name}")).with("x-ms-meta-own", name);
+        assert_eq!(rest.send(request).await.status, 201);
     }
 
-    let plain = rest.ask("GET", "/?comp=list").await;
+    let plain = rest.call("GET", "/?comp=list").await;
     assert_eq!(plain.header("content-type"), "application/xml");
     assert_eq!(plain.all("Name"), ["orders-1", "orders-2", "orders-3", "zebra"]);
     assert!(
@@ -159,22 +160,22 @@ async fn rejects_invalid_list_parameters() {
     let rest = QueueRest::start().await;
 
     for value in ["1", "5000"] {
-        assert_eq!(rest.ask("GET", &format!("/?comp=list&maxresults={value}")).await.status, 200);
+        assert_eq!(rest.call("GET", &format!("/?comp=list&maxresults={value}")).await.status, 200);
     }
     for value in ["0", "5001", "-1"] {
-        let told = rest.ask("GET", &format!("/?comp=list&maxresults={value}")).await;
-        assert_eq!(told.failure(), (400, "OutOfRangeQueryParameterValue"));
-        assert_eq!(told.only("QueryParameterName"), "maxresults");
-        assert_eq!(told.only("QueryParameterValue"), value);
+        let response = rest.call("GET", &format!("/?comp=list&maxresults={value}")).await;
+        assert_eq!(response.failure(), (400, "OutOfRangeQueryParameterValue"));
+        assert_eq!(response.only("QueryParameterName"), "maxresults");
+        assert_eq!(response.only("QueryParameterValue"), value);
         assert_eq!(
-            (told.only("MinimumAllowed"), told.only("MaximumAllowed")),
+            (response.only("MinimumAllowed"), response.only("MaximumAllowed")),
             ("1".into(), "5000".into())
         );
     }
-    let told = rest.ask("GET", "/?comp=list&maxresults=many").await;
-    assert_eq!(told.failure(), (400, "InvalidQueryParameterValue"));
-    let told = rest.ask("GET", "/?comp=list&marker=anything").await;
-    assert_eq!(told.failure(), (400, "InvalidMarker"));
+    let response = rest.call("GET", "/?comp=list&maxresults=many").await;
+    assert_eq!(response.failure(), (400, "InvalidQueryParameterValue"));
+    let response = rest.call("GET", "/?comp=list&marker=anything").await;
+    assert_eq!(response.failure(), (400, "InvalidMarker"));
 }
 
 #[tokio::test]
@@ -187,9 +188,9 @@ async fn access_policy_times_have_seven_decimals() {
                 </SignedIdentifier><SignedIdentifier><Id>bare</Id></SignedIdentifier>\
                 </SignedIdentifiers>";
 
-    let set = rest.send(Ask::xml("PUT", "/orders?comp=acl", body)).await;
+    let set = rest.send(RestRequest::xml("PUT", "/orders?comp=acl", body)).await;
     assert_eq!((set.status, set.text()), (204, ""));
-    let read = rest.ask("GET", "/orders?comp=acl").await;
+    let read = rest.call("GET", "/orders?comp=acl").await;
     assert_eq!(read.status, 200);
     assert!(
         read.text().ends_with(
@@ -201,10 +202,10 @@ async fn access_policy_times_have_seven_decimals() {
         ),
         "{read:?}"
     );
-    assert_eq!(rest.ask("HEAD", "/orders?comp=acl").await.status, 200);
+    assert_eq!(rest.call("HEAD", "/orders?comp=acl").await.status, 200);
 
-    assert_eq!(rest.ask("PUT", "/orders?comp=acl").await.status, 204);
-    let read = rest.ask("GET", "/orders?comp=acl").await;
+    assert_eq!(rest.call("PUT", "/orders?comp=acl").await.status, 204);
+    let read = rest.call("GET", "/orders?comp=acl").await;
     assert!(read.text().ends_with("<SignedIdentifiers />"), "{read:?}");
 }
 
@@ -229,21 +230,21 @@ async fn rejects_invalid_access_policies() {
         ("<Nothing/>".to_owned(), "InvalidXmlDocument"),
     ] {
         let body = format!("<SignedIdentifiers>{inside}</SignedIdentifiers>");
-        let told = rest.send(Ask::xml("PUT", "/orders?comp=acl", body)).await;
-        assert_eq!(told.failure(), (400, code), "{inside}");
+        let response = rest.send(RestRequest::xml("PUT", "/orders?comp=acl", body)).await;
+        assert_eq!(response.failure(), (400, code), "{inside}");
     }
-    let told = rest.ask("GET", "/nowhere?comp=acl").await;
-    assert_eq!(told.failure(), (404, "QueueNotFound"));
+    let response = rest.call("GET", "/nowhere?comp=acl").await;
+    assert_eq!(response.failure(), (404, "QueueNotFound"));
     let kept = format!("<SignedIdentifiers>{}</SignedIdentifiers>", identifier("kept", ""));
-    assert_eq!(rest.send(Ask::xml("PUT", "/orders?comp=acl", kept)).await.status, 204);
+    assert_eq!(rest.send(RestRequest::xml("PUT", "/orders?comp=acl", kept)).await.status, 204);
     for inside in ["junk", "&lt;SignedIdentifier&gt;", "<![CDATA[junk]]>"] {
         let body = format!("<SignedIdentifiers>{inside}</SignedIdentifiers>");
-        let told = rest.send(Ask::xml("PUT", "/orders?comp=acl", body)).await;
-        assert_eq!(told.failure(), (400, "InvalidXmlDocument"), "{inside}");
+        let response = rest.send(RestRequest::xml("PUT", "/orders?comp=acl", body)).await;
+        assert_eq!(response.failure(), (400, "InvalidXmlDocument"), "{inside}");
     }
-    assert_eq!(rest.ask("GET", "/orders?comp=acl").await.only("Id"), "kept");
+    assert_eq!(rest.call("GET", "/orders?comp=acl").await.only("Id"), "kept");
 
     let five: String = (0..5).map(|n| identifier(&format!("{n}{}", "é".repeat(63)), "")).collect();
     let body = format!("<SignedIdentifiers>{five}</SignedIdentifiers>");
-    assert_eq!(rest.send(Ask::xml("PUT", "/orders?comp=acl", body)).await.status, 204);
+    assert_eq!(rest.send(RestRequest::xml("PUT", "/orders?comp=acl", body)).await.status, 204);
 }

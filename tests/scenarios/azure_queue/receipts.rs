@@ -2,16 +2,16 @@
 
 use std::time::Duration;
 
-use trestle_tests::{Ask, QueueRest, Told};
+use trestle_tests::{QueueRest, RestRequest, RestResponse};
 
 /// The address of the only message of an answer, with its receipt.
-fn held(told: &Told) -> String {
-    let (id, receipt) = (told.only("MessageId"), told.only("PopReceipt"));
+fn held(response: &RestResponse) -> String {
+    let (id, receipt) = (response.only("MessageId"), response.only("PopReceipt"));
     format!("/orders/messages/{id}?popreceipt={receipt}")
 }
 
 /// The same with the receipt that an update gave.
-fn held_since(first: &Told, updated: &Told) -> String {
+fn held_since(first: &RestResponse, updated: &RestResponse) -> String {
     let receipt = updated.header("x-ms-popreceipt");
     format!("/orders/messages/{}?popreceipt={receipt}", first.only("MessageId"))
 }
@@ -22,10 +22,10 @@ async fn put_receipt_deletes_the_message_once() {
     rest.queue("orders").await;
     let sent = rest.message("orders", "", "text").await;
 
-    let deleted = rest.ask("DELETE", &held(&sent)).await;
+    let deleted = rest.call("DELETE", &held(&sent)).await;
 
     assert_eq!((deleted.status, deleted.text()), (204, ""));
-    assert_eq!(rest.ask("DELETE", &held(&sent)).await.failure(), (404, "MessageNotFound"));
+    assert_eq!(rest.call("DELETE", &held(&sent)).await.failure(), (404, "MessageNotFound"));
 }
 
 #[tokio::test]
@@ -33,17 +33,17 @@ async fn update_returns_a_new_receipt_and_invalidates_the_old() {
     let rest = QueueRest::start().await;
     rest.queue("orders").await;
     rest.message("orders", "", "old").await;
-    let received = rest.ask("GET", "/orders/messages").await;
+    let received = rest.call("GET", "/orders/messages").await;
 
     let target = format!("{}&visibilitytimeout=30", held(&received));
-    let updated = rest.send(Ask::message("PUT", &target, "new <text>")).await;
+    let updated = rest.send(RestRequest::message("PUT", &target, "new <text>")).await;
 
     assert_eq!((updated.status, updated.text()), (204, ""));
     assert!(updated.header("x-ms-time-next-visible").ends_with(" GMT"), "{updated:?}");
-    assert_eq!(rest.ask("DELETE", &held(&received)).await.failure(), (404, "MessageNotFound"));
-    let again = rest.send(Ask::message("PUT", &target, "newer")).await;
+    assert_eq!(rest.call("DELETE", &held(&received)).await.failure(), (404, "MessageNotFound"));
+    let again = rest.send(RestRequest::message("PUT", &target, "newer")).await;
     assert_eq!(again.failure(), (404, "MessageNotFound"));
-    assert_eq!(rest.ask("DELETE", &held_since(&received, &updated)).await.status, 204);
+    assert_eq!(rest.call("DELETE", &held_since(&received, &updated)).await.status, 204);
 }
 
 #[tokio::test]
@@ -53,18 +53,18 @@ async fn update_without_a_body_keeps_the_text_and_zero_timeout_makes_visible() {
     rest.message("orders", "", "kept").await;
 
     for (count, body) in ["", "<QueueMessage />"].into_iter().enumerate() {
-        let received = rest.ask("GET", "/orders/messages").await;
+        let received = rest.call("GET", "/orders/messages").await;
         assert_eq!(received.only("MessageText"), "kept");
         assert_eq!(received.only("DequeueCount"), (count + 1).to_string());
         let target = format!("{}&visibilitytimeout=0", held(&received));
-        let updated = rest.send(Ask::xml("PUT", &target, body)).await;
+        let updated = rest.send(RestRequest::xml("PUT", &target, body)).await;
         assert_eq!(updated.status, 204, "{updated:?}");
     }
-    let received = rest.ask("GET", "/orders/messages").await;
+    let received = rest.call("GET", "/orders/messages").await;
     assert_eq!(received.only("DequeueCount"), "3");
     let target = format!("{}&visibilitytimeout=0", held(&received));
-    assert_eq!(rest.send(Ask::message("PUT", &target, "")).await.status, 204);
-    let received = rest.ask("GET", "/orders/messages").await;
+    assert_eq!(rest.send(RestRequest::message("PUT", &target, "")).await.status, 204);
+    let received = rest.call("GET", "/orders/messages").await;
     assert_eq!(received.only("MessageText"), "");
 }
 
@@ -73,14 +73,14 @@ async fn receipt_stays_valid_after_the_timeout_until_the_next_receive() {
     let rest = QueueRest::start().await;
     rest.queue("orders").await;
     rest.message("orders", "", "text").await;
-    let first = rest.ask("GET", "/orders/messages?visibilitytimeout=1").await;
+    let first = rest.call("GET", "/orders/messages?visibilitytimeout=1").await;
     tokio::time::sleep(Duration::from_millis(1200)).await;
 
-    let second = rest.ask("GET", "/orders/messages?visibilitytimeout=1").await;
+    let second = rest.call("GET", "/orders/messages?visibilitytimeout=1").await;
     assert_eq!(second.only("DequeueCount"), "2");
-    assert_eq!(rest.ask("DELETE", &held(&first)).await.failure(), (404, "MessageNotFound"));
+    assert_eq!(rest.call("DELETE", &held(&first)).await.failure(), (404, "MessageNotFound"));
     tokio::time::sleep(Duration::from_millis(1200)).await;
-    assert_eq!(rest.ask("DELETE", &held(&second)).await.status, 204);
+    assert_eq!(rest.call("DELETE", &held(&second)).await.status, 204);
 }
 
 #[tokio::test]
@@ -103,18 +103,22 @@ async fn rejects_receipts_of_other_messages_and_queues() {
             with(&elsewhere.only("MessageId"), &elsewhere.only("PopReceipt")),
             with("no-id", &receipt),
         ] {
-            let told = rest.ask(method, &target).await;
-            assert_eq!(told.failure(), (404, "MessageNotFound"), "{method} {target}");
+            let response = rest.call(method, &target).await;
+            assert_eq!(response.failure(), (404, "MessageNotFound"), "{method} {target}");
         }
         for receipt in [&receipt[..receipt.len() - 1], &receipt[1..], &format!("{receipt}A")] {
-            let told = rest.ask(method, &with(&id, receipt)).await;
-            assert_eq!(told.failure(), (400, "InvalidQueryParameterValue"), "{method} {receipt}");
-            assert_eq!(told.only("Reason"), "Invalid pop receipt format");
+            let response = rest.call(method, &with(&id, receipt)).await;
+            assert_eq!(
+                response.failure(),
+                (400, "InvalidQueryParameterValue"),
+                "{method} {receipt}"
+            );
+            assert_eq!(response.only("Reason"), "Invalid pop receipt format");
         }
     }
-    let peeked = rest.ask("GET", "/orders/messages?peekonly=true&numofmessages=32").await;
+    let peeked = rest.call("GET", "/orders/messages?peekonly=true&numofmessages=32").await;
     assert_eq!(peeked.all("MessageText"), ["a", "b"]);
-    assert_eq!(rest.ask("DELETE", &held(&mine)).await.status, 204);
+    assert_eq!(rest.call("DELETE", &held(&mine)).await.status, 204);
 }
 
 #[tokio::test]
@@ -127,22 +131,22 @@ async fn rejects_malformed_receipts() {
     for method in ["DELETE", "PUT"] {
         // A plus sign in a query is a space.
         let target = format!("{message}?popreceipt=Ag+A&visibilitytimeout=0");
-        let told = rest.ask(method, &target).await;
-        assert_eq!(told.failure(), (400, "InvalidQueryParameterValue"), "{method}");
-        assert_eq!(told.only("QueryParameterName"), "popreceipt");
-        assert_eq!(told.only("QueryParameterValue"), "Ag A");
-        assert_eq!(told.only("Reason"), "Invalid pop receipt format");
+        let response = rest.call(method, &target).await;
+        assert_eq!(response.failure(), (400, "InvalidQueryParameterValue"), "{method}");
+        assert_eq!(response.only("QueryParameterName"), "popreceipt");
+        assert_eq!(response.only("QueryParameterValue"), "Ag A");
+        assert_eq!(response.only("Reason"), "Invalid pop receipt format");
 
-        let told = rest.ask(method, &format!("{message}?visibilitytimeout=0")).await;
-        assert_eq!(told.failure(), (400, "MissingRequiredQueryParameter"), "{method}");
-        assert_eq!(told.only("QueryParameterName"), "popreceipt");
+        let response = rest.call(method, &format!("{message}?visibilitytimeout=0")).await;
+        assert_eq!(response.failure(), (400, "MissingRequiredQueryParameter"), "{method}");
+        assert_eq!(response.only("QueryParameterName"), "popreceipt");
     }
-    let told = rest.ask("PUT", &held(&sent)).await;
-    assert_eq!(told.failure(), (400, "MissingRequiredQueryParameter"));
-    assert_eq!(told.only("QueryParameterName"), "visibilitytimeout");
+    let response = rest.call("PUT", &held(&sent)).await;
+    assert_eq!(response.failure(), (400, "MissingRequiredQueryParameter"));
+    assert_eq!(response.only("QueryParameterName"), "visibilitytimeout");
     let other =
         held(&sent).replace(&sent.only("MessageId"), "a1a37668-0e97-458b-877e-e88f381fba7c");
-    assert_eq!(rest.ask("DELETE", &other).await.failure(), (404, "MessageNotFound"));
+    assert_eq!(rest.call("DELETE", &other).await.failure(), (404, "MessageNotFound"));
     let encoded = held(&sent).replace('-', "%2D").replace('_', "%5F");
-    assert_eq!(rest.ask("DELETE", &encoded).await.status, 204);
+    assert_eq!(rest.call("DELETE", &encoded).await.status, 204);
 }

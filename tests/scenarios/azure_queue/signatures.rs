@@ -1,13 +1,13 @@
 //! Requests signed with a key of the account, in every way in which clients sign them.
 
 use trestle_identity::shared_key::Scheme;
-use trestle_tests::{Ask, QueueRest};
+use trestle_tests::{QueueRest, RestRequest};
 
 #[tokio::test]
 async fn accepts_shared_key_and_lite_in_either_header_order() {
     let rest = QueueRest::start().await;
     let tagged = |name: &str| {
-        Ask::queue("PUT", &format!("/{name}"))
+        RestRequest::queue("PUT", &format!("/{name}"))
             .with("x-ms-meta-tag_x", "1")
             .with("x-ms-meta-tag1", "2")
             .with("x-ms-meta", "{'tag_x': '1'}")
@@ -21,38 +21,39 @@ async fn accepts_shared_key_and_lite_in_either_header_order() {
             "x-ms-meta-tag_x:1\nx-ms-meta-tag1:2\n",
         )
     };
-    let ask = tagged("as-people").signed_otherwise(rest.address(), swapped);
-    assert_eq!(rest.send(ask).await.status, 201);
-    let lite = Ask::queue("PUT", "/lite?timeout=30").scheme(Some(Scheme::Lite));
+    let request = tagged("as-people").signed_otherwise(rest.address(), swapped);
+    assert_eq!(rest.send(request).await.status, 201);
+    let lite = RestRequest::queue("PUT", "/lite?timeout=30").scheme(Some(Scheme::Lite));
     assert_eq!(rest.send(lite).await.status, 201);
-    let dated = Ask::queue("GET", "/?comp=list").with("accept", "application/xml");
+    let dated = RestRequest::queue("GET", "/?comp=list").with("accept", "application/xml");
     assert_eq!(rest.send(dated).await.all("Name"), ["as-people", "by-bytes", "lite"]);
 }
 
 #[tokio::test]
 async fn content_length_of_zero_is_signed_by_version() {
     let rest = QueueRest::start().await;
-    let old = || Ask::queue("PUT", "/orders").with("x-ms-version", "2014-02-14");
+    let old = || RestRequest::queue("PUT", "/orders").with("x-ms-version", "2014-02-14");
 
     assert_eq!(rest.send(old()).await.status, 201);
     let without = |text: String| text.replacen("PUT\n\n\n0\n", "PUT\n\n\n\n", 1);
-    let told = rest.send(old().signed_otherwise(rest.address(), without)).await;
-    assert_eq!(told.failure(), (403, "AuthenticationFailed"));
+    let response = rest.send(old().signed_otherwise(rest.address(), without)).await;
+    assert_eq!(response.failure(), (403, "AuthenticationFailed"));
 }
 
 #[tokio::test]
 async fn secondary_is_signed_with_or_without_its_suffix() {
     let rest = QueueRest::start().await;
-    let ask = || Ask::queue("GET", "").at("/devstoreaccount1-secondary/?comp=list");
+    let request = || RestRequest::queue("GET", "").at("/devstoreaccount1-secondary/?comp=list");
     let resource = "\n/devstoreaccount1/devstoreaccount1-secondary/\n";
 
-    assert_eq!(rest.send(ask()).await.status, 200);
+    assert_eq!(rest.send(request()).await.status, 200);
     for other in [
         "\n/devstoreaccount1/devstoreaccount1/\n",
         "\n/devstoreaccount1-secondary/devstoreaccount1-secondary/\n",
     ] {
-        let ask = ask().signed_otherwise(rest.address(), |text| text.replace(resource, other));
-        assert_eq!(rest.send(ask).await.status, 200, "{other}");
+        let request =
+            request().signed_otherwise(rest.address(), |text| text.replace(resource, other));
+        assert_eq!(rest.send(request).await.status, 200, "{other}");
     }
 }
 
@@ -60,7 +61,9 @@ async fn secondary_is_signed_with_or_without_its_suffix() {
 async fn account_is_taken_from_the_host() {
     let rest = QueueRest::start().await;
     let hosted = |method: &str, target: &str| {
-        Ask::queue(method, "").at(target).with("host", "devstoreaccount1.queue.localhost:10001")
+        RestRequest::queue(method, "")
+            .at(target)
+            .with("host", "devstoreaccount1.queue.localhost:10001")
     };
 
     assert_eq!(rest.send(hosted("PUT", "/orders")).await.status, 201);
@@ -73,12 +76,12 @@ async fn account_is_taken_from_the_host() {
 #[tokio::test]
 async fn rejects_invalid_shared_key_signatures() {
     let rest = QueueRest::start().await;
-    let ask = || Ask::queue("GET", "/?comp=list");
-    let refused = |ask: Ask| rest.send(ask);
+    let request = || RestRequest::queue("GET", "/?comp=list");
+    let refused = |request: RestRequest| rest.send(request);
 
-    let none = refused(ask().scheme(None)).await;
+    let none = refused(request().scheme(None)).await;
     assert_eq!(none.failure(), (401, "NoAuthenticationInformation"));
-    let old = refused(ask().with("x-ms-date", "Fri, 21 Nov 2025 12:00:00 GMT")).await;
+    let old = refused(request().with("x-ms-date", "Fri, 21 Nov 2025 12:00:00 GMT")).await;
     assert_eq!(old.failure(), (403, "AuthenticationFailed"));
     for change in [
         (|text: String| text.replace("comp:list", "comp:acl")) as fn(String) -> String,
@@ -86,15 +89,15 @@ async fn rejects_invalid_shared_key_signatures() {
         |text| text.replace("GET", "PUT"),
         |text| text.to_uppercase(),
     ] {
-        let told = refused(ask().signed_otherwise(rest.address(), change)).await;
-        assert_eq!(told.failure(), (403, "AuthenticationFailed"));
+        let response = refused(request().signed_otherwise(rest.address(), change)).await;
+        assert_eq!(response.failure(), (403, "AuthenticationFailed"));
     }
     for value in ["SharedKey", "SharedKey devstoreaccount1", "Basic abc", "Bearer abc", ""] {
-        let told = refused(ask().scheme(None).with("authorization", value)).await;
-        assert_eq!(told.failure(), (400, "InvalidAuthenticationInfo"), "{value}");
+        let response = refused(request().scheme(None).with("authorization", value)).await;
+        assert_eq!(response.failure(), (400, "InvalidAuthenticationInfo"), "{value}");
     }
     for value in ["SharedKey devstoreaccount1:abc", "SharedKey nobody:QUJD"] {
-        let told = refused(ask().scheme(None).with("authorization", value)).await;
-        assert_eq!(told.failure(), (403, "AuthenticationFailed"), "{value}");
+        let response = refused(request().scheme(None).with("authorization", value)).await;
+        assert_eq!(response.failure(), (403, "AuthenticationFailed"), "{value}");
     }
 }

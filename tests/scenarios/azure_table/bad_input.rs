@@ -1,6 +1,6 @@
 //! What no client of good will sends.
 
-use trestle_tests::{Ask, Rest};
+use trestle_tests::{Rest, RestRequest};
 
 #[tokio::test]
 async fn rejects_path_traversal() {
@@ -20,7 +20,7 @@ async fn rejects_path_traversal() {
         ("/tab(PartitionKey='..%2f..',RowKey='r')", (400, "OutOfRangeInput")),
         ("/", (400, "InvalidUri")),
     ] {
-        assert_eq!(rest.send(Ask::table("GET", path)).await.failure(), failure, "{path}");
+        assert_eq!(rest.send(RestRequest::table("GET", path)).await.failure(), failure, "{path}");
     }
 }
 
@@ -30,10 +30,10 @@ async fn malformed_head_is_rejected_in_json_if_accepted() {
     for (accept, kind) in
         [("application/json;odata=nometadata", "application/json"), ("*/*", "application/xml")]
     {
-        let unread = Ask::table("GET", "/Tables").with("accept", accept);
-        let told = rest.send(unread.with("x-ms-version", "soon")).await;
-        assert_eq!(told.failure(), (400, "InvalidHeaderValue"));
-        assert!(told.header("content-type").starts_with(kind), "{told:?}");
+        let unread = RestRequest::table("GET", "/Tables").with("accept", accept);
+        let response = rest.send(unread.with("x-ms-version", "soon")).await;
+        assert_eq!(response.failure(), (400, "InvalidHeaderValue"));
+        assert!(response.header("content-type").starts_with(kind), "{response:?}");
     }
 }
 
@@ -52,35 +52,37 @@ async fn rejects_malformed_entity_bodies() {
         &deep,
         &format!("{{\"a\":{deep}"),
     ] {
-        let told = rest.send(Ask::json("POST", "/tab", body)).await;
-        assert_eq!(told.failure(), (400, "InvalidInput"));
+        let response = rest.send(RestRequest::json("POST", "/tab", body)).await;
+        assert_eq!(response.failure(), (400, "InvalidInput"));
     }
-    let told = rest.send(Ask::json("POST", "/tab", "").body(b"{\"PartitionKey\":\"\xFF\"}")).await;
-    assert_eq!(told.failure(), (400, "InvalidInput"));
-    let told = rest.send(Ask::json("POST", "/tab", &" ".repeat((4 << 20) + 1))).await;
-    assert_eq!(told.failure(), (413, "RequestBodyTooLarge"));
+    let response =
+        rest.send(RestRequest::json("POST", "/tab", "").body(b"{\"PartitionKey\":\"\xFF\"}")).await;
+    assert_eq!(response.failure(), (400, "InvalidInput"));
+    let response = rest.send(RestRequest::json("POST", "/tab", &" ".repeat((4 << 20) + 1))).await;
+    assert_eq!(response.failure(), (413, "RequestBodyTooLarge"));
     rest.insert("tab", r#"{"PartitionKey":"p","RowKey":"r"}"#).await;
 }
 
 #[tokio::test]
 async fn rejects_missing_credentials_and_replayed_signatures() {
     let rest = Rest::start();
-    let told = rest.send(Ask::table("GET", "/Tables").scheme(None)).await;
-    assert_eq!(told.failure(), (401, "NoAuthenticationInformation"));
-    let told = rest
+    let response = rest.send(RestRequest::table("GET", "/Tables").scheme(None)).await;
+    assert_eq!(response.failure(), (401, "NoAuthenticationInformation"));
+    let response = rest
         .send(
-            Ask::table("GET", "/Tables")
+            RestRequest::table("GET", "/Tables")
                 .scheme(None)
                 .with("authorization", "SharedKey devstoreaccount1:AAAA"),
         )
         .await;
-    assert_eq!(told.failure(), (403, "AuthenticationFailed"));
-    let told = rest
-        .send(Ask::table("GET", "/Tables").scheme(None).with("authorization", "Digest x"))
+    assert_eq!(response.failure(), (403, "AuthenticationFailed"));
+    let response = rest
+        .send(RestRequest::table("GET", "/Tables").scheme(None).with("authorization", "Digest x"))
         .await;
-    assert_eq!(told.failure(), (400, "InvalidAuthenticationInfo"));
-    let old = Ask::table("GET", "/Tables").with("x-ms-date", "Sat, 21 Nov 2020 12:00:00 GMT");
+    assert_eq!(response.failure(), (400, "InvalidAuthenticationInfo"));
+    let old =
+        RestRequest::table("GET", "/Tables").with("x-ms-date", "Sat, 21 Nov 2020 12:00:00 GMT");
     assert_eq!(rest.send(old).await.failure(), (403, "AuthenticationFailed"));
-    let xml = Ask::table("GET", "/Tables").scheme(None).with("accept", "*/*");
+    let xml = RestRequest::table("GET", "/Tables").scheme(None).with("accept", "*/*");
     assert_eq!(rest.send(xml).await.header("content-type"), "application/xml");
 }

@@ -2,10 +2,10 @@
 
 use std::fmt::Write as _;
 
-use trestle_tests::{Ask, Rest, Told};
+use trestle_tests::{Rest, RestRequest, RestResponse};
 
 /// A batch with one change set of these requests, each a line and its headers and body.
-fn batch(requests: &[String]) -> Ask {
+fn batch(requests: &[String]) -> RestRequest {
     let mut body = "--b1\r\nContent-Type: multipart/mixed; boundary=c1\r\n\r\n".to_owned();
     for request in requests {
         let part =
@@ -16,8 +16,10 @@ fn batch(requests: &[String]) -> Ask {
     whole(&body)
 }
 
-fn whole(body: &str) -> Ask {
-    Ask::table("POST", "/$batch").with("content-type", "multipart/mixed; boundary=b1").body(body)
+fn whole(body: &str) -> RestRequest {
+    RestRequest::table("POST", "/$batch")
+        .with("content-type", "multipart/mixed; boundary=b1")
+        .body(body)
 }
 
 fn insert(rest: &Rest, partition: &str, row: &str, headers: &str) -> String {
@@ -30,18 +32,18 @@ fn insert(rest: &Rest, partition: &str, row: &str, headers: &str) -> String {
 }
 
 /// The statuses of the parts of an answer.
-fn statuses(told: &Told) -> Vec<u16> {
-    assert_eq!(told.status, 202, "{told:?}");
-    let parts = told.text().split("HTTP/1.1 ").skip(1);
+fn statuses(response: &RestResponse) -> Vec<u16> {
+    assert_eq!(response.status, 202, "{response:?}");
+    let parts = response.text().split("HTTP/1.1 ").skip(1);
     parts.map(|part| part[..3].parse().expect("a status")).collect()
 }
 
 /// The status and the message of the only part, which failed.
-fn failed(told: &Told) -> (u16, String) {
-    let statuses = statuses(told);
-    let [status] = statuses[..] else { panic!("one part: {told:?}") };
-    let start = told.text().find("{\"odata.error\"").expect("an error");
-    let body = told.text()[start..].lines().next().expect("a line");
+fn failed(response: &RestResponse) -> (u16, String) {
+    let statuses = statuses(response);
+    let [status] = statuses[..] else { panic!("one part: {response:?}") };
+    let start = response.text().find("{\"odata.error\"").expect("an error");
+    let body = response.text()[start..].lines().next().expect("a line");
     let body: serde_json::Value = serde_json::from_str(body).expect("JSON");
     let error = &body["odata.error"];
     let message = error["message"]["value"].as_str().expect("text");
@@ -57,7 +59,7 @@ async fn batch_answers_each_operation_in_order() {
     rest.insert("tab", r#"{"PartitionKey":"p","RowKey":"old","x":1}"#).await;
     let at = |row: &str| format!("{}/tab(PartitionKey='p',RowKey='{row}')", rest.base());
 
-    let told = rest
+    let response = rest
         .send(batch(&[
             insert(&rest, "p", "1", "Prefer: return-no-content\r\nContent-ID: 7\r\n"),
             insert(&rest, "p", "2", "Content-ID: 0\r\n"),
@@ -67,14 +69,16 @@ async fn batch_answers_each_operation_in_order() {
         ]))
         .await;
 
-    assert_eq!(statuses(&told), [204, 201, 204, 204, 204], "{told:?}");
-    assert!(told.header("content-type").starts_with("multipart/mixed; boundary=batchresponse_"));
-    let text = told.text();
+    assert_eq!(statuses(&response), [204, 201, 204, 204, 204], "{response:?}");
+    assert!(
+        response.header("content-type").starts_with("multipart/mixed; boundary=batchresponse_")
+    );
+    let text = response.text();
     let first = format!("Location: {0}\r\nDataServiceId: {0}\r\nETag: W/\"datetime'", at("1"));
     assert!(text.contains(&first), "{text}");
     assert!(text.contains("Content-ID: 7\r\n") && !text.contains("Content-ID: 0"), "{text}");
     assert!(text.contains(r#"{"PartitionKey":"p","RowKey":"2","Timestamp":"#), "{text}");
-    let all = rest.send(Ask::table("GET", "/tab?$select=RowKey,x,y,z")).await;
+    let all = rest.send(RestRequest::table("GET", "/tab?$select=RowKey,x,y,z")).await;
     assert_eq!(
         all.text(),
         concat!(
@@ -151,8 +155,8 @@ async fn failed_batch_names_the_operation_and_changes_nothing() {
             "99 InvalidInput The batch request operation exceeds the maximum 100 changes per change set.",
         ),
     ] {
-        let told = rest.send(batch(&requests)).await;
-        assert_eq!(failed(&told), (status, message.to_owned()), "{told:?}");
+        let response = rest.send(batch(&requests)).await;
+        assert_eq!(failed(&response), (status, message.to_owned()), "{response:?}");
     }
     let malformed = new("2").replace("\"RowKey\"", "RowKey");
     let (status, message) = failed(&rest.send(batch(&[new("1"), malformed])).await);
@@ -161,7 +165,7 @@ async fn failed_batch_names_the_operation_and_changes_nothing() {
     let (status, message) = failed(&rest.send(batch(&[new("1"), get])).await);
     assert!(status == 400 && message.starts_with("1 InvalidInput"), "{message}");
 
-    let left = rest.send(Ask::table("GET", "/tab?$select=RowKey")).await;
+    let left = rest.send(RestRequest::table("GET", "/tab?$select=RowKey")).await;
     assert_eq!(left.text(), r#"{"value":[{"RowKey":"old"}]}"#);
 }
 
@@ -223,10 +227,10 @@ async fn multipart_headers_around_a_request_are_ignored() {
     );
     let kind = "multipart/mixed; charset=utf-8; boundary=\"b 1\"";
 
-    let told = rest.send(whole(&body).with("content-type", kind)).await;
+    let response = rest.send(whole(&body).with("content-type", kind)).await;
 
-    assert_eq!(statuses(&told), [201], "{told:?}");
-    let text = told.text();
+    assert_eq!(statuses(&response), [201], "{response:?}");
+    let text = response.text();
     assert!(!text.contains("Content-ID"), "that of the part is not the request's: {text}");
     assert!(text.contains("Preference-Applied: return-content\r\n"), "{text}");
     assert!(text.contains("odata=fullmetadata;streaming=true"), "{text}");
@@ -246,7 +250,7 @@ async fn rejects_a_batch_with_unread_parts() {
     let good = format!("{outer}--c1\r\n{}--c1\r\n{}--c1--\r\n--b1--\r\n", new("1"), new("2"));
 
     let mut bodies = vec![
-        // No delimiter of the change set is there, or not the first or the last one.
+        // Delimiters of the change set are missing: all, the first, or the last.
         good.replace("--c1", "--c2"),
         good.replacen("--c1\r\n", "", 1),
         good.replace("--c1--\r\n", ""),
@@ -264,8 +268,8 @@ async fn rejects_a_batch_with_unread_parts() {
     bodies.extend(good.match_indices("\r\n").map(|(end, _)| good[..end].to_owned()));
     bodies.retain(|body| !body.ends_with("\r\n--b1--"));
     for body in bodies {
-        let told = rest.send(whole(&body)).await;
-        assert_eq!(told.failure(), (400, "InvalidInput"), "{body}\n{told:?}");
+        let response = rest.send(whole(&body)).await;
+        assert_eq!(response.failure(), (400, "InvalidInput"), "{body}\n{response:?}");
     }
     // A delimiter is missing behind a delete, or behind what has a body.
     for first in [delete, new("1")] {
@@ -273,7 +277,7 @@ async fn rejects_a_batch_with_unread_parts() {
         let (status, message) = failed(&rest.send(whole(&glued)).await);
         assert!(status == 400 && message.starts_with("0 InvalidInput"), "{message}");
     }
-    let left = rest.send(Ask::table("GET", "/tab?$select=RowKey")).await;
+    let left = rest.send(RestRequest::table("GET", "/tab?$select=RowKey")).await;
     assert_eq!(left.text(), r#"{"value":[{"RowKey":"old"}]}"#);
     assert_eq!(statuses(&rest.send(whole(&good)).await), [201, 201]);
 }
@@ -303,7 +307,7 @@ async fn batch_acts_only_on_its_own_account() {
         let code = "0 InsufficientAccountPermissions";
         assert!(status == 403 && message.starts_with(code), "{target}: {message}");
     }
-    let none = rest.send(Ask::table("GET", "/tab")).await;
+    let none = rest.send(RestRequest::table("GET", "/tab")).await;
     assert_eq!(none.text(), r#"{"value":[]}"#);
     // Whatever the client calls this server, and also without the account.
     for (row, target) in [
@@ -321,8 +325,8 @@ async fn batch_acts_only_on_its_own_account() {
     .into_iter()
     .enumerate()
     {
-        let told = rest.send(batch(&to(target, &row.to_string()))).await;
-        assert_eq!(statuses(&told), [201], "{target}: {told:?}");
+        let response = rest.send(batch(&to(target, &row.to_string()))).await;
+        assert_eq!(statuses(&response), [201], "{target}: {response:?}");
     }
 }
 
@@ -331,7 +335,7 @@ async fn secondary_answers_a_query_in_a_batch_and_rejects_a_change() {
     let rest = Rest::start();
     rest.table("tab").await;
     rest.insert("tab", r#"{"PartitionKey":"p","RowKey":"r"}"#).await;
-    let at_secondary = |ask: Ask| ask.at("/devstoreaccount1-secondary/$batch");
+    let at_secondary = |request: RestRequest| request.at("/devstoreaccount1-secondary/$batch");
     let get = |target: &str| {
         let part = "--b1\r\nContent-Type: application/http\r\n\r\n";
         whole(&format!("{part}GET {target} HTTP/1.1\r\n\r\n--b1--"))
@@ -345,8 +349,8 @@ async fn secondary_answers_a_query_in_a_batch_and_rejects_a_change() {
         (format!("/absent{key}"), 404),
         ("/tab()".to_owned(), 501),
     ] {
-        let told = rest.send(at_secondary(get(&target))).await;
-        assert_eq!(statuses(&told), [status], "{target}: {told:?}");
+        let response = rest.send(at_secondary(get(&target))).await;
+        assert_eq!(statuses(&response), [status], "{target}: {response:?}");
     }
     let target = format!("/devstoreaccount1-secondary/tab{key}");
     assert_eq!(statuses(&rest.send(get(&target)).await), [200]);
@@ -355,8 +359,8 @@ async fn secondary_answers_a_query_in_a_batch_and_rejects_a_change() {
     let new = insert(&rest, "p", "1", "");
     let bad = new.replace("POST", "TRACE");
     for requests in [vec![new], vec![bad], vec![]] {
-        let told = rest.send(at_secondary(batch(&requests))).await;
-        assert_eq!(told.failure(), refused, "{requests:?}");
+        let response = rest.send(at_secondary(batch(&requests))).await;
+        assert_eq!(response.failure(), refused, "{requests:?}");
     }
 }
 
@@ -373,8 +377,9 @@ async fn failed_query_in_a_batch_is_answered_outside_a_change_set() {
         ("/tab(x)".to_owned(), 400),
     ] {
         let part = "--b1\r\nContent-Type: application/http\r\n\r\n";
-        let told = rest.send(whole(&format!("{part}GET {target} HTTP/1.1\r\n\r\n--b1--"))).await;
-        assert_eq!(failed(&told).0, status, "{target}");
-        assert!(!told.text().contains("changeset"), "{target}: {told:?}");
+        let response =
+            rest.send(whole(&format!("{part}GET {target} HTTP/1.1\r\n\r\n--b1--"))).await;
+        assert_eq!(failed(&response).0, status, "{target}");
+        assert!(!response.text().contains("changeset"), "{target}: {response:?}");
     }
 }

@@ -1,6 +1,6 @@
-//! Conditions: every verb, every kind of `If-Match`, on an entity that is there and one that is not.
+//! Conditions: every verb, every kind of `If-Match`, on an existing and a missing entity.
 
-use trestle_tests::{Ask, Rest};
+use trestle_tests::{Rest, RestRequest};
 
 const NOT_FOUND: (u16, &str) = (404, "ResourceNotFound");
 const STALE: (u16, &str) = (412, "UpdateConditionNotSatisfied");
@@ -32,14 +32,14 @@ async fn every_verb_honours_every_condition() {
             let etag = rest.insert("tab", &body).await.header("etag").to_owned();
             for (row, expected) in [(row.to_string(), present), (format!("no{row}"), absent)] {
                 let target = format!("/tab(PartitionKey='p',RowKey='{row}')");
-                let mut ask = Ask::json(method, &target, "{}");
+                let mut request = RestRequest::json(method, &target, "{}");
                 if let Some(condition) = condition {
-                    ask = ask
+                    request = request
                         .with("if-match", if condition == "current" { &etag } else { condition });
                 }
-                let told = rest.send(ask).await;
-                let found = if told.status == 204 { DONE } else { told.failure() };
-                assert_eq!(found, expected, "{method} {condition:?} {row}: {told:?}");
+                let response = rest.send(request).await;
+                let found = if response.status == 204 { DONE } else { response.failure() };
+                assert_eq!(found, expected, "{method} {condition:?} {row}: {response:?}");
             }
         }
     }
@@ -52,25 +52,29 @@ async fn if_match_accepts_a_percent_decoded_etag() {
     let etag = rest.insert("tab", r#"{"PartitionKey":"p","RowKey":"r"}"#).await;
     let decoded = etag.header("etag").replace("%3A", ":");
 
-    let merge = || Ask::json("PATCH", "/tab(PartitionKey='p',RowKey='r')", "{}");
+    let merge = || RestRequest::json("PATCH", "/tab(PartitionKey='p',RowKey='r')", "{}");
     let merged = rest.send(merge().with("if-match", &decoded)).await;
     assert_eq!(merged.status, 204, "{merged:?}");
     let escaped = merged.header("etag").replace('\'', "%27");
     assert_eq!(rest.send(merge().with("if-match", &escaped)).await.status, 204);
 
-    let both = Ask::json("PUT", "/tab(PartitionKey='p',RowKey='r')", "{}")
+    let both = RestRequest::json("PUT", "/tab(PartitionKey='p',RowKey='r')", "{}")
         .with("if-match", "*")
         .with("if-none-match", "*");
     assert_eq!(rest.send(both).await.failure(), (400, "InvalidInput"));
     for method in ["PUT", "PATCH", "DELETE"] {
-        let alone = Ask::json(method, "/tab(PartitionKey='p',RowKey='r')", "{}");
-        let told = rest.send(alone.with("if-none-match", "*")).await;
-        assert_eq!(told.failure(), (400, "InvalidInput"), "{method}");
+        let alone = RestRequest::json(method, "/tab(PartitionKey='p',RowKey='r')", "{}");
+        let response = rest.send(alone.with("if-none-match", "*")).await;
+        assert_eq!(response.failure(), (400, "InvalidInput"), "{method}");
     }
-    let none = Ask::json("PUT", "/tab(PartitionKey='p',RowKey='r')", "{}").with("if-match", "x");
-    let told = rest.send(none).await;
+    let none =
+        RestRequest::json("PUT", "/tab(PartitionKey='p',RowKey='r')", "{}").with("if-match", "x");
+    let response = rest.send(none).await;
     let text = "The etag value specified in one of the request headers is not valid.";
-    assert!(told.text().contains(text) && told.text().contains("value=`x`"), "{told:?}");
+    assert!(
+        response.text().contains(text) && response.text().contains("value=`x`"),
+        "{response:?}"
+    );
 }
 
 #[tokio::test]
@@ -78,9 +82,16 @@ async fn missing_table_takes_precedence() {
     let rest = Rest::start();
     let target = "/absent(PartitionKey='p',RowKey='r')";
     for method in ["PUT", "PATCH", "DELETE"] {
-        let told = rest.send(Ask::json(method, target, "{}").with("if-match", "*")).await;
-        assert_eq!(told.failure(), (404, "TableNotFound"), "{method}");
+        let response =
+            rest.send(RestRequest::json(method, target, "{}").with("if-match", "*")).await;
+        assert_eq!(response.failure(), (404, "TableNotFound"), "{method}");
     }
-    assert_eq!(rest.send(Ask::table("GET", target)).await.failure(), (404, "TableNotFound"));
-    assert_eq!(rest.send(Ask::table("GET", "/absent")).await.failure(), (404, "TableNotFound"));
+    assert_eq!(
+        rest.send(RestRequest::table("GET", target)).await.failure(),
+        (404, "TableNotFound")
+    );
+    assert_eq!(
+        rest.send(RestRequest::table("GET", "/absent")).await.failure(),
+        (404, "TableNotFound")
+    );
 }

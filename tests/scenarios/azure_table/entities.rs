@@ -1,6 +1,6 @@
 //! One entity: its operations, its types, its keys.
 
-use trestle_tests::{Ask, Rest};
+use trestle_tests::{Rest, RestRequest};
 
 const BODY: &str = r#"{"PartitionKey":"p","RowKey":"r","Timestamp":null,"age":"39",
     "age@odata.type":"Edm.Int64","ratio":3.0,"none":null}"#;
@@ -11,7 +11,7 @@ async fn entity_goes_through_every_operation() {
     let rest = Rest::start();
     rest.table("tab").await;
 
-    let inserted = rest.send(Ask::json("POST", "/Tab", BODY)).await;
+    let inserted = rest.send(RestRequest::json("POST", "/Tab", BODY)).await;
     assert_eq!(inserted.status, 201, "{inserted:?}");
     let at = format!("{}/Tab(PartitionKey='p',RowKey='r')", rest.base());
     assert_eq!(inserted.header("location"), at);
@@ -20,27 +20,28 @@ async fn entity_goes_through_every_operation() {
     let body = inserted.text();
     assert!(body.starts_with(r#"{"PartitionKey":"p","RowKey":"r","Timestamp":"2"#), "{body}");
     assert!(body.ends_with(r#"Z","age":"39","ratio":3.0}"#), "{body}");
-    let again = rest.send(Ask::json("POST", "/tab()", BODY)).await;
+    let again = rest.send(RestRequest::json("POST", "/tab()", BODY)).await;
     assert_eq!(again.failure(), (409, "EntityAlreadyExists"));
 
-    let got = rest.send(Ask::table("GET", AT)).await;
+    let got = rest.send(RestRequest::table("GET", AT)).await;
     assert_eq!((got.status, got.text(), got.header("etag")), (200, body, &*etag));
 
-    let merge = Ask::json("PATCH", AT, r#"{"open":true,"age":null}"#);
+    let merge = RestRequest::json("PATCH", AT, r#"{"open":true,"age":null}"#);
     let merged = rest.send(merge.with("if-match", &etag)).await;
     assert_eq!((merged.status, merged.text()), (204, ""));
     assert_ne!(merged.header("etag"), etag);
-    let got = rest.send(Ask::table("GET", AT)).await;
+    let got = rest.send(RestRequest::table("GET", AT)).await;
     assert!(got.text().ends_with(r#"Z","age":"39","open":true,"ratio":3.0}"#), "{got:?}");
 
-    let replaced = rest.send(Ask::json("PUT", AT, r#"{"PartitionKey":"other","x":1}"#)).await;
+    let replaced =
+        rest.send(RestRequest::json("PUT", AT, r#"{"PartitionKey":"other","x":1}"#)).await;
     assert_eq!(replaced.status, 204, "{replaced:?}");
-    let got = rest.send(Ask::table("GET", AT)).await;
+    let got = rest.send(RestRequest::table("GET", AT)).await;
     assert!(got.text().ends_with(r#"Z","x":1}"#), "{got:?}");
 
-    let deleted = rest.send(Ask::table("DELETE", AT).with("if-match", "*")).await;
+    let deleted = rest.send(RestRequest::table("DELETE", AT).with("if-match", "*")).await;
     assert_eq!((deleted.status, deleted.header("etag")), (204, ""));
-    assert_eq!(rest.send(Ask::table("GET", AT)).await.failure(), (404, "ResourceNotFound"));
+    assert_eq!(rest.send(RestRequest::table("GET", AT)).await.failure(), (404, "ResourceNotFound"));
 }
 
 #[tokio::test]
@@ -49,7 +50,7 @@ async fn insert_honours_the_prefer_header() {
     rest.table("tab").await;
     let insert = |row: &str, prefer: &str| {
         let body = format!(r#"{{"PartitionKey":"p","RowKey":"{row}"}}"#);
-        Ask::json("POST", "/tab", &body).with("prefer", prefer)
+        RestRequest::json("POST", "/tab", &body).with("prefer", prefer)
     };
 
     let none = rest.send(insert("1", "return-no-content")).await;
@@ -66,9 +67,10 @@ async fn insert_honours_the_prefer_header() {
     assert_eq!(failed.header("preference-applied"), "return-no-content");
     // What creates nothing has nothing to return.
     for (method, tunnelled) in [("PATCH", None), ("POST", Some("MERGE"))] {
-        let merge = Ask::json(method, "/tab(PartitionKey='p',RowKey='none')", "{}");
+        let merge = RestRequest::json(method, "/tab(PartitionKey='p',RowKey='none')", "{}");
         let merge = merge.with("if-match", "*").with("prefer", "return-no-content");
-        let merge = tunnelled.into_iter().fold(merge, |ask, verb| ask.with("x-http-method", verb));
+        let merge =
+            tunnelled.into_iter().fold(merge, |request, verb| request.with("x-http-method", verb));
         let failed = rest.send(merge).await;
         assert_eq!(failed.failure(), (404, "ResourceNotFound"));
         assert_eq!(failed.header("preference-applied"), "", "{failed:?}");
@@ -91,7 +93,7 @@ async fn types_round_trip_at_every_metadata_level() {
     let sent = typed.replace("00.2Z", "00.2000000Z").replace("c9da", "C9DA");
     rest.insert("tab", &format!("{{{keys}{sent}}}")).await;
     let at = |level: &str| {
-        Ask::table("GET", AT).with("accept", &format!("application/json;odata={level}"))
+        RestRequest::table("GET", AT).with("accept", &format!("application/json;odata={level}"))
     };
 
     let none = rest.send(at("nometadata")).await;
@@ -107,13 +109,14 @@ async fn types_round_trip_at_every_metadata_level() {
     {
         assert!(full.text().contains(part), "{part}: {full:?}");
     }
-    for (told, level) in [(&none, "no"), (&minimal, "minimal"), (&full, "full")] {
+    for (response, level) in [(&none, "no"), (&minimal, "minimal"), (&full, "full")] {
         let kind = format!("application/json;odata={level}metadata;streaming=true;charset=utf-8");
-        assert_eq!(told.header("content-type"), kind);
-        assert_eq!(told.header("etag"), none.header("etag"));
-        assert_eq!(types.iter().all(|edm| told.text().contains(edm)), level != "no");
+        assert_eq!(response.header("content-type"), kind);
+        assert_eq!(response.header("etag"), none.header("etag"));
+        assert_eq!(types.iter().all(|edm| response.text().contains(edm)), level != "no");
     }
-    let format = Ask::table("GET", &format!("{AT}?$format=application/json;odata=fullmetadata"));
+    let format =
+        RestRequest::table("GET", &format!("{AT}?$format=application/json;odata=fullmetadata"));
     assert_eq!(rest.send(format).await.text(), full.text());
 }
 
@@ -134,7 +137,7 @@ async fn accepts_keys_with_quotes_percent_signs_spaces_and_empty() {
         let location = inserted.header("location").to_owned();
         let own = location.strip_prefix(&rest.base()).expect("of this account");
         for target in [format!("/tab(PartitionKey='{path}',RowKey='{path}')"), own.to_owned()] {
-            let got = rest.send(Ask::table("GET", &target)).await;
+            let got = rest.send(RestRequest::table("GET", &target)).await;
             assert_eq!(got.status, 200, "{target}: {got:?}");
             let got: serde_json::Value = serde_json::from_slice(&got.body).expect("JSON");
             assert_eq!((&got["PartitionKey"], &got["x"]), (&body["PartitionKey"], &body["x"]));
@@ -165,17 +168,22 @@ async fn data_rule_violations_have_their_codes() {
         (&*large, "EntityTooLarge"),
     ] {
         let body = format!(r#"{{"PartitionKey":"p","RowKey":"r",{members}}}"#);
-        let told = rest.send(Ask::json("POST", "/tab", &body)).await;
-        assert_eq!(told.failure(), (400, code), "{told:?}");
+        let response = rest.send(RestRequest::json("POST", "/tab", &body)).await;
+        assert_eq!(response.failure(), (400, code), "{response:?}");
     }
-    let told = rest.send(Ask::json("POST", "/tab", r#"{"RowKey":"r"}"#)).await;
-    assert_eq!(told.failure(), (400, "PropertiesNeedValue"));
-    assert!(told.text().contains("The values are not specified for all properties in the entity."));
-    let told = rest.send(Ask::json("POST", "/tab", r#"{"PartitionKey":"a/b","RowKey":"r"}"#)).await;
-    assert_eq!(told.failure(), (400, "OutOfRangeInput"));
-    let told =
-        rest.send(Ask::json("POST", "/absent", r#"{"PartitionKey":"p","RowKey":"r"}"#)).await;
-    assert_eq!(told.failure(), (404, "TableNotFound"));
+    let response = rest.send(RestRequest::json("POST", "/tab", r#"{"RowKey":"r"}"#)).await;
+    assert_eq!(response.failure(), (400, "PropertiesNeedValue"));
+    assert!(
+        response.text().contains("The values are not specified for all properties in the entity.")
+    );
+    let response = rest
+        .send(RestRequest::json("POST", "/tab", r#"{"PartitionKey":"a/b","RowKey":"r"}"#))
+        .await;
+    assert_eq!(response.failure(), (400, "OutOfRangeInput"));
+    let response = rest
+        .send(RestRequest::json("POST", "/absent", r#"{"PartitionKey":"p","RowKey":"r"}"#))
+        .await;
+    assert_eq!(response.failure(), (404, "TableNotFound"));
 }
 
 #[tokio::test]
@@ -192,16 +200,17 @@ async fn insert_ignores_control_data_and_conditions() {
         r#""when":"2026-01-31T08:00:00"}"#
     );
 
-    let told = rest.send(Ask::json("POST", "/tab", body).with("if-match", "nonsense")).await;
+    let response =
+        rest.send(RestRequest::json("POST", "/tab", body).with("if-match", "nonsense")).await;
 
-    assert_eq!(told.status, 201, "{told:?}");
+    assert_eq!(response.status, 201, "{response:?}");
     let kept = concat!(
         r#""etag":"mine","four":4.0,"timestamp":"mine too","#,
         r#""when":"2026-01-31T08:00:00Z"}"#
     );
-    assert!(told.text().ends_with(&format!("Z\",{kept}")), "{told:?}");
-    let got = rest.send(Ask::table("GET", AT)).await;
-    assert_eq!(got.text(), told.text());
+    assert!(response.text().ends_with(&format!("Z\",{kept}")), "{response:?}");
+    let got = rest.send(RestRequest::table("GET", AT)).await;
+    assert_eq!(got.text(), response.text());
 }
 
 #[tokio::test]
@@ -214,9 +223,10 @@ async fn rejects_an_insert_with_a_missing_or_null_key() {
         r#"{"PartitionKey":null,"RowKey":"r"}"#,
         r#"{"PartitionKey":"p","RowKey":null}"#,
     ] {
-        let told = rest.send(Ask::json("POST", "/tab", body)).await;
-        assert_eq!(told.failure(), (400, "PropertiesNeedValue"), "{body}");
+        let response = rest.send(RestRequest::json("POST", "/tab", body)).await;
+        assert_eq!(response.failure(), (400, "PropertiesNeedValue"), "{body}");
     }
-    let told = rest.send(Ask::json("POST", "/tab", r#"{"PartitionKey":1,"RowKey":"r"}"#)).await;
-    assert_eq!(told.failure(), (400, "InvalidInput"));
+    let response =
+        rest.send(RestRequest::json("POST", "/tab", r#"{"PartitionKey":1,"RowKey":"r"}"#)).await;
+    assert_eq!(response.failure(), (400, "InvalidInput"));
 }

@@ -6,7 +6,7 @@ use trestle_identity::{
     caller::KeyRange,
     sas::{Scope, Terms},
 };
-use trestle_tests::{Ask, Rest, Told, over_account, terms, terms_by_policy, token};
+use trestle_tests::{Rest, RestRequest, RestResponse, over_account, terms, terms_by_policy, token};
 
 const PERMISSION: (u16, &str) = (403, "AuthorizationPermissionMismatch");
 const PROPERTIES: &str = "/?restype=service&comp=properties";
@@ -21,11 +21,11 @@ fn of_account(services: &str, resource_types: &str, permissions: &str) -> String
     token(terms(over_account(services, resource_types), permissions))
 }
 
-/// Asks with a token instead of a key; what is sent else is in `ask`, whose target stays.
-async fn with(rest: &Rest, token: &str, target: &str, ask: Ask) -> Told {
+/// Asks with a token instead of a key; what is sent else is in `request`, whose target stays.
+async fn with(rest: &Rest, token: &str, target: &str, request: RestRequest) -> RestResponse {
     let separator = if target.contains('?') { '&' } else { '?' };
     let target = format!("/devstoreaccount1{target}{separator}{token}");
-    rest.send(ask.at(&target).scheme(None)).await
+    rest.send(request.at(&target).scheme(None)).await
 }
 
 /// A token over `MyTable` for reading, with the text that is signed in its version.
@@ -47,7 +47,7 @@ async fn accepts_every_sas_version_and_rejects_altered_tokens() {
     rest.table("mytable").await;
     let read = |token: String| {
         let rest = &rest;
-        async move { with(rest, &token, "/MYTABLE()", Ask::table("GET", "")).await }
+        async move { with(rest, &token, "/MYTABLE()", RestRequest::table("GET", "")).await }
     };
     for version in
         ["2012-02-12", "2013-08-15", "2014-02-14", "2015-02-21", "2015-04-05", "2020-12-06"]
@@ -56,42 +56,46 @@ async fn accepts_every_sas_version_and_rejects_altered_tokens() {
         let signature = STANDARD.encode(AccountKey::development().sign(&text));
         let signature = signature.replace('+', "%2B").replace('/', "%2F").replace('=', "%3D");
 
-        let told = read(format!("{fields}&sig={signature}")).await;
-        assert_eq!((told.status, told.text()), (200, r#"{"value":[]}"#), "{version}: {told:?}");
+        let response = read(format!("{fields}&sig={signature}")).await;
+        assert_eq!(
+            (response.status, response.text()),
+            (200, r#"{"value":[]}"#),
+            "{version}: {response:?}"
+        );
         for (from, to) in [("sp=r", "sp=ra"), ("tn=My", "tn=Your"), ("2090", "2091")] {
             let changed = fields.replace(from, to);
             assert_ne!(changed, fields);
-            let told = read(format!("{changed}&sig={signature}")).await;
-            assert_eq!(told.failure(), (403, "AuthenticationFailed"), "{changed}");
+            let response = read(format!("{changed}&sig={signature}")).await;
+            assert_eq!(response.failure(), (403, "AuthenticationFailed"), "{changed}");
         }
     }
 }
 
 /// An operation: target, request, its types of resource, and the letters of which it needs one of
 /// each group.
-type Operation = (&'static str, Ask, &'static str, &'static [&'static str]);
+type Operation = (&'static str, RestRequest, &'static str, &'static [&'static str]);
 
 /// Every operation, in an order in which each succeeds.
 fn operations() -> Vec<Operation> {
     let body = r#"{"PartitionKey":"p","RowKey":"r"}"#;
-    let properties = Ask::table("PUT", "")
+    let properties = RestRequest::table("PUT", "")
         .with("content-type", "application/xml")
         .body("<StorageServiceProperties />");
-    let change = |method: &str| Ask::json(method, "", "{}").with("if-match", "*");
+    let change = |method: &str| RestRequest::json(method, "", "{}").with("if-match", "*");
     vec![
-        (PROPERTIES, Ask::table("GET", ""), "s", &["r"]),
+        (PROPERTIES, RestRequest::table("GET", ""), "s", &["r"]),
         (PROPERTIES, properties, "s", &["w"]),
-        ("/Tables", Ask::json("POST", "", r#"{"TableName":"tab"}"#), "c", &["cw"]),
-        ("/Tables", Ask::table("GET", ""), "sc", &["l"]),
-        ("/tab", Ask::json("POST", "", body), "o", &["a"]),
-        (AT, Ask::table("GET", ""), "o", &["r"]),
-        ("/tab()", Ask::table("GET", ""), "o", &["r"]),
+        ("/Tables", RestRequest::json("POST", "", r#"{"TableName":"tab"}"#), "c", &["cw"]),
+        ("/Tables", RestRequest::table("GET", ""), "sc", &["l"]),
+        ("/tab", RestRequest::json("POST", "", body), "o", &["a"]),
+        (AT, RestRequest::table("GET", ""), "o", &["r"]),
+        ("/tab()", RestRequest::table("GET", ""), "o", &["r"]),
         (AT, change("PUT"), "o", &["u"]),
         (AT, change("PATCH"), "o", &["u"]),
-        (AT, Ask::json("PUT", "", "{}"), "o", &["a", "u"]),
-        (AT, Ask::json("MERGE", "", "{}"), "o", &["a", "u"]),
-        (AT, Ask::table("DELETE", "").with("if-match", "*"), "o", &["d"]),
-        ("/Tables('tab')", Ask::table("DELETE", ""), "c", &["d"]),
+        (AT, RestRequest::json("PUT", "", "{}"), "o", &["a", "u"]),
+        (AT, RestRequest::json("MERGE", "", "{}"), "o", &["a", "u"]),
+        (AT, RestRequest::table("DELETE", "").with("if-match", "*"), "o", &["d"]),
+        ("/Tables('tab')", RestRequest::table("DELETE", ""), "c", &["d"]),
     ]
 }
 
@@ -99,32 +103,32 @@ fn operations() -> Vec<Operation> {
 async fn account_sas_allows_operations_by_resource_type_and_permission() {
     let rest = Rest::start();
     let all = "rwdlacu";
-    for (target, ask, types, groups) in operations() {
+    for (target, request, types, groups) in operations() {
         let without = |letters: &str| -> String {
             all.chars().filter(|letter| !letters.contains(*letter)).collect()
         };
         for group in groups {
             let token = of_account("t", "sco", &without(group));
-            let told = with(&rest, &token, target, ask.clone()).await;
-            assert_eq!(told.failure(), PERMISSION, "{group} {ask:?}");
+            let response = with(&rest, &token, target, request.clone()).await;
+            assert_eq!(response.failure(), PERMISSION, "{group} {request:?}");
         }
         let others: String = "sco".chars().filter(|kind| !types.contains(*kind)).collect();
-        let told = with(&rest, &of_account("t", &others, all), target, ask.clone()).await;
-        assert_eq!(told.failure(), (403, "AuthorizationResourceTypeMismatch"), "{ask:?}");
-        let told = with(&rest, &of_account("q", "sco", all), target, ask.clone()).await;
-        assert_eq!(told.failure(), (403, "AuthorizationServiceMismatch"), "{ask:?}");
+        let response = with(&rest, &of_account("t", &others, all), target, request.clone()).await;
+        assert_eq!(response.failure(), (403, "AuthorizationResourceTypeMismatch"), "{request:?}");
+        let response = with(&rest, &of_account("q", "sco", all), target, request.clone()).await;
+        assert_eq!(response.failure(), (403, "AuthorizationServiceMismatch"), "{request:?}");
 
         // One letter of each group, one type: no more is needed.
         let letters: String = groups.iter().map(|group| &group[..1]).collect();
         let token = of_account("t", &types[..1], &letters);
-        let told = with(&rest, &token, target, ask.clone()).await;
-        assert!(told.status < 300, "{letters} {ask:?}: {told:?}");
+        let response = with(&rest, &token, target, request.clone()).await;
+        assert!(response.status < 300, "{letters} {request:?}: {response:?}");
     }
     rest.table("tab").await;
     for method in ["GET", "PUT"] {
         let token = of_account("t", "sco", all);
-        let told = with(&rest, &token, "/tab?comp=acl", Ask::table(method, "")).await;
-        assert_eq!(told.failure(), (403, "AuthorizationFailure"), "{method}");
+        let response = with(&rest, &token, "/tab?comp=acl", RestRequest::table(method, "")).await;
+        assert_eq!(response.failure(), (403, "AuthorizationFailure"), "{method}");
     }
 }
 
@@ -140,22 +144,22 @@ async fn each_batch_request_needs_its_own_permission() {
         --c1--\r\n--b1--\r\n";
     let batch = || {
         let kind = "multipart/mixed; boundary=b1";
-        Ask::table("POST", "").with("content-type", kind).body(body)
+        RestRequest::table("POST", "").with("content-type", kind).body(body)
     };
     rest.insert("tab", r#"{"PartitionKey":"p","RowKey":"r"}"#).await;
     for (letters, index) in [("a", "1:"), ("d", "0:"), ("ru", "0:")] {
-        let told = with(&rest, &token(terms(tab(), letters)), "/$batch", batch()).await;
-        let text = told.text();
+        let response = with(&rest, &token(terms(tab(), letters)), "/$batch", batch()).await;
+        let text = response.text();
         assert!(text.contains("HTTP/1.1 403 Forbidden"), "{letters}: {text}");
         assert!(text.contains("\"AuthorizationPermissionMismatch\""), "{letters}: {text}");
         assert!(text.contains(&format!("\"value\":\"{index}")), "{letters}: {text}");
     }
-    let list = rest.send(Ask::table("GET", "/tab?$select=RowKey")).await;
+    let list = rest.send(RestRequest::table("GET", "/tab?$select=RowKey")).await;
     assert_eq!(list.text(), r#"{"value":[{"RowKey":"r"}]}"#);
 
-    let told = with(&rest, &token(terms(tab(), "ad")), "/$batch", batch()).await;
+    let response = with(&rest, &token(terms(tab(), "ad")), "/$batch", batch()).await;
 
-    assert_eq!(told.text().matches("HTTP/1.1 20").count(), 2, "{told:?}");
+    assert_eq!(response.text().matches("HTTP/1.1 20").count(), 2, "{response:?}");
 }
 
 #[tokio::test]
@@ -164,7 +168,9 @@ async fn empty_batch_needs_a_sas_for_entities() {
     rest.table("tab").await;
     let empty = || {
         let body = "--b1\r\nContent-Type: multipart/mixed; boundary=c1\r\n\r\n--c1--\r\n--b1--\r\n";
-        Ask::table("POST", "").with("content-type", "multipart/mixed; boundary=b1").body(body)
+        RestRequest::table("POST", "")
+            .with("content-type", "multipart/mixed; boundary=b1")
+            .body(body)
     };
     let absent = Scope::Table { name: "absent".to_owned(), range: KeyRange::default() };
     for (token, failure) in [
@@ -174,13 +180,13 @@ async fn empty_batch_needs_a_sas_for_entities() {
         (token(terms(absent, "a")), (404, "TableNotFound")),
         (token(terms_by_policy(tab(), "unknown")), (403, "AuthenticationFailed")),
     ] {
-        let told = with(&rest, &token, "/$batch", empty()).await;
-        assert_eq!(told.failure(), failure, "{token}: {told:?}");
+        let response = with(&rest, &token, "/$batch", empty()).await;
+        assert_eq!(response.failure(), failure, "{token}: {response:?}");
     }
     for token in [of_account("t", "o", "a"), of_account("t", "o", "d"), token(terms(tab(), "u"))] {
-        let told = with(&rest, &token, "/$batch", empty()).await;
-        assert_eq!(told.status, 202, "{token}: {told:?}");
-        assert!(told.text().contains("--changesetresponse_"), "{told:?}");
+        let response = with(&rest, &token, "/$batch", empty()).await;
+        assert_eq!(response.status, 202, "{token}: {response:?}");
+        assert!(response.text().contains("--changesetresponse_"), "{response:?}");
     }
 }
 
@@ -193,8 +199,9 @@ async fn rejects_fields_in_both_sas_and_policy() {
             "<SignedIdentifiers><SignedIdentifier><Id>readers</Id><AccessPolicy>{terms}\
              </AccessPolicy></SignedIdentifier></SignedIdentifiers>"
         );
-        let ask = Ask::table("PUT", "/tab?comp=acl").with("content-type", "application/xml");
-        rest.send(ask.body(body))
+        let request =
+            RestRequest::table("PUT", "/tab?comp=acl").with("content-type", "application/xml");
+        rest.send(request.body(body))
     };
     let (ends, reads) = ("<Expiry>2090-01-01</Expiry>", "<Permission>r</Permission>");
     let open = terms_by_policy(tab(), "readers");
@@ -213,11 +220,11 @@ async fn rejects_fields_in_both_sas_and_policy() {
     ] {
         assert_eq!(set(&policy).await.status, 204);
         let token = token(terms.clone());
-        let told = with(&rest, &token, "/tab()", Ask::table("GET", "")).await;
+        let response = with(&rest, &token, "/tab()", RestRequest::table("GET", "")).await;
         if is_let_in {
-            assert_eq!(told.status, 200, "{policy} {token}: {told:?}");
+            assert_eq!(response.status, 200, "{policy} {token}: {response:?}");
         } else {
-            assert_eq!(told.failure(), (403, "AuthenticationFailed"), "{policy} {token}");
+            assert_eq!(response.failure(), (403, "AuthenticationFailed"), "{policy} {token}");
         }
     }
 }

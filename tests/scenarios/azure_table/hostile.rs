@@ -1,14 +1,14 @@
 //! Queries, options and batches that are made to do harm, or are none.
 
-use trestle_tests::{Ask, Rest, Told};
+use trestle_tests::{Rest, RestRequest, RestResponse};
 
 fn encoded(text: &str) -> String {
     text.bytes().map(|byte| format!("%{byte:02X}")).collect()
 }
 
 /// A query of `tab` with a filter.
-async fn filtered(rest: &Rest, filter: &str) -> Told {
-    rest.send(Ask::table("GET", &format!("/tab()?$filter={}", encoded(filter)))).await
+async fn filtered(rest: &Rest, filter: &str) -> RestResponse {
+    rest.send(RestRequest::table("GET", &format!("/tab()?$filter={}", encoded(filter)))).await
 }
 
 #[tokio::test]
@@ -56,20 +56,20 @@ async fn rejects_malformed_filters() {
         nots.as_str(),
         many.as_str(),
     ] {
-        let told = filtered(&rest, text).await;
+        let response = filtered(&rest, text).await;
         let shown: String = text.chars().take(60).collect();
-        assert_eq!(told.failure(), (400, "InvalidInput"), "{shown}: {told:?}");
+        assert_eq!(response.failure(), (400, "InvalidInput"), "{shown}: {response:?}");
     }
     for raw in ["%FF", "x%20eq%20'%ED%A0%80'", "%C0%A7"] {
-        let told = rest.send(Ask::table("GET", &format!("/tab()?$filter={raw}"))).await;
-        assert_eq!(told.failure(), (400, "InvalidUri"), "{raw}");
+        let response = rest.send(RestRequest::table("GET", &format!("/tab()?$filter={raw}"))).await;
+        assert_eq!(response.failure(), (400, "InvalidUri"), "{raw}");
     }
     let quotes = "x eq '''%27+\u{e9}'";
     let doubles = ["x lt 1e+16", "x eq 1.5E-3", "x ne -2e2"];
     let plain = ["", " ", "true", "false", "x", "not (x eq 1)", "1 eq x", "(x eq 1)", quotes];
     for text in plain.into_iter().chain(doubles) {
-        let told = filtered(&rest, text).await;
-        assert_eq!(told.status, 200, "{text}: {told:?}");
+        let response = filtered(&rest, text).await;
+        assert_eq!(response.status, 200, "{text}: {response:?}");
     }
 }
 
@@ -95,9 +95,9 @@ async fn filters_compare_strings_with_strings_and_times_to_a_tick() {
         ("x eq datetime'2026-01-01T00:00:00.0000002Z'", &[]),
         ("x eq datetime'2026-01-01T00:00:00Z'", &[]),
     ] {
-        let told = filtered(&rest, filter).await;
-        assert_eq!(told.status, 200, "{told:?}");
-        let body: serde_json::Value = serde_json::from_slice(&told.body).expect("JSON");
+        let response = filtered(&rest, filter).await;
+        assert_eq!(response.status, 200, "{response:?}");
+        let body: serde_json::Value = serde_json::from_slice(&response.body).expect("JSON");
         let found = body["value"].as_array().expect("a list").iter();
         let found: Vec<_> = found.map(|row| row["RowKey"].as_str().expect("a key")).collect();
         assert_eq!(found, rows, "{filter}");
@@ -109,44 +109,48 @@ async fn unsupported_formats_verbs_and_options_have_their_codes() {
     let rest = Rest::start();
     rest.table("tab").await;
     let at = "/tab(PartitionKey='p',RowKey='r')";
-    let get = |accept: &str| Ask::table("GET", "/tab()").with("accept", accept);
-    let post = || Ask::json("POST", at, "{}");
-    let atom = |ask: Ask| ask.with("content-type", "application/atom+xml;type=entry");
-    let post_to = |target: &str, body: &str| atom(Ask::json("POST", target, body));
-    let put = |body: &str| atom(Ask::json("PUT", at, body));
-    for (ask, failure) in [
+    let get = |accept: &str| RestRequest::table("GET", "/tab()").with("accept", accept);
+    let post = || RestRequest::json("POST", at, "{}");
+    let atom =
+        |request: RestRequest| request.with("content-type", "application/atom+xml;type=entry");
+    let post_to = |target: &str, body: &str| atom(RestRequest::json("POST", target, body));
+    let put = |body: &str| atom(RestRequest::json("PUT", at, body));
+    for (request, failure) in [
         (get("application/atom+xml"), (415, "AtomFormatNotSupported")),
         (
-            Ask::table("GET", "/tab()?$format=application/atom%2Bxml"),
+            RestRequest::table("GET", "/tab()?$format=application/atom%2Bxml"),
             (415, "AtomFormatNotSupported"),
         ),
         (post_to("/tab", "<entry/>"), (415, "AtomFormatNotSupported")),
         (post_to("/Tables", "<entry/>"), (415, "AtomFormatNotSupported")),
         (put("<entry/>"), (415, "AtomFormatNotSupported")),
-        (Ask::json("PUT", at, "{}").with("x-http-method", "MERGE"), (400, "XMethodNotUsingPost")),
+        (
+            RestRequest::json("PUT", at, "{}").with("x-http-method", "MERGE"),
+            (400, "XMethodNotUsingPost"),
+        ),
         (post().with("x-http-method", "GET"), (400, "XMethodIncorrectValue")),
         (
             post().and("x-http-method", "PUT").and("x-http-method", "PUT"),
             (400, "XMethodIncorrectCount"),
         ),
         (post(), (405, "UnsupportedHttpVerb")),
-        (Ask::table("GET", "/$batch"), (405, "UnsupportedHttpVerb")),
-        (Ask::table("GET", "/tab()?$skip=1"), (501, "NotImplemented")),
-        (Ask::table("GET", "/tab()?$expand=x"), (501, "NotImplemented")),
-        (Ask::table("GET", "/Tables?$orderby=TableName"), (501, "NotImplemented")),
-        (Ask::table("GET", "/tab()?$top=%00"), (400, "InvalidInput")),
-        (Ask::table("GET", "/tab()?$top=99999999999999999999"), (400, "InvalidInput")),
+        (RestRequest::table("GET", "/$batch"), (405, "UnsupportedHttpVerb")),
+        (RestRequest::table("GET", "/tab()?$skip=1"), (501, "NotImplemented")),
+        (RestRequest::table("GET", "/tab()?$expand=x"), (501, "NotImplemented")),
+        (RestRequest::table("GET", "/Tables?$orderby=TableName"), (501, "NotImplemented")),
+        (RestRequest::table("GET", "/tab()?$top=%00"), (400, "InvalidInput")),
+        (RestRequest::table("GET", "/tab()?$top=99999999999999999999"), (400, "InvalidInput")),
     ] {
-        let told = rest.send(ask.clone()).await;
-        assert_eq!(told.failure(), failure, "{ask:?}");
+        let response = rest.send(request.clone()).await;
+        assert_eq!(response.failure(), failure, "{request:?}");
     }
     // What says nothing of the format gets the usual one.
-    for ask in [Ask::table("GET", "/tab()").without("accept"), get("*/*")] {
-        let told = rest.send(ask).await;
+    for request in [RestRequest::table("GET", "/tab()").without("accept"), get("*/*")] {
+        let response = rest.send(request).await;
         let kind = "application/json;odata=minimalmetadata;streaming=true;charset=utf-8";
-        assert_eq!((told.status, told.header("content-type")), (200, kind), "{told:?}");
+        assert_eq!((response.status, response.header("content-type")), (200, kind), "{response:?}");
     }
-    let head = rest.send(Ask::table("HEAD", "/tab()")).await;
+    let head = rest.send(RestRequest::table("HEAD", "/tab()")).await;
     assert_eq!((head.status, head.text()), (405, ""));
     assert_eq!(head.header("x-ms-error-code"), "UnsupportedHttpVerb");
 }
@@ -157,27 +161,28 @@ async fn entity_with_empty_keys_has_entity_metadata() {
     rest.table("tab").await;
     rest.insert("tab", r#"{"PartitionKey":"","RowKey":"","x":1}"#).await;
 
-    let list = Ask::table("GET", "/tab()").with("accept", "application/json;odata=fullmetadata");
-    let told = rest.send(list).await;
+    let list =
+        RestRequest::table("GET", "/tab()").with("accept", "application/json;odata=fullmetadata");
+    let response = rest.send(list).await;
 
     for part in [
         r#""odata.type":"devstoreaccount1.tab""#,
         r#""odata.editLink":"tab(PartitionKey='',RowKey='')""#,
         &format!(r#""odata.metadata":"{}/$metadata#tab""#, rest.base()),
     ] {
-        assert!(told.text().contains(part), "{part}: {told:?}");
+        assert!(response.text().contains(part), "{part}: {response:?}");
     }
-    assert!(!told.text().contains("#Tables"), "{told:?}");
+    assert!(!response.text().contains("#Tables"), "{response:?}");
 }
 
 const MULTIPART: &str = "multipart/mixed; boundary=b1";
 
-fn batch(content_type: &str, body: impl AsRef<[u8]>) -> Ask {
-    Ask::table("POST", "/$batch").with("content-type", content_type).body(body)
+fn batch(content_type: &str, body: impl AsRef<[u8]>) -> RestRequest {
+    RestRequest::table("POST", "/$batch").with("content-type", content_type).body(body)
 }
 
 /// A batch with one change set of what stands in it as it is.
-fn change_set(parts: &str) -> Ask {
+fn change_set(parts: &str) -> RestRequest {
     let head = "--b1\r\nContent-Type: multipart/mixed; boundary=c1\r\n\r\n";
     batch(MULTIPART, format!("{head}{parts}--c1--\r\n--b1--\r\n"))
 }
@@ -199,7 +204,7 @@ async fn malformed_batches_change_nothing() {
     let good = part(&insert("1"));
     let headers: String = (0..200).map(|at| format!("x-{at}: y\r\n")).collect();
     let long = "b".repeat(5000);
-    for ask in [
+    for request in [
         change_set(&good).with("content-type", "multipart/mixed"),
         change_set(&good).with("content-type", "multipart/mixed; boundary="),
         change_set(&good).with("content-type", "multipart/mixed; boundary=\"b1"),
@@ -223,21 +228,21 @@ async fn malformed_batches_change_nothing() {
         change_set(&part(&insert("1").replace("/json", "/json\u{0}"))),
         change_set(&part("\u{0}")),
     ] {
-        let told = rest.send(ask.clone()).await;
-        let shown: String = format!("{ask:?}").chars().take(300).collect();
-        assert_eq!(told.failure(), (400, "InvalidInput"), "{shown}: {told:?}");
+        let response = rest.send(request.clone()).await;
+        let shown: String = format!("{request:?}").chars().take(300).collect();
+        assert_eq!(response.failure(), (400, "InvalidInput"), "{shown}: {response:?}");
     }
-    let none = rest.send(Ask::table("GET", "/tab()")).await;
+    let none = rest.send(RestRequest::table("GET", "/tab()")).await;
     assert_eq!(none.text(), r#"{"value":[]}"#);
     let done = rest.send(change_set(&good)).await;
     assert!(done.text().contains("HTTP/1.1 201 Created"), "{done:?}");
 }
 
 /// The status and the code of the part that failed.
-fn failed(told: &Told) -> (u16, &str) {
-    assert_eq!(told.status, 202, "{told:?}");
-    let status = told.text().split("HTTP/1.1 ").nth(1).expect("a part");
-    let code = told.text().split("\"code\":\"").nth(1).expect("a code");
+fn failed(response: &RestResponse) -> (u16, &str) {
+    assert_eq!(response.status, 202, "{response:?}");
+    let status = response.text().split("HTTP/1.1 ").nth(1).expect("a part");
+    let code = response.text().split("\"code\":\"").nth(1).expect("a code");
     (status[..3].parse().expect("a status"), code.split('"').next().unwrap_or_default())
 }
 
@@ -259,14 +264,14 @@ async fn batch_requests_are_validated_like_single_requests() {
         (to("http://127.0.0.1/nobody/tab"), (404, "ResourceNotFound")),
         (insert("/"), (400, "OutOfRangeInput")),
     ] {
-        let told = rest.send(change_set(&part(&request))).await;
-        assert_eq!(failed(&told), failure, "{request}: {told:?}");
+        let response = rest.send(change_set(&part(&request))).await;
+        assert_eq!(failed(&response), failure, "{request}: {response:?}");
     }
     // What is an operation, but none of a change set.
     for target in ["/$batch", "/Tables", "/tab?comp=acl"] {
-        let told = rest.send(change_set(&part(&to(target)))).await;
-        assert!((400..=501).contains(&failed(&told).0), "{target}: {told:?}");
+        let response = rest.send(change_set(&part(&to(target)))).await;
+        assert!((400..=501).contains(&failed(&response).0), "{target}: {response:?}");
     }
-    let none = rest.send(Ask::table("GET", "/tab()")).await;
+    let none = rest.send(RestRequest::table("GET", "/tab()")).await;
     assert_eq!(none.text(), r#"{"value":[]}"#);
 }

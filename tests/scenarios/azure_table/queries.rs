@@ -1,10 +1,10 @@
 //! Queries: filters, projections, pages.
 
-use trestle_tests::{Ask, Rest, Told};
+use trestle_tests::{Rest, RestRequest, RestResponse};
 
-fn rows(told: &Told) -> Vec<String> {
-    assert_eq!(told.status, 200, "{told:?}");
-    let body: serde_json::Value = serde_json::from_slice(&told.body).expect("JSON");
+fn rows(response: &RestResponse) -> Vec<String> {
+    assert_eq!(response.status, 200, "{response:?}");
+    let body: serde_json::Value = serde_json::from_slice(&response.body).expect("JSON");
     let entities = body["value"].as_array().expect("a list");
     entities.iter().map(|entity| entity["RowKey"].as_str().unwrap_or_default().to_owned()).collect()
 }
@@ -23,45 +23,48 @@ async fn applies_filter_and_select() {
     rest.table("tab").await;
     fill(&rest, 0..5, "").await;
 
-    let told =
-        rest.send(Ask::table("GET", "/tab()?$filter=n+ge+3%20and%20PartitionKey+eq+'p'")).await;
-    assert_eq!(rows(&told), ["03", "04"]);
-    assert_eq!(told.header("etag"), "");
-    let told = rest.send(Ask::table("GET", "/tab?$filter=n%20eq%201&$select=no,n")).await;
-    assert_eq!(told.text(), r#"{"value":[{"n":1,"no":null}]}"#);
-    let minimal =
-        Ask::table("GET", "/tab?$filter=n%20eq%201&$select=n").with("accept", "application/json");
-    let told = rest.send(minimal).await;
+    let response = rest
+        .send(RestRequest::table("GET", "/tab()?$filter=n+ge+3%20and%20PartitionKey+eq+'p'"))
+        .await;
+    assert_eq!(rows(&response), ["03", "04"]);
+    assert_eq!(response.header("etag"), "");
+    let response =
+        rest.send(RestRequest::table("GET", "/tab?$filter=n%20eq%201&$select=no,n")).await;
+    assert_eq!(response.text(), r#"{"value":[{"n":1,"no":null}]}"#);
+    let minimal = RestRequest::table("GET", "/tab?$filter=n%20eq%201&$select=n")
+        .with("accept", "application/json");
+    let response = rest.send(minimal).await;
     let start = format!(
         r#"{{"odata.metadata":"{}/$metadata#tab&$select=n","value":[{{"odata.etag":"W/"#,
         rest.base()
     );
-    assert!(told.text().starts_with(&start), "{told:?}");
-    let one =
-        rest.send(Ask::table("GET", "/tab(PartitionKey='p',RowKey='01')?$select=RowKey,no")).await;
+    assert!(response.text().starts_with(&start), "{response:?}");
+    let one = rest
+        .send(RestRequest::table("GET", "/tab(PartitionKey='p',RowKey='01')?$select=RowKey,no"))
+        .await;
     assert_eq!(one.text(), r#"{"RowKey":"01","no":null}"#);
 
-    let told = rest.send(Ask::table("GET", "/tab?$filter=aaa%20bbb%20ccc")).await;
-    assert_eq!(told.failure(), (400, "InvalidInput"));
+    let response = rest.send(RestRequest::table("GET", "/tab?$filter=aaa%20bbb%20ccc")).await;
+    assert_eq!(response.failure(), (400, "InvalidInput"));
     let said = r#""value":"Syntax error at position 7 in 'aaa bbb ccc'."#;
-    assert!(told.text().contains(said), "{told:?}");
-    let told = rest.send(Ask::table("GET", "/Tables?$filter=aaa%20bbb%20ccc")).await;
-    assert!(told.text().contains(said), "{told:?}");
-    let told = rest.send(Ask::table("GET", "/tab?$filter=n%20eq%20null")).await;
-    assert_eq!(told.failure(), (400, "InvalidInput"));
+    assert!(response.text().contains(said), "{response:?}");
+    let response = rest.send(RestRequest::table("GET", "/Tables?$filter=aaa%20bbb%20ccc")).await;
+    assert!(response.text().contains(said), "{response:?}");
+    let response = rest.send(RestRequest::table("GET", "/tab?$filter=n%20eq%20null")).await;
+    assert_eq!(response.failure(), (400, "InvalidInput"));
     let body = r#"{"PartitionKey":"p","RowKey":"new"}"#;
-    for ask in [
-        Ask::table("GET", "/tab?$orderby=n"),
-        Ask::table("GET", "/Tables('tab')?$orderby=n"),
-        Ask::table("DELETE", "/Tables('tab')?$orderby=n"),
-        Ask::json("POST", "/tab?$expand=n", body),
+    for request in [
+        RestRequest::table("GET", "/tab?$orderby=n"),
+        RestRequest::table("GET", "/Tables('tab')?$orderby=n"),
+        RestRequest::table("DELETE", "/Tables('tab')?$orderby=n"),
+        RestRequest::json("POST", "/tab?$expand=n", body),
     ] {
-        assert_eq!(rest.send(ask).await.failure(), (501, "NotImplemented"));
+        assert_eq!(rest.send(request).await.failure(), (501, "NotImplemented"));
     }
-    assert_eq!(rows(&rest.send(Ask::table("GET", "/tab")).await).len(), 5);
+    assert_eq!(rows(&rest.send(RestRequest::table("GET", "/tab")).await).len(), 5);
     // Half of a mark is none.
-    let told = rest.send(Ask::table("GET", "/tab?NextRowKey=1!4!abcd")).await;
-    assert_eq!(told.failure(), (400, "InvalidQueryParameterValue"));
+    let response = rest.send(RestRequest::table("GET", "/tab?NextRowKey=1!4!abcd")).await;
+    assert_eq!(response.failure(), (400, "InvalidQueryParameterValue"));
 }
 
 #[tokio::test]
@@ -76,11 +79,12 @@ async fn select_of_control_data_returns_no_properties() {
         ("odata.etag", ""),
     ] {
         let target = format!("/tab(PartitionKey='p',RowKey='00')?$select={names}");
-        let told = rest.send(Ask::table("GET", &target)).await;
-        assert_eq!(told.text(), format!("{{{members}}}"), "{names}");
-        let full = Ask::table("GET", &target).with("accept", "application/json;odata=fullmetadata");
-        let told = rest.send(full).await;
-        let (text, named) = (told.text(), format!("@Element&$select={names}\""));
+        let response = rest.send(RestRequest::table("GET", &target)).await;
+        assert_eq!(response.text(), format!("{{{members}}}"), "{names}");
+        let full = RestRequest::table("GET", &target)
+            .with("accept", "application/json;odata=fullmetadata");
+        let response = rest.send(full).await;
+        let (text, named) = (response.text(), format!("@Element&$select={names}\""));
         assert!(text.contains(&named), "{names}: {text}");
         for member in ["odata.etag", "odata.type", "odata.id"] {
             assert_eq!(text.matches(&format!("\"{member}\":")).count(), 1, "{names}: {text}");
@@ -95,24 +99,26 @@ async fn continuation_works_after_its_entity_was_deleted() {
     rest.table("tab").await;
     fill(&rest, 0..7, "").await;
 
-    let first = rest.send(Ask::table("GET", "/tab?$top=3")).await;
+    let first = rest.send(RestRequest::table("GET", "/tab?$top=3")).await;
     assert_eq!(rows(&first), ["00", "01", "02"]);
     let mark = first.header("x-ms-continuation-nextpartitionkey").to_owned();
     assert!(mark.starts_with("1!"), "{first:?}");
-    let gone = Ask::table("DELETE", "/tab(PartitionKey='p',RowKey='03')").with("if-match", "*");
+    let gone =
+        RestRequest::table("DELETE", "/tab(PartitionKey='p',RowKey='03')").with("if-match", "*");
     assert_eq!(rest.send(gone).await.status, 204);
     let target = |mark: &str| format!("/tab?$top=3&NextPartitionKey={}", mark.replace('!', "%21"));
-    let second = rest.send(Ask::table("GET", &target(&mark))).await;
+    let second = rest.send(RestRequest::table("GET", &target(&mark))).await;
     assert_eq!(rows(&second), ["04", "05", "06"]);
     let last = second.header("x-ms-continuation-nextpartitionkey").to_owned();
     if !last.is_empty() {
-        let third = rest.send(Ask::table("GET", &target(&last))).await;
+        let third = rest.send(RestRequest::table("GET", &target(&last))).await;
         assert_eq!(rows(&third), [""; 0]);
         assert_eq!(third.header("x-ms-continuation-nextpartitionkey"), "");
     }
     // An empty mark is none; a damaged one, or one of another query, is refused.
     assert_eq!(
-        rows(&rest.send(Ask::table("GET", "/tab?NextPartitionKey=&NextRowKey=")).await).len(),
+        rows(&rest.send(RestRequest::table("GET", "/tab?NextPartitionKey=&NextRowKey=")).await)
+            .len(),
         6
     );
     for target in [
@@ -120,8 +126,8 @@ async fn continuation_works_after_its_entity_was_deleted() {
         format!("{}A", target(&mark)),
         format!("{}&$filter=n+eq+1", target(&mark)),
     ] {
-        let told = rest.send(Ask::table("GET", &target)).await;
-        assert_eq!(told.failure(), (400, "InvalidQueryParameterValue"), "{target}");
+        let response = rest.send(RestRequest::table("GET", &target)).await;
+        assert_eq!(response.failure(), (400, "InvalidQueryParameterValue"), "{target}");
     }
 }
 
@@ -131,13 +137,13 @@ async fn top_limits_a_page_and_zero_is_an_empty_last_page() {
     rest.table("tab").await;
     fill(&rest, 0..2, "").await;
 
-    let none = rest.send(Ask::table("GET", "/tab?$top=0")).await;
+    let none = rest.send(RestRequest::table("GET", "/tab?$top=0")).await;
     assert_eq!(none.text(), r#"{"value":[]}"#);
     assert_eq!(none.header("x-ms-continuation-nextpartitionkey"), "");
-    assert_eq!(rows(&rest.send(Ask::table("GET", "/tab?$top=1000")).await).len(), 2);
+    assert_eq!(rows(&rest.send(RestRequest::table("GET", "/tab?$top=1000")).await).len(), 2);
     for top in ["1001", "-1", "x"] {
-        let told = rest.send(Ask::table("GET", &format!("/tab?$top={top}"))).await;
-        assert_eq!(told.failure(), (400, "InvalidInput"), "{top}");
+        let response = rest.send(RestRequest::table("GET", &format!("/tab?$top={top}"))).await;
+        assert_eq!(response.failure(), (400, "InvalidInput"), "{top}");
     }
 }
 
@@ -148,12 +154,12 @@ async fn large_page_is_complete() {
     let members = format!(r#","s":"{}""#, "x".repeat(20_000));
     fill(&rest, 0..40, &members).await;
 
-    let told = rest.send(Ask::table("GET", "/tab")).await;
+    let response = rest.send(RestRequest::table("GET", "/tab")).await;
 
-    assert_eq!(told.header("content-length"), "", "longer than what is rendered at once");
+    assert_eq!(response.header("content-length"), "", "longer than what is rendered at once");
     let all: Vec<String> = (0..40).map(|row| format!("{row:02}")).collect();
-    assert_eq!(rows(&told), all);
-    assert!(told.body.len() > 800_000);
+    assert_eq!(rows(&response), all);
+    assert!(response.body.len() > 800_000);
 }
 
 #[tokio::test]
@@ -162,17 +168,20 @@ async fn select_star_selects_all_and_too_many_names_are_rejected() {
     rest.table("tab").await;
     fill(&rest, 0..1, "").await;
 
-    let whole = rest.send(Ask::table("GET", "/tab")).await;
+    let whole = rest.send(RestRequest::table("GET", "/tab")).await;
     assert!(whole.text().contains("\"n\":0"), "{whole:?}");
     for select in ["", "*", "n,*"] {
-        let told = rest.send(Ask::table("GET", &format!("/tab?$select={select}"))).await;
-        assert_eq!(told.text(), whole.text(), "{select}");
+        let response =
+            rest.send(RestRequest::table("GET", &format!("/tab?$select={select}"))).await;
+        assert_eq!(response.text(), whole.text(), "{select}");
     }
     let names = |count: usize| (0..count).map(|at| format!("a{at}")).collect::<Vec<_>>().join(",");
-    let told = rest.send(Ask::table("GET", &format!("/tab?$select={}", names(255)))).await;
-    assert_eq!(told.text().matches("null").count(), 255, "{told:?}");
-    let told = rest.send(Ask::table("GET", &format!("/tab?$select={}", names(256)))).await;
-    assert_eq!(told.failure(), (400, "InvalidInput"));
+    let response =
+        rest.send(RestRequest::table("GET", &format!("/tab?$select={}", names(255)))).await;
+    assert_eq!(response.text().matches("null").count(), 255, "{response:?}");
+    let response =
+        rest.send(RestRequest::table("GET", &format!("/tab?$select={}", names(256)))).await;
+    assert_eq!(response.failure(), (400, "InvalidInput"));
 }
 
 #[tokio::test]
@@ -181,11 +190,12 @@ async fn next_page_may_change_top_and_select() {
     rest.table("tab").await;
     fill(&rest, 0..4, "").await;
 
-    let first = rest.send(Ask::table("GET", "/tab?$top=2&$filter=n+ge+0&$select=RowKey")).await;
+    let first =
+        rest.send(RestRequest::table("GET", "/tab?$top=2&$filter=n+ge+0&$select=RowKey")).await;
     let mark = first.header("x-ms-continuation-nextpartitionkey").replace('!', "%21");
     assert_eq!(first.header("x-ms-continuation-nextrowkey"), "", "the other one has it all");
     let target = format!("/tab?$top=1&$filter=n+ge+0&NextPartitionKey={mark}");
-    let second = rest.send(Ask::table("GET", &target)).await;
+    let second = rest.send(RestRequest::table("GET", &target)).await;
 
     assert_eq!(rows(&second), ["02"]);
     assert!(second.text().contains("\"n\":2"), "{second:?}");

@@ -1,14 +1,14 @@
 //! Access policies, service properties and stats.
 
-use trestle_tests::{Ask, Rest, over_account, terms, token};
+use trestle_tests::{Rest, RestRequest, over_account, terms, token};
 
 const POLICIES: &str = "<?xml version=\"1.0\" encoding=\"utf-8\"?><SignedIdentifiers>\
     <SignedIdentifier><Id>policy1</Id><AccessPolicy><Start>2026-01-01T00:00:00Z</Start>\
     <Expiry>2026-02-01T00:00:00.1Z</Expiry><Permission>raud</Permission></AccessPolicy>\
     </SignedIdentifier></SignedIdentifiers>";
 
-fn xml(method: &str, target: &str, body: &str) -> Ask {
-    Ask::table(method, target)
+fn xml(method: &str, target: &str, body: &str) -> RestRequest {
+    RestRequest::table(method, target)
         .with("accept", "application/xml")
         .with("content-type", "application/xml")
         .body(body)
@@ -17,22 +17,22 @@ fn xml(method: &str, target: &str, body: &str) -> Ask {
 #[tokio::test]
 async fn access_policies_are_set_returned_and_cleared() {
     let rest = Rest::start();
-    let told = rest.send(xml("GET", "/tab?comp=acl", "")).await;
-    assert_eq!(told.failure(), (404, "TableNotFound"));
-    assert_eq!(told.header("content-type"), "application/xml");
+    let response = rest.send(xml("GET", "/tab?comp=acl", "")).await;
+    assert_eq!(response.failure(), (404, "TableNotFound"));
+    assert_eq!(response.header("content-type"), "application/xml");
     rest.table("tab").await;
 
     assert_eq!(rest.send(xml("PUT", "/tab?comp=acl", POLICIES)).await.status, 204);
-    let told = rest.send(xml("GET", "/TAB?comp=acl", "")).await;
-    assert_eq!(told.status, 200);
+    let response = rest.send(xml("GET", "/TAB?comp=acl", "")).await;
+    assert_eq!(response.status, 200);
     let terms = "<Start>2026-01-01T00:00:00.0000000Z</Start>\
         <Expiry>2026-02-01T00:00:00.1000000Z</Expiry><Permission>raud</Permission>";
-    assert!(told.text().contains(terms), "{told:?}");
+    assert!(response.text().contains(terms), "{response:?}");
     assert_eq!(rest.send(xml("PUT", "/tab?comp=acl", "")).await.status, 204);
-    let told = rest.send(xml("GET", "/tab?comp=acl", "")).await;
-    assert!(told.text().contains("<SignedIdentifiers />"), "{told:?}");
-    let told = rest.send(xml("PUT", "/tab?comp=acl", &POLICIES.replace("raud", "dr"))).await;
-    assert_eq!(told.failure(), (400, "InvalidXmlDocument"));
+    let response = rest.send(xml("GET", "/tab?comp=acl", "")).await;
+    assert!(response.text().contains("<SignedIdentifiers />"), "{response:?}");
+    let response = rest.send(xml("PUT", "/tab?comp=acl", &POLICIES.replace("raud", "dr"))).await;
+    assert_eq!(response.failure(), (400, "InvalidXmlDocument"));
 }
 
 #[tokio::test]
@@ -59,8 +59,8 @@ async fn access_policies_have_the_limits_of_the_service() {
         policy("<Expiry>2026-01-31T08:00:00.1234567Z</Expiry>"),
         String::new(),
     ] {
-        let told = set(&inside).await;
-        assert_eq!((told.status, told.text()), (204, ""), "{inside}");
+        let response = set(&inside).await;
+        assert_eq!((response.status, response.text()), (204, ""), "{inside}");
     }
     let (document, value) = ("InvalidXmlDocument", "InvalidXmlNodeValue");
     for (inside, code) in [
@@ -76,11 +76,11 @@ async fn access_policies_have_the_limits_of_the_service() {
         (policy("<Other />"), document),
         ("<SignedIdentifier></SignedIdentifier>".to_owned(), "MissingRequiredXmlNode"),
     ] {
-        let told = set(&inside).await;
-        assert_eq!(told.failure(), (400, code), "{inside}");
+        let response = set(&inside).await;
+        assert_eq!(response.failure(), (400, code), "{inside}");
     }
-    let told = rest.send(xml("GET", "/tab?comp=acl", "")).await;
-    assert!(told.text().contains("<SignedIdentifiers />"), "nothing was changed: {told:?}");
+    let response = rest.send(xml("GET", "/tab?comp=acl", "")).await;
+    assert!(response.text().contains("<SignedIdentifiers />"), "nothing was changed: {response:?}");
 }
 
 #[tokio::test]
@@ -92,21 +92,21 @@ async fn service_properties_are_changed_in_part() {
         <MaxAgeInSeconds>5</MaxAgeInSeconds></CorsRule></Cors></StorageServiceProperties>";
 
     assert_eq!(rest.send(xml("PUT", target, cors)).await.status, 202);
-    let told = rest.send(xml("GET", target, "")).await;
-    assert_eq!(told.status, 200);
+    let response = rest.send(xml("GET", target, "")).await;
+    assert_eq!(response.status, 200);
     for part in
         ["<AllowedMethods>GET,PATCH</AllowedMethods>", "<HourMetrics><Version>1.0</Version>"]
     {
-        assert!(told.text().contains(part), "{told:?}");
+        assert!(response.text().contains(part), "{response:?}");
     }
-    let told = rest
+    let response = rest
         .send(xml(
             "PUT",
             target,
             "<StorageServiceProperties><Cors><CorsRule/></Cors></StorageServiceProperties>",
         ))
         .await;
-    assert_eq!(told.failure(), (400, "MissingRequiredXmlNode"));
+    assert_eq!(response.failure(), (400, "MissingRequiredXmlNode"));
 }
 
 #[tokio::test]
@@ -116,19 +116,19 @@ async fn stats_are_served_by_the_read_only_secondary() {
     let target = "/?restype=service&comp=stats";
     let secondary = |target: &str| format!("/devstoreaccount1-secondary{target}");
 
-    let told = rest.send(xml("GET", target, "")).await;
-    assert_eq!(told.failure(), (400, "InvalidQueryParameterValue"));
-    // Who may not ask for them at all is told that instead.
+    let response = rest.send(xml("GET", target, "")).await;
+    assert_eq!(response.failure(), (400, "InvalidQueryParameterValue"));
+    // Who may not request for them at all is response that instead.
     let token = token(terms(over_account("t", "o"), "r"));
     let with_token = format!("/devstoreaccount1{target}&{token}");
-    let told = rest.send(xml("GET", "", "").at(&with_token).scheme(None)).await;
-    assert_eq!(told.failure(), (403, "AuthorizationResourceTypeMismatch"));
-    let told = rest.send(xml("GET", "", "").at(&secondary(target))).await;
-    assert_eq!(told.status, 200, "{told:?}");
-    assert!(told.text().contains("<Status>live</Status><LastSyncTime>"), "{told:?}");
-    let told = rest.send(Ask::table("GET", "").at(&secondary("/tab()"))).await;
-    assert_eq!((told.status, told.text()), (200, r#"{"value":[]}"#));
-    let insert = Ask::json("POST", "", r#"{"PartitionKey":"p","RowKey":"r"}"#);
-    let told = rest.send(insert.at(&secondary("/tab"))).await;
-    assert_eq!(told.failure(), (403, "InsufficientAccountPermissions"));
+    let response = rest.send(xml("GET", "", "").at(&with_token).scheme(None)).await;
+    assert_eq!(response.failure(), (403, "AuthorizationResourceTypeMismatch"));
+    let response = rest.send(xml("GET", "", "").at(&secondary(target))).await;
+    assert_eq!(response.status, 200, "{response:?}");
+    assert!(response.text().contains("<Status>live</Status><LastSyncTime>"), "{response:?}");
+    let response = rest.send(RestRequest::table("GET", "").at(&secondary("/tab()"))).await;
+    assert_eq!((response.status, response.text()), (200, r#"{"value":[]}"#));
+    let insert = RestRequest::json("POST", "", r#"{"PartitionKey":"p","RowKey":"r"}"#);
+    let response = rest.send(insert.at(&secondary("/tab"))).await;
+    assert_eq!(response.failure(), (403, "InsufficientAccountPermissions"));
 }

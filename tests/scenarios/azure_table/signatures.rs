@@ -1,7 +1,7 @@
 //! Requests that are signed with a key of the account.
 
 use trestle_identity::shared_key::Scheme;
-use trestle_tests::{Ask, Rest};
+use trestle_tests::{Rest, RestRequest};
 
 #[tokio::test]
 async fn accepts_shared_key_and_lite_over_the_raw_uri() {
@@ -16,14 +16,15 @@ async fn accepts_shared_key_and_lite_over_the_raw_uri() {
             "/tab?comp=acl",
             "/?restype=service&comp=properties",
         ] {
-            let told = rest.send(Ask::table("GET", target).scheme(Some(scheme))).await;
-            assert_eq!(told.status, 200, "{scheme:?} {target}: {told:?}");
+            let response = rest.send(RestRequest::table("GET", target).scheme(Some(scheme))).await;
+            assert_eq!(response.status, 200, "{scheme:?} {target}: {response:?}");
         }
         // The verb that is sent is signed, not the one that it stands for.
-        let merge = Ask::json("POST", "/tab(PartitionKey='p',RowKey='a%20b')", "{}");
+        let merge = RestRequest::json("POST", "/tab(PartitionKey='p',RowKey='a%20b')", "{}");
         let merge = merge.with("x-http-method", "MERGE").scheme(Some(scheme));
         assert_eq!(rest.send(merge).await.status, 204, "{scheme:?}");
-        let hosted = Ask::table("GET", "").at("/tab()").with("host", "devstoreaccount1.table.h:1");
+        let hosted =
+            RestRequest::table("GET", "").at("/tab()").with("host", "devstoreaccount1.table.h:1");
         assert_eq!(rest.send(hosted.scheme(Some(scheme))).await.status, 200, "{scheme:?}");
     }
 }
@@ -33,21 +34,21 @@ async fn content_md5_is_signed_and_not_verified() {
     let rest = Rest::start();
     rest.table("tab").await;
     let of_nothing = "1B2M2Y8AsgTpgAmY7PhCfg==";
-    let put = || Ask::json("PUT", "/tab(PartitionKey='p',RowKey='r')", "{}");
+    let put = || RestRequest::json("PUT", "/tab(PartitionKey='p',RowKey='r')", "{}");
 
-    let told = rest.send(put().with("content-md5", of_nothing)).await;
-    assert_eq!(told.status, 204, "{told:?}");
+    let response = rest.send(put().with("content-md5", of_nothing)).await;
+    assert_eq!(response.status, 204, "{response:?}");
     let without = |text: String| text.replace(of_nothing, "");
     let unsigned = put().with("content-md5", of_nothing);
-    let told = rest.send(unsigned.signed_otherwise(rest.address(), without)).await;
-    assert_eq!(told.failure(), (403, "AuthenticationFailed"));
+    let response = rest.send(unsigned.signed_otherwise(rest.address(), without)).await;
+    assert_eq!(response.failure(), (403, "AuthenticationFailed"));
 }
 
 #[tokio::test]
 async fn rejects_invalid_shared_key_signatures() {
     let rest = Rest::start();
     rest.table("tab").await;
-    let acl = || Ask::table("GET", "/tab?comp=acl");
+    let acl = || RestRequest::table("GET", "/tab?comp=acl");
     for change in [
         (|text: String| text.replace("GET", "PUT")) as fn(String) -> String,
         |text| text.replace("comp=acl", "comp=stats"),
@@ -57,8 +58,8 @@ async fn rejects_invalid_shared_key_signatures() {
         |text| text.to_uppercase(),
         |_| String::new(),
     ] {
-        let told = rest.send(acl().signed_otherwise(rest.address(), change)).await;
-        assert_eq!(told.failure(), (403, "AuthenticationFailed"));
+        let response = rest.send(acl().signed_otherwise(rest.address(), change)).await;
+        assert_eq!(response.failure(), (403, "AuthenticationFailed"));
     }
     let same = rest.send(acl().signed_otherwise(rest.address(), |text| text)).await;
     assert_eq!(same.status, 200, "{same:?}");
@@ -68,10 +69,10 @@ async fn rejects_invalid_shared_key_signatures() {
 async fn secondary_is_signed_with_or_without_its_suffix() {
     let rest = Rest::start();
     rest.table("tab").await;
-    let ask = || Ask::table("GET", "").at("/devstoreaccount1-secondary/tab()");
+    let request = || RestRequest::table("GET", "").at("/devstoreaccount1-secondary/tab()");
 
-    assert_eq!(rest.send(ask()).await.status, 200);
+    assert_eq!(rest.send(request()).await.status, 200);
     let without = |text: String| text.replace("1-secondary/", "1/");
-    let told = rest.send(ask().signed_otherwise(rest.address(), without)).await;
-    assert_eq!(told.status, 200, "{told:?}");
+    let response = rest.send(request().signed_otherwise(rest.address(), without)).await;
+    assert_eq!(response.status, 200, "{response:?}");
 }

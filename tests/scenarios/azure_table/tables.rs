@@ -1,46 +1,49 @@
 //! The tables themselves.
 
-use trestle_tests::{Ask, Rest};
+use trestle_tests::{Rest, RestRequest};
 
 #[tokio::test]
 async fn table_is_created_listed_and_deleted() {
     let rest = Rest::start();
-    let create = |name: &str| Ask::json("POST", "/Tables", &format!(r#"{{"TableName":"{name}"}}"#));
+    let create =
+        |name: &str| RestRequest::json("POST", "/Tables", &format!(r#"{{"TableName":"{name}"}}"#));
 
-    let told = rest.send(create("Orders").with("accept", "application/json")).await;
-    assert_eq!(told.status, 201, "{told:?}");
+    let response = rest.send(create("Orders").with("accept", "application/json")).await;
+    assert_eq!(response.status, 201, "{response:?}");
     let metadata = format!(
         r#"{{"odata.metadata":"{}/$metadata#Tables/@Element","TableName":"Orders"}}"#,
         rest.base()
     );
-    assert_eq!(told.text(), metadata);
-    assert_eq!(told.header("location"), format!("{}/Tables('Orders')", rest.base()));
+    assert_eq!(response.text(), metadata);
+    assert_eq!(response.header("location"), format!("{}/Tables('Orders')", rest.base()));
     assert_eq!(rest.send(create("orders")).await.failure(), (409, "TableAlreadyExists"));
     let quiet = rest.send(create("beta").with("prefer", "return-no-content")).await;
     assert_eq!((quiet.status, quiet.text()), (204, ""));
     assert_eq!(quiet.header("dataserviceid"), format!("{}/Tables('beta')", rest.base()));
 
-    let list = rest.send(Ask::table("GET", "/Tables")).await;
+    let list = rest.send(RestRequest::table("GET", "/Tables")).await;
     assert_eq!(list.text(), r#"{"value":[{"TableName":"beta"},{"TableName":"Orders"}]}"#);
-    let first = rest.send(Ask::table("GET", "/Tables()?$top=1")).await;
+    let first = rest.send(RestRequest::table("GET", "/Tables()?$top=1")).await;
     assert_eq!(first.text(), r#"{"value":[{"TableName":"beta"}]}"#);
     let mark = first.header("x-ms-continuation-nexttablename").to_owned();
     let second =
-        rest.send(Ask::table("GET", &format!("/Tables?$top=1&NextTableName={mark}"))).await;
+        rest.send(RestRequest::table("GET", &format!("/Tables?$top=1&NextTableName={mark}"))).await;
     assert_eq!(second.text(), r#"{"value":[{"TableName":"Orders"}]}"#);
-    let found =
-        Ask::table("GET", "/Tables?$filter=TableName%20ge%20'o'%20and%20TableName%20lt%20'p'");
+    let found = RestRequest::table(
+        "GET",
+        "/Tables?$filter=TableName%20ge%20'o'%20and%20TableName%20lt%20'p'",
+    );
     assert_eq!(rest.send(found).await.text(), second.text());
-    let one = rest.send(Ask::table("GET", "/Tables('ORDERS')")).await;
+    let one = rest.send(RestRequest::table("GET", "/Tables('ORDERS')")).await;
     assert_eq!(one.text(), r#"{"TableName":"Orders"}"#);
-    let full =
-        Ask::table("GET", "/Tables('beta')").with("accept", "application/json;odata=fullmetadata");
+    let full = RestRequest::table("GET", "/Tables('beta')")
+        .with("accept", "application/json;odata=fullmetadata");
     assert!(rest.send(full).await.text().contains(r#""odata.editLink":"Tables('beta')""#));
 
-    assert_eq!(rest.send(Ask::table("DELETE", "/Tables('orders')")).await.status, 204);
+    assert_eq!(rest.send(RestRequest::table("DELETE", "/Tables('orders')")).await.status, 204);
     for method in ["DELETE", "GET"] {
-        let told = rest.send(Ask::table(method, "/Tables('Orders')")).await;
-        assert_eq!(told.failure(), (404, "ResourceNotFound"));
+        let response = rest.send(RestRequest::table(method, "/Tables('Orders')")).await;
+        assert_eq!(response.failure(), (404, "ResourceNotFound"));
     }
     assert_eq!(rest.send(create("Orders")).await.status, 201);
 }
@@ -60,20 +63,21 @@ async fn table_is_described_at_each_metadata_level() {
     {
         let accept = format!("application/json;odata={level}metadata");
         let said = |of: &str| if says { metadata(of) } else { String::new() };
-        let create = Ask::json("POST", "/Tables", r#"{"TableName":"tab"}"#);
+        let create = RestRequest::json("POST", "/Tables", r#"{"TableName":"tab"}"#);
         let created = rest.send(create.with("accept", &accept)).await;
-        let one = rest.send(Ask::table("GET", "/Tables('tab')").with("accept", &accept)).await;
-        let list = rest.send(Ask::table("GET", "/Tables").with("accept", &accept)).await;
+        let one =
+            rest.send(RestRequest::table("GET", "/Tables('tab')").with("accept", &accept)).await;
+        let list = rest.send(RestRequest::table("GET", "/Tables").with("accept", &accept)).await;
 
         let element = format!("{{{}{own}}}", said("/@Element"));
         assert_eq!((created.status, created.text()), (201, &*element), "{level}");
         assert_eq!((one.status, one.text()), (200, &*element), "{level}");
         assert_eq!(list.text(), format!("{{{}\"value\":[{{{own}}}]}}", said("")), "{level}");
         let kind = format!("{accept};streaming=true;charset=utf-8");
-        for told in [&created, &one, &list] {
-            assert_eq!(told.header("content-type"), kind);
+        for response in [&created, &one, &list] {
+            assert_eq!(response.header("content-type"), kind);
         }
-        assert_eq!(rest.send(Ask::table("DELETE", "/Tables('tab')")).await.status, 204);
+        assert_eq!(rest.send(RestRequest::table("DELETE", "/Tables('tab')")).await.status, 204);
     }
 }
 
@@ -89,19 +93,19 @@ async fn list_tables_takes_query_options() {
         ("NextTableName=x", (400, "InvalidQueryParameterValue")),
         ("$skip=1", (501, "NotImplemented")),
     ] {
-        let told = rest.send(Ask::table("GET", &format!("/Tables?{query}"))).await;
-        assert_eq!(told.failure(), failure, "{query}");
+        let response = rest.send(RestRequest::table("GET", &format!("/Tables?{query}"))).await;
+        assert_eq!(response.failure(), failure, "{query}");
     }
     for query in ["", "NextTableName=", "$top=1000", "$filter=", "$filter=TableName%20ne%20'x'"] {
-        let told = rest.send(Ask::table("GET", &format!("/Tables?{query}"))).await;
-        assert_eq!(told.text(), r#"{"value":[{"TableName":"tab"}]}"#, "{query}");
+        let response = rest.send(RestRequest::table("GET", &format!("/Tables?{query}"))).await;
+        assert_eq!(response.text(), r#"{"value":[{"TableName":"tab"}]}"#, "{query}");
     }
 }
 
 #[tokio::test]
 async fn table_names_are_validated_on_every_operation() {
     let rest = Rest::start();
-    let create = |body: &str| Ask::json("POST", "/Tables", body);
+    let create = |body: &str| RestRequest::json("POST", "/Tables", body);
     for (name, code) in [
         ("ab", "OutOfRangeInput"),
         ("1ab", "InvalidResourceName"),
@@ -109,11 +113,11 @@ async fn table_names_are_validated_on_every_operation() {
         ("tables", "InvalidResourceName"),
         ("$MetricsX", "InvalidResourceName"),
     ] {
-        let told = rest.send(create(&format!(r#"{{"TableName":"{name}"}}"#))).await;
-        assert_eq!(told.failure(), (400, code), "{name}");
+        let response = rest.send(create(&format!(r#"{{"TableName":"{name}"}}"#))).await;
+        assert_eq!(response.failure(), (400, code), "{name}");
         if code == "InvalidResourceName" {
             assert!(
-                told.text().contains("The specifed resource name contains invalid characters.")
+                response.text().contains("The specifed resource name contains invalid characters.")
             );
         }
     }
@@ -131,32 +135,33 @@ async fn table_names_are_validated_on_every_operation() {
             ("DELETE", format!("/Tables('{name}')")),
             ("GET", format!("/Tables('{name}')")),
         ] {
-            let told = rest.send(Ask::table(method, &target)).await;
-            assert_eq!(told.failure(), (400, code), "{method} {target}");
+            let response = rest.send(RestRequest::table(method, &target)).await;
+            assert_eq!(response.failure(), (400, code), "{method} {target}");
         }
         let entity = r#"{"PartitionKey":"p","RowKey":"r"}"#;
-        let told = rest.send(Ask::json("POST", &format!("/{name}"), entity)).await;
-        assert_eq!(told.failure(), (400, code), "{name}");
+        let response = rest.send(RestRequest::json("POST", &format!("/{name}"), entity)).await;
+        assert_eq!(response.failure(), (400, code), "{name}");
     }
     let longest = format!(r#"{{"TableName":"{}"}}"#, "a".repeat(63));
     assert_eq!(rest.send(create(&longest)).await.status, 201);
     assert_eq!(rest.send(create("{}")).await.failure(), (400, "PropertiesNeedValue"));
-    let told = rest.send(Ask::table("GET", "/a-b(PartitionKey='p',RowKey='r')")).await;
-    assert_eq!(told.failure(), (400, "InvalidResourceName"));
-    let told = rest.send(Ask::table("GET", "/$MetricsHourPrimaryTransactionsTable")).await;
-    assert_eq!(told.failure(), (404, "ResourceNotFound"));
+    let response = rest.send(RestRequest::table("GET", "/a-b(PartitionKey='p',RowKey='r')")).await;
+    assert_eq!(response.failure(), (400, "InvalidResourceName"));
+    let response =
+        rest.send(RestRequest::table("GET", "/$MetricsHourPrimaryTransactionsTable")).await;
+    assert_eq!(response.failure(), (404, "ResourceNotFound"));
 }
 
 #[tokio::test]
 async fn table_in_the_service_uri_is_reported() {
     let rest = Rest::start();
-    let create = || Ask::json("POST", "/tab/Tables", r#"{"TableName":"other"}"#);
+    let create = || RestRequest::json("POST", "/tab/Tables", r#"{"TableName":"other"}"#);
     assert_eq!(rest.send(create()).await.failure(), (404, "TableNotFound"));
     rest.table("tab").await;
     assert_eq!(rest.send(create()).await.failure(), (400, "PropertiesNeedValue"));
-    let told = rest.send(Ask::table("DELETE", "/tab/Tables('x')")).await;
-    assert_eq!(told.failure(), (400, "InvalidInput"));
-    assert!(told.text().contains(
+    let response = rest.send(RestRequest::table("DELETE", "/tab/Tables('x')")).await;
+    assert_eq!(response.failure(), (400, "InvalidInput"));
+    assert!(response.text().contains(
         "The number of keys specified in the URI does not match number of key properties for the \
              resource"
     ));

@@ -7,7 +7,7 @@ use trestle_identity::caller::{AccountGrant, Authority, Letters};
 use trestle_proto::service::v1::{AccessPolicy, ServiceProperties};
 use trestle_proto::table::v1::WriteMode;
 use trestle_tests::{
-    Refusal, Service, World, delete_op, entity, insert_op, service_scenario, update_op, upsert_op,
+    CallError, Service, World, delete_op, entity, insert_op, service_scenario, update_op, upsert_op,
 };
 
 use super::{
@@ -23,7 +23,7 @@ service_scenario!(
     denied_calls_do_not_reveal_whether_a_table_exists,
 );
 
-/// Every method in the contract: one that is added and asks nobody fails here.
+/// Every method in the contract: a new one without authorization fails here.
 async fn sas_of_another_service_is_denied_on_every_method(service: &Service) {
     let descriptors =
         prost_types::FileDescriptorSet::decode(trestle_proto::FILE_DESCRIPTOR_SET).unwrap();
@@ -44,9 +44,9 @@ async fn sas_of_another_service_is_denied_on_every_method(service: &Service) {
     }
 }
 
-/// What becomes of each call that is not on entities; on tables `seen` and `new`, which is there
+/// The outcome of each call that is not on entities; on tables `seen` and `new`, which exists
 /// or not.
-async fn beside_entities(world: &World) -> Vec<(&'static str, Result<(), Refusal>)> {
+async fn beside_entities(world: &World) -> Vec<(&'static str, Result<(), CallError>)> {
     let seen = world.existing_table("seen");
     vec![
         ("list", world.list("", None, "").await.map(drop)),
@@ -93,7 +93,7 @@ async fn service_and_container_calls_need_resource_type_and_permission(service: 
 }
 
 /// What becomes of each call on entities of the table `seen`.
-async fn on_entities(world: &World) -> Vec<(&'static str, Result<(), Refusal>)> {
+async fn on_entities(world: &World) -> Vec<(&'static str, Result<(), CallError>)> {
     let table = world.existing_table("seen");
     let new = || entity("p", "new", []);
     let old = || entity("p", "old", []);

@@ -83,7 +83,7 @@ async fn policy_is_valid_between_start_and_expiry(service: &Service) {
 async fn policies_are_deleted_with_their_table(service: &Service) {
     let absent = service.granted(by_policy("shared", "p")).existing_table("shared");
     let refused = absent.get("p", "r").await.unwrap_err();
-    assert_eq!(refused.kind(), NOT_AUTHENTIC, "not whether the table is there");
+    assert_eq!(refused.kind(), NOT_AUTHENTIC, "not whether the table exists");
 
     let (owner, held) = shared(service).await;
     owner.set_policies(vec![policy("p", "raud")]).await.unwrap();
@@ -112,7 +112,7 @@ async fn revoked_policy_ends_streams_and_imports(service: &Service) {
         match stream.message().await {
             Ok(Some(_)) => {}
             Ok(None) => panic!("the stream went on to its end"),
-            Err(status) => break trestle_tests::Refusal::of(&status),
+            Err(status) => break trestle_tests::CallError::of(&status),
         }
     };
     assert_eq!(ended.kind(), NOT_AUTHENTIC);
@@ -132,7 +132,7 @@ async fn revoked_policy_ends_streams_and_imports(service: &Service) {
     assert_eq!(answers.message().await.unwrap().unwrap().results[0].error, None);
     owner.set_policies(Vec::new()).await.unwrap();
     send(chunk("after")).await.unwrap();
-    let ended = trestle_tests::Refusal::of(&answers.message().await.unwrap_err());
+    let ended = trestle_tests::CallError::of(&answers.message().await.unwrap_err());
     assert_eq!(ended.kind(), NOT_AUTHENTIC);
     assert_eq!(owner.rows("PartitionKey eq 'q'").await.unwrap(), ["before"]);
 }

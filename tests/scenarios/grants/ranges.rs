@@ -40,7 +40,7 @@ fn inside() -> Vec<(&'static str, &'static str)> {
     every_key().filter(|(partition, row)| is_inside(partition, row)).collect()
 }
 
-/// A table with an entity for each key; as its owner sees it, and as somebody held to the middle.
+/// A table with an entity for each key; for its owner, and for a SAS limited to the middle.
 async fn filled(service: &Service) -> (Table, Table) {
     let owner = service.owner().table("ranges").await;
     let entities = every_key().map(|(partition, row)| entity(partition, row, [int("n", 1)]));

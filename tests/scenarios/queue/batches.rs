@@ -3,7 +3,7 @@
 use tonic::Code;
 use trestle_proto::queue::v1::{self as proto, SentMessage};
 use trestle_tests::{
-    Queue, Refusal, World, queue_scenario, receipt_of, receipt_of_sent, seconds, text, texts,
+    CallError, Queue, World, queue_scenario, receipt_of, receipt_of_sent, seconds, text, texts,
     unique,
 };
 
@@ -19,7 +19,7 @@ queue_scenario!(
     deduplication_ids_need_a_window,
 );
 
-type Outcomes = Vec<Result<SentMessage, Refusal>>;
+type Outcomes = Vec<Result<SentMessage, CallError>>;
 
 fn ids(outcomes: &Outcomes) -> Vec<String> {
     outcomes.iter().map(|outcome| outcome.as_ref().unwrap().message_id.clone()).collect()
@@ -40,7 +40,7 @@ async fn send_reports_an_outcome_per_message(world: &World) {
         queue.send_all(vec![text("a"), too_big, text("b"), nothing, text("c")]).await.unwrap();
 
     let kinds: Vec<_> =
-        outcomes.iter().map(|o| o.as_ref().map(|_| ()).map_err(Refusal::kind)).collect();
+        outcomes.iter().map(|o| o.as_ref().map(|_| ()).map_err(CallError::kind)).collect();
     let expected = [
         Ok(()),
         Err((Code::InvalidArgument, "REQUEST_BODY_TOO_LARGE")),
@@ -67,7 +67,7 @@ async fn delete_reports_an_outcome_per_message(world: &World) {
         queue.delete_all(vec![receipt(0), broken, receipt(0), receipt(2)]).await.unwrap();
 
     let kinds: Vec<_> =
-        outcomes.iter().map(|o| o.as_ref().copied().map_err(Refusal::kind)).collect();
+        outcomes.iter().map(|o| o.as_ref().copied().map_err(CallError::kind)).collect();
     let expected = [
         Ok(()),
         Err((Code::InvalidArgument, "INVALID_QUERY_PARAMETER_VALUE")),

@@ -1,4 +1,4 @@
-//! Messages that nobody gets done: where they go, and how they come back.
+//! Dead-lettering and redrive.
 
 use tonic::Code;
 use trestle_proto::queue::v1::{self as proto, DeadLetterOrigin, DeadLetterPolicy};

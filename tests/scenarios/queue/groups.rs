@@ -5,8 +5,8 @@ use std::time::Duration;
 use tonic::Code;
 use trestle_proto::queue::v1::{self as proto, DeadLetterPolicy, Delivery, OutgoingMessage};
 use trestle_tests::{
-    Queue, World, delayed, living, queue_scenario, receipt_of, receipt_of_sent, seconds, text,
-    texts, unique,
+    Queue, World, delayed, queue_scenario, receipt_of, receipt_of_sent, seconds, text, texts,
+    unique, with_ttl,
 };
 
 queue_scenario!(
@@ -155,7 +155,7 @@ async fn dead_lettered_message_unblocks_its_group(world: &World) {
 
 async fn expired_message_unblocks_its_group(world: &World) {
     let queue = world.queue("jobs").await;
-    let short = |body: &str| living(grouped(body, "g"), seconds(1));
+    let short = |body: &str| with_ttl(grouped(body, "g"), seconds(1));
     queue.send_all(vec![short("1"), short("2"), grouped("3", "g")]).await.unwrap();
     let held = queue.receive(1, seconds(1)).await.unwrap();
     assert_eq!(texts(&held), ["1"]);

@@ -4,8 +4,8 @@ use prost_types::Duration;
 use tonic::Code;
 use trestle_proto::queue::v1::{self as proto, DeadLetterPolicy, ReceiveMessagesRequest};
 use trestle_tests::{
-    Queue, Refusal, World, data, delayed, living, queue_scenario, receipt_of_sent, seconds, text,
-    unique,
+    CallError, Queue, World, data, delayed, queue_scenario, receipt_of_sent, seconds, text, unique,
+    with_ttl,
 };
 
 queue_scenario!(
@@ -26,13 +26,13 @@ const TOO_LARGE: (Code, &str) = (Code::InvalidArgument, "REQUEST_BODY_TOO_LARGE"
 const INVALID: (Code, &str) = (Code::InvalidArgument, "INVALID_INPUT");
 const WEEK: i64 = 7 * 24 * 3600;
 
-async fn create(world: &World, queue: proto::Queue) -> Result<(), Refusal> {
+async fn create(world: &World, queue: proto::Queue) -> Result<(), CallError> {
     let request = proto::CreateQueueRequest { queue: Some(queue) };
     Ok(world.queues().create_queue(request).await.map(drop)?)
 }
 
 /// Sets every setting of a queue anew.
-async fn update(world: &World, queue: proto::Queue) -> Result<(), Refusal> {
+async fn update(world: &World, queue: proto::Queue) -> Result<(), CallError> {
     let paths = ["metadata", "dead_letter", "deduplication_window"].map(str::to_owned).into();
     let update_mask = Some(prost_types::FieldMask { paths });
     let request = proto::UpdateQueueRequest { queue: Some(queue), update_mask };
@@ -66,7 +66,7 @@ async fn queue_names_are_validated(world: &World) {
         assert_eq!(refusal.kind(), (Code::InvalidArgument, reason), "{name}");
     }
     let request = proto::CreateQueueRequest { queue: None };
-    let refusal = Refusal::from(world.queues().create_queue(request).await.unwrap_err());
+    let refusal = CallError::from(world.queues().create_queue(request).await.unwrap_err());
     assert_eq!(refusal.kind(), (Code::InvalidArgument, "PROPERTIES_NEED_VALUE"));
 }
 
@@ -154,7 +154,7 @@ async fn message_is_limited_to_64_kib(world: &World) {
         visibility_timeout: Some(seconds(0)),
         body: Some(proto::update_message_request::Body::Data(vec![7; 65_537].into())),
     };
-    let refusal = Refusal::from(queue.client().update_message(request).await.unwrap_err());
+    let refusal = CallError::from(queue.client().update_message(request).await.unwrap_err());
     assert_eq!(refusal.kind(), TOO_LARGE);
     let received = queue.receive(2, seconds(30)).await.unwrap();
     let lengths: Vec<_> = received
@@ -169,14 +169,14 @@ async fn message_is_limited_to_64_kib(world: &World) {
 
 async fn ttl_and_delay_are_limited(world: &World) {
     let queue = world.queue("jobs").await;
-    let long = living(text("a"), seconds(WEEK + 1));
+    let long = with_ttl(text("a"), seconds(WEEK + 1));
     let fine = [
-        living(text("a"), seconds(1)),
-        living(text("a"), seconds(100 * 365 * 24 * 3600)),
-        living(text("a"), seconds(i64::MAX)),
+        with_ttl(text("a"), seconds(1)),
+        with_ttl(text("a"), seconds(100 * 365 * 24 * 3600)),
+        with_ttl(text("a"), seconds(i64::MAX)),
         delayed(text("a"), seconds(0)),
         delayed(long.clone(), seconds(WEEK)),
-        delayed(living(text("a"), seconds(10)), seconds(9)),
+        delayed(with_ttl(text("a"), seconds(10)), seconds(9)),
     ];
     for message in fine {
         queue.send(message).await.unwrap();
@@ -184,9 +184,9 @@ async fn ttl_and_delay_are_limited(world: &World) {
     let half = Duration { seconds: 0, nanos: 500_000_000 };
     let odd = Duration { seconds: 5, nanos: -5 };
     let out = [
-        living(text("a"), seconds(0)),
-        living(text("a"), half),
-        living(text("a"), seconds(-1)),
+        with_ttl(text("a"), seconds(0)),
+        with_ttl(text("a"), half),
+        with_ttl(text("a"), seconds(-1)),
         delayed(text("a"), seconds(-1)),
         delayed(long, seconds(WEEK + 1)),
         delayed(text("a"), odd),
@@ -195,10 +195,10 @@ async fn ttl_and_delay_are_limited(world: &World) {
     for message in out {
         assert_eq!(queue.send(message.clone()).await.unwrap_err().kind(), RANGE, "{message:?}");
     }
-    // The life must be longer than the delay, also the default one.
+    // The TTL must exceed the delay, also the default TTL.
     for message in [
-        delayed(living(text("a"), seconds(10)), seconds(10)),
-        delayed(living(text("a"), seconds(10)), seconds(11)),
+        delayed(with_ttl(text("a"), seconds(10)), seconds(10)),
+        delayed(with_ttl(text("a"), seconds(10)), seconds(11)),
         delayed(text("a"), seconds(WEEK)),
     ] {
         let refusal = queue.send(message).await.unwrap_err();
@@ -250,7 +250,7 @@ async fn update_parameters_are_limited(world: &World) {
         receipt: Some(receipt.clone()),
         ..Default::default()
     };
-    let refusal = Refusal::from(queue.client().update_message(request).await.unwrap_err());
+    let refusal = CallError::from(queue.client().update_message(request).await.unwrap_err());
     let expected = (Code::InvalidArgument, "MISSING_REQUIRED_QUERY_PARAMETER");
     assert_eq!(
         (refusal.kind(), &refusal.fields[..]),

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use trestle_proto::queue::v1::message::Body;
 use trestle_tests::{
-    World, data, delayed, everlasting, living, queue_scenario, receipt_of, receipt_of_sent,
-    seconds, text, text_of, texts,
+    World, data, delayed, queue_scenario, receipt_of, receipt_of_sent, seconds, text, text_of,
+    texts, with_ttl, without_expiry,
 };
 
 queue_scenario!(
@@ -131,12 +131,13 @@ async fn update_keeps_attributes_and_restarts_the_visibility_timeout(world: &Wor
 
 async fn expired_message_is_not_found_by_any_call(world: &World) {
     let queue = world.queue("jobs").await;
-    queue.send(living(text("hidden"), seconds(1))).await.unwrap();
+    queue.send(with_ttl(text("hidden"), seconds(1))).await.unwrap();
     // A timeout that passes the expiration is allowed, and the expiration wins.
     let held = queue.receive(1, seconds(600)).await.unwrap();
-    let updated = receipt_of_sent(&queue.send(living(text("updated"), seconds(1))).await.unwrap());
+    let updated =
+        receipt_of_sent(&queue.send(with_ttl(text("updated"), seconds(1))).await.unwrap());
     let updated = queue.update(updated, seconds(600), None).await.unwrap();
-    queue.send(living(text("visible"), seconds(1))).await.unwrap();
+    queue.send(with_ttl(text("visible"), seconds(1))).await.unwrap();
 
     tokio::time::sleep(Duration::from_millis(1200)).await;
 
@@ -157,9 +158,9 @@ async fn default_ttl_is_seven_days(world: &World) {
     };
 
     let default = queue.send(text("a")).await.unwrap();
-    let short = queue.send(living(text("b"), seconds(3600))).await.unwrap();
-    let long = queue.send(living(text("c"), seconds(40 * 24 * 3600))).await.unwrap();
-    let never = queue.send(everlasting(text("d"))).await.unwrap();
+    let short = queue.send(with_ttl(text("b"), seconds(3600))).await.unwrap();
+    let long = queue.send(with_ttl(text("c"), seconds(40 * 24 * 3600))).await.unwrap();
+    let never = queue.send(without_expiry(text("d"))).await.unwrap();
 
     assert_eq!(life(&default), Some(7 * 24 * 3600));
     assert_eq!(life(&short), Some(3600));

@@ -82,7 +82,7 @@ async fn invalid_queue_properties_change_nothing(world: &World) {
     }
     let absent = SetServicePropertiesRequest { properties: None };
     let refused = world.queues().set_service_properties(absent).await.unwrap_err();
-    let refused = trestle_tests::Refusal::of(&refused);
+    let refused = trestle_tests::CallError::of(&refused);
     assert_eq!(refused.kind(), (Code::InvalidArgument, "PROPERTIES_NEED_VALUE"));
     assert_eq!(refused.fields, ["properties"]);
     assert_eq!(world.queue_properties().await.unwrap(), defaults());

@@ -3,7 +3,7 @@
 use tonic::Code;
 use trestle_proto::queue::v1::{self as proto, DeadLetterPolicy};
 use trestle_proto::service::v1::{AccessPolicy, Durability};
-use trestle_tests::{Refusal, World, queue_scenario, seconds, text, texts};
+use trestle_tests::{CallError, World, queue_scenario, seconds, text, texts};
 
 queue_scenario!(
     recreating_a_queue_with_equal_settings_changes_nothing,
@@ -26,7 +26,7 @@ fn with_metadata(name: &str, metadata: &[(&str, &str)]) -> proto::Queue {
     proto::Queue { name: name.to_owned(), metadata, ..Default::default() }
 }
 
-async fn create(world: &World, queue: proto::Queue) -> Result<bool, Refusal> {
+async fn create(world: &World, queue: proto::Queue) -> Result<bool, CallError> {
     let request = proto::CreateQueueRequest { queue: Some(queue) };
     Ok(world.queues().create_queue(request).await?.into_inner().created)
 }
@@ -36,7 +36,7 @@ async fn list(
     prefix: &str,
     page_size: Option<i32>,
     page_token: &str,
-) -> Result<(Vec<String>, String), Refusal> {
+) -> Result<(Vec<String>, String), CallError> {
     let (prefix, page_token) = (prefix.to_owned(), page_token.to_owned());
     let request = proto::ListQueuesRequest { prefix, page_size, page_token };
     let page = world.queues().list_queues(request).await?.into_inner();
@@ -131,7 +131,7 @@ async fn update_mask_selects_fields(world: &World) {
         let update_mask = Some(prost_types::FieldMask { paths });
         let request = proto::UpdateQueueRequest { queue: Some(queue), update_mask };
         let response = world.queues().update_queue(request).await;
-        response.map(tonic::Response::into_inner).map_err(Refusal::from)
+        response.map(tonic::Response::into_inner).map_err(CallError::from)
     };
 
     update(&["metadata"], with_metadata("jobs", &[])).await.unwrap();
@@ -240,7 +240,7 @@ async fn queue_access_policies_round_trip(world: &World) {
     let set = async |policies: Vec<AccessPolicy>| {
         let request = proto::SetQueueAccessPoliciesRequest { queue: queue.name(), policies };
         let response = queue.client().set_queue_access_policies(request).await;
-        response.map(drop).map_err(Refusal::from)
+        response.map(drop).map_err(CallError::from)
     };
     let get = async || {
         let request = proto::GetQueueAccessPoliciesRequest { queue: queue.name() };

@@ -10,7 +10,7 @@ use trestle_proto::queue::v1::{
 };
 use trestle_proto::service::v1::AccessPolicy;
 use trestle_tests::{
-    Queue, Refusal, World, over_account, queue_scenario, receipt_of, receipt_of_sent, seconds,
+    CallError, Queue, World, over_account, queue_scenario, receipt_of, receipt_of_sent, seconds,
     terms, terms_by_policy, text, texts, token,
 };
 
@@ -41,7 +41,7 @@ fn held(world: &World, name: &str, permissions: &str) -> Queue {
     world.signed_for_queue(&token, name).existing_queue(name)
 }
 
-type Outcomes = Vec<(&'static str, Result<(), Refusal>)>;
+type Outcomes = Vec<(&'static str, Result<(), CallError>)>;
 
 /// Every call on the messages of one queue, which has a message to receive and one that was received.
 async fn on_messages(owner: &Queue, queue: &Queue) -> Outcomes {
@@ -55,8 +55,8 @@ async fn on_messages(owner: &Queue, queue: &Queue) -> Outcomes {
     let opened = StreamMessagesRequest { message: Some(opened) };
     let streamed = async {
         let stream = queue.client().stream_messages(tokio_stream::once(opened)).await;
-        let mut stream = stream.map_err(Refusal::from)?.into_inner();
-        stream.message().await.map(drop).map_err(Refusal::from)
+        let mut stream = stream.map_err(CallError::from)?.into_inner();
+        stream.message().await.map(drop).map_err(CallError::from)
     };
     vec![
         ("get", queue.get().await.map(drop)),
@@ -82,7 +82,7 @@ fn needed(call: &str) -> char {
 fn assert_letters(permissions: &str, outcomes: Outcomes) {
     for (call, outcome) in outcomes {
         let allowed = permissions.contains(needed(call));
-        let kind = outcome.as_ref().map_err(Refusal::kind).err();
+        let kind = outcome.as_ref().map_err(CallError::kind).err();
         if call == "delete" && allowed && permissions.contains('u') {
             let gone = Some((Code::NotFound, "MESSAGE_NOT_FOUND"));
             assert_eq!(kind, gone, "{permissions}: its update gave it a new receipt");
@@ -123,7 +123,7 @@ async fn beside_messages(world: &World, name: &str) -> Outcomes {
     let get = proto::GetQueueAccessPoliciesRequest { queue: named() };
     let set = proto::SetQueueAccessPoliciesRequest { queue: named(), policies: Vec::new() };
     let stats = proto::GetServiceStatsRequest {};
-    let done = |outcome: Result<(), tonic::Status>| outcome.map_err(Refusal::from);
+    let done = |outcome: Result<(), tonic::Status>| outcome.map_err(CallError::from);
     vec![
         ("create", done(client.create_queue(create).await.map(drop))),
         ("update queue", done(client.update_queue(update).await.map(drop))),
@@ -195,7 +195,7 @@ async fn account_sas_grants_only_its_permissions_on_queues(world: &World) {
         assert_eq!(outcome.unwrap_err().kind(), NO_SERVICE, "{call}");
     }
     for (call, outcome) in beside_messages(&of("sco", "rwdlacup"), "jobs").await {
-        let kind = outcome.as_ref().map_err(Refusal::kind).err();
+        let kind = outcome.as_ref().map_err(CallError::kind).err();
         let wanted = call.ends_with("policies").then_some(FAILURE);
         assert_eq!(kind, wanted, "{call}");
     }
@@ -275,7 +275,7 @@ async fn revoked_policy_ends_receives_and_streams_and_leaves_messages_visible(wo
     let (waited, ()) = tokio::join!(held.wait(seconds(20)), revoke);
 
     assert_eq!(waited.unwrap_err().kind(), NOT_AUTHENTIC);
-    let streamed = Refusal::from(stream.message().await.unwrap_err());
+    let streamed = CallError::from(stream.message().await.unwrap_err());
     assert_eq!(streamed.kind(), NOT_AUTHENTIC);
     let received = owner.receive(32, seconds(30)).await.unwrap();
     assert_eq!(texts(&received), ["a", "b"], "free for others, and not counted as received");

@@ -10,7 +10,7 @@ use trestle_proto::queue::v1::{
     CreditGrant, StreamMessagesRequest, StreamMessagesResponse, StreamOpen,
     stream_messages_request::Message,
 };
-use trestle_tests::{Queue, Refusal, World, queue_scenario, receipt_of, seconds, text};
+use trestle_tests::{CallError, Queue, World, queue_scenario, receipt_of, seconds, text};
 
 queue_scenario!(
     stream_delivers_up_to_its_credit,
@@ -61,12 +61,12 @@ impl Stream {
         seen
     }
 
-    async fn end(&mut self) -> Option<Refusal> {
+    async fn end(&mut self) -> Option<CallError> {
         let next = tokio::time::timeout(Duration::from_secs(10), self.answers.next()).await;
         match next.expect("in time") {
             None => None,
             Some(Ok(answer)) => panic!("one more delivery: {answer:?}"),
-            Some(Err(status)) => Some(Refusal::of(&status)),
+            Some(Err(status)) => Some(CallError::of(&status)),
         }
     }
 
@@ -94,7 +94,7 @@ async fn stream_delivers_up_to_its_credit(world: &World) {
     stream.grant(grant(10)).await;
     assert_eq!(stream.next(10).await, numbers(40..50));
     assert!(stream.is_silent().await);
-    assert_eq!(queue.peek(32).await.unwrap().len(), 32, "the rest is there for others");
+    assert_eq!(queue.peek(32).await.unwrap().len(), 32, "the rest is visible to others");
 }
 
 async fn stream_delivers_later_messages(world: &World) {

@@ -6,7 +6,7 @@ use futures::future::join_all;
 use tonic::Code;
 use trestle_proto::queue::v1::Delivery;
 use trestle_tests::{
-    Queue, Refusal, World, delayed, queue_scenario, receipt_of, seconds, text, texts,
+    CallError, Queue, World, delayed, queue_scenario, receipt_of, seconds, text, texts,
 };
 
 queue_scenario!(
@@ -31,7 +31,7 @@ async fn while_waiting(queue: &Queue, then: impl Future<Output = ()>) -> Waited 
     soon(Box::pin(async { tokio::join!(queue.wait(seconds(20)), happening) })).await.0
 }
 
-type Waited = Result<Vec<Delivery>, Refusal>;
+type Waited = Result<Vec<Delivery>, CallError>;
 
 async fn soon<T>(work: impl Future<Output = T>) -> T {
     tokio::time::timeout(SOON, work).await.expect("in time")

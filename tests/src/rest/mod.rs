@@ -1,8 +1,8 @@
 //! Clients of the Azure Storage protocol that sign requests and do nothing else for them, so that
 //! a test says every byte that matters.
 
-mod ask;
-mod told;
+mod request;
+mod response;
 
 use tempfile::TempDir;
 use trestle::{
@@ -12,7 +12,7 @@ use trestle::{
 };
 use trestle_runtime::{config::Sources, openmetrics::Exposition};
 
-pub use self::{ask::Ask, told::Told};
+pub use self::{request::RestRequest, response::RestResponse};
 use crate::{
     Server, wire,
     world::{node, store},
@@ -22,10 +22,10 @@ use crate::{
 const ACCOUNT: &str = "devstoreaccount1";
 
 /// Sends a request to an address and waits for the whole answer.
-pub async fn exchange(address: &str, ask: Ask) -> Told {
-    let answer = wire::exchange(address, ask.request(address)).await.expect("an answer");
+pub async fn exchange(address: &str, request: RestRequest) -> RestResponse {
+    let answer = wire::exchange(address, request.to_http(address)).await.expect("an answer");
     let (parts, body) = answer.into_parts();
-    Told { status: parts.status.as_u16(), headers: parts.headers, body }
+    RestResponse { status: parts.status.as_u16(), headers: parts.headers, body }
 }
 
 /// A server, and the address of its tables.
@@ -66,22 +66,22 @@ impl Rest {
     }
 
     /// Sends a request and waits for the whole answer.
-    pub async fn send(&self, ask: Ask) -> Told {
-        exchange(&self.address, ask).await
+    pub async fn send(&self, request: RestRequest) -> RestResponse {
+        exchange(&self.address, request).await
     }
 
     /// Creates a table.
     pub async fn table(&self, name: &str) {
         let body = format!(r#"{{"TableName":"{name}"}}"#);
-        let told = self.send(Ask::json("POST", "/Tables", &body)).await;
-        assert_eq!(told.status, 201, "{told:?}");
+        let response = self.send(RestRequest::json("POST", "/Tables", &body)).await;
+        assert_eq!(response.status, 201, "{response:?}");
     }
 
     /// Inserts an entity.
-    pub async fn insert(&self, table: &str, json: &str) -> Told {
-        let told = self.send(Ask::json("POST", &format!("/{table}"), json)).await;
-        assert_eq!(told.status, 201, "{told:?}");
-        told
+    pub async fn insert(&self, table: &str, json: &str) -> RestResponse {
+        let response = self.send(RestRequest::json("POST", &format!("/{table}"), json)).await;
+        assert_eq!(response.status, 201, "{response:?}");
+        response
     }
 }
 
@@ -115,26 +115,27 @@ impl QueueRest {
     }
 
     /// Sends a request and waits for the whole answer.
-    pub async fn send(&self, ask: Ask) -> Told {
-        exchange(&self.address, ask).await
+    pub async fn send(&self, request: RestRequest) -> RestResponse {
+        exchange(&self.address, request).await
     }
 
     /// Sends a request without a body.
-    pub async fn ask(&self, method: &str, target: &str) -> Told {
-        self.send(Ask::queue(method, target)).await
+    pub async fn call(&self, method: &str, target: &str) -> RestResponse {
+        self.send(RestRequest::queue(method, target)).await
     }
 
     /// Creates a queue.
     pub async fn queue(&self, name: &str) {
-        let told = self.ask("PUT", &format!("/{name}")).await;
-        assert_eq!(told.status, 201, "{told:?}");
+        let response = self.call("PUT", &format!("/{name}")).await;
+        assert_eq!(response.status, 201, "{response:?}");
     }
 
     /// Sends a message to a queue, with a query such as `?messagettl=1`.
-    pub async fn message(&self, queue: &str, query: &str, text: &str) -> Told {
-        let told =
-            self.send(Ask::message("POST", &format!("/{queue}/messages{query}"), text)).await;
-        assert_eq!(told.status, 201, "{told:?}");
-        told
+    pub async fn message(&self, queue: &str, query: &str, text: &str) -> RestResponse {
+        let response = self
+            .send(RestRequest::message("POST", &format!("/{queue}/messages{query}"), text))
+            .await;
+        assert_eq!(response.status, 201, "{response:?}");
+        response
     }
 }

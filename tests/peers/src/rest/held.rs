@@ -32,7 +32,7 @@ pub(super) async fn run(installed: &Installed) {
         caller.table("POST", &format!("/{ACCOUNT}/{ROWS}"), prefer, &body, 204).await;
     }
     let page = format!("/{ACCOUNT}/{ROWS}()?$filter=PartitionKey%20eq%20'p'");
-    // The caches, and what an allocator keeps of a page that is gone.
+    // The caches, and what an allocator keeps of a freed page.
     for _ in 0..20 {
         caller.table("GET", &page, "", "", 200).await;
     }

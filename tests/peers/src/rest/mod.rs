@@ -164,7 +164,7 @@ impl Numbers {
         self.inserted.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// An entity that is there and that nobody else deletes; none when all are gone.
+    /// An existing entity that no other client deletes; none when all are deleted.
     fn delete(&self) -> Option<u64> {
         let number = self.deleted.fetch_add(1, Ordering::Relaxed);
         (number < self.inserted.load(Ordering::Relaxed)).then_some(number)

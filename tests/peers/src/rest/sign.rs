@@ -5,7 +5,7 @@ use std::time::SystemTime;
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use ring::hmac;
 
-/// The account that both servers have without being told, and its well-known key.
+/// The default account of both servers, and its well-known key.
 pub(super) const ACCOUNT: &str = "devstoreaccount1";
 const KEY: &str =
     "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==";

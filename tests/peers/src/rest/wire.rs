@@ -1,4 +1,4 @@
-//! A connection of HTTP/1.1: requests out as bytes, answers in, and nothing kept that nobody asks for.
+//! A connection of HTTP/1.1: requests out as bytes, answers in, and nothing kept that is not needed.
 
 use std::net::SocketAddr;
 

@@ -5,7 +5,7 @@ use http::HeaderMap;
 
 /// What was answered.
 #[derive(Debug, Clone)]
-pub struct Told {
+pub struct RestResponse {
     /// The status.
     pub status: u16,
     /// The headers.
@@ -14,7 +14,7 @@ pub struct Told {
     pub body: Bytes,
 }
 
-impl Told {
+impl RestResponse {
     /// A header; empty where it is absent.
     pub fn header(&self, name: &str) -> &str {
         self.headers.get(name).map_or("", |value| value.to_str().expect("text"))

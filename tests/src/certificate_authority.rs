@@ -7,7 +7,7 @@ use tempfile::TempDir;
 
 /// An authority, with a folder of its own for what it issues.
 #[derive(Debug)]
-pub struct Authority {
+pub struct CertificateAuthority {
     folder: TempDir,
     issuer: Issuer<'static, KeyPair>,
 }
@@ -21,8 +21,8 @@ pub struct Issued {
     pub key: PathBuf,
 }
 
-impl Authority {
-    /// A new one, which nobody trusts yet.
+impl CertificateAuthority {
+    /// A new CA, which is trusted nowhere yet.
     pub fn new(name: &str) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let mut params = CertificateParams::new(Vec::new()).expect("no names");

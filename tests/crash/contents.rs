@@ -6,19 +6,19 @@ use tonic::transport::Channel;
 use trestle_proto::table::v1::{Entity, ListTablesRequest, value::Kind};
 use trestle_tests::{Table, value_of};
 
-use crate::ledger::{Item, Stamp, State};
+use crate::write_history::{Item, Stamp, State};
 
 /// The table of every row; others come and go.
 pub(crate) const MAIN: &str = "main";
 
 /// Everything that a server has.
 #[derive(Debug)]
-pub(crate) struct Sight {
+pub(crate) struct Contents {
     rows: BTreeMap<(String, String), (i64, Stamp)>,
     tables: BTreeMap<String, Vec<String>>,
 }
 
-impl Sight {
+impl Contents {
     /// Reads everything.
     pub(crate) async fn take(channel: &Channel) -> Self {
         let main = Table::over(channel, MAIN);
@@ -38,7 +38,7 @@ impl Sight {
     /// The state of an item, and the version of a row.
     ///
     /// # Panics
-    /// When part of it is there and part of it is not.
+    /// If it is stored in part.
     pub(crate) fn of(&self, item: &Item) -> (State, Option<Stamp>) {
         let state = |value: Option<&i64>| value.map_or(State::Absent, |value| State::Value(*value));
         match item {
@@ -70,7 +70,7 @@ impl Sight {
         }
     }
 
-    /// Checks that nothing is there that nobody wrote.
+    /// Checks that nothing exists that was never written.
     pub(crate) fn has_only(&self, known: &[&Item]) {
         for (partition, row) in self.rows.keys() {
             let is_of = |item: &&&Item| match item {
@@ -78,11 +78,11 @@ impl Sight {
                 Item::Group(p) | Item::Token(p) => p == partition,
                 Item::Table(_) | Item::Inside(_) => false,
             };
-            assert!(known.iter().any(|item| is_of(&item)), "nobody wrote {partition}/{row}");
+            assert!(known.iter().any(|item| is_of(&item)), "never written: {partition}/{row}");
         }
         for name in self.tables.keys() {
             let item = Item::Table(name.clone());
-            assert!(known.contains(&&item), "nobody created {name}");
+            assert!(known.contains(&&item), "never created: {name}");
         }
     }
 
@@ -105,7 +105,7 @@ fn row(entity: Entity) -> ((String, String), (i64, Stamp)) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ledger::Ledger;
+    use crate::write_history::WriteHistory;
 
     fn stamp(ticks: i32) -> Stamp {
         let (time, etag) = ((1, ticks), ticks.to_string());
@@ -113,67 +113,67 @@ mod tests {
     }
 
     /// Rows of the partition `p` and their values.
-    fn sight(rows: &[(&str, i64)]) -> Sight {
+    fn contents(rows: &[(&str, i64)]) -> Contents {
         let row =
             |(row, value): &(&str, i64)| (("p".to_owned(), (*row).to_owned()), (*value, stamp(1)));
-        Sight { rows: rows.iter().map(row).collect(), tables: BTreeMap::new() }
+        Contents { rows: rows.iter().map(row).collect(), tables: BTreeMap::new() }
     }
 
     /// A row `r` whose value 1 was acknowledged, and perhaps 2 was written after that.
-    fn promised(maybe: Option<i64>) -> Ledger {
+    fn promised(maybe: Option<i64>) -> WriteHistory {
         let item = Item::Row("p".to_owned(), "r".to_owned());
-        let mut ledger = Ledger::default();
-        ledger.attempt(&item, State::Value(1));
-        ledger.acknowledge(&item, State::Value(1), Some(stamp(1)));
+        let mut history = WriteHistory::default();
+        history.attempt(&item, State::Value(1));
+        history.acknowledge(&item, State::Value(1), Some(stamp(1)));
         if let Some(value) = maybe {
-            ledger.attempt(&item, State::Value(value));
+            history.attempt(&item, State::Value(value));
         }
-        ledger
+        history
     }
 
     #[test]
     fn accepts_a_history_without_violations() {
-        promised(None).check(&sight(&[("r", 1)]));
-        promised(Some(2)).check(&sight(&[("r", 1)]));
-        let whole = sight(&["0", "1", "2", "3", "4"].map(|row| (row, 7)));
+        promised(None).check(&contents(&[("r", 1)]));
+        promised(Some(2)).check(&contents(&[("r", 1)]));
+        let whole = contents(&["0", "1", "2", "3", "4"].map(|row| (row, 7)));
         assert_eq!(whole.of(&Item::Group("p".to_owned())).0, State::Value(7));
     }
 
     #[test]
     #[should_panic(expected = "is Absent, promised")]
     fn detects_a_lost_row() {
-        promised(Some(2)).check(&sight(&[]));
+        promised(Some(2)).check(&contents(&[]));
     }
 
     #[test]
     #[should_panic(expected = "is Value(2), promised")]
     fn detects_a_value_that_was_never_written() {
-        promised(Some(3)).check(&sight(&[("r", 2)]));
+        promised(Some(3)).check(&contents(&[("r", 2)]));
     }
 
     #[test]
     #[should_panic(expected = "etag")]
     fn detects_a_new_value_under_an_old_version() {
-        promised(Some(2)).check(&sight(&[("r", 2)]));
+        promised(Some(2)).check(&contents(&[("r", 2)]));
     }
 
     #[test]
     #[should_panic(expected = "half a batch")]
     fn detects_a_partial_batch() {
-        sight(&[("0", 7), ("1", 7)]).of(&Item::Group("p".to_owned()));
+        contents(&[("0", 7), ("1", 7)]).of(&Item::Group("p".to_owned()));
     }
 
     #[test]
     #[should_panic(expected = "half a batch")]
     fn detects_a_batch_that_changed_some_of_its_rows() {
         let rows = [("0", 7), ("1", 7), ("2", 7), ("3", 7), ("4", 6)];
-        sight(&rows).of(&Item::Group("p".to_owned()));
+        contents(&rows).of(&Item::Group("p".to_owned()));
     }
 
     #[test]
-    #[should_panic(expected = "nobody wrote")]
+    #[should_panic(expected = "never written:")]
     fn detects_a_row_that_was_never_written() {
         let known = Item::Row("p".to_owned(), "r".to_owned());
-        sight(&[("r", 1), ("s", 1)]).has_only(&[&known]);
+        contents(&[("r", 1), ("s", 1)]).has_only(&[&known]);
     }
 }

@@ -12,10 +12,10 @@ use trestle_service::clock::{Clock as _, SystemClock};
 
 use super::ACCOUNT;
 
-/// A request to be signed. It says nothing that a test does not, but who asks, when, and how long
+/// A request to be signed. It adds nothing to what a test sets but the account, the date, and how long
 /// its body is.
 #[derive(Debug, Clone)]
-pub struct Ask {
+pub struct RestRequest {
     method: Method,
     /// Path and query, the account included.
     target: String,
@@ -33,7 +33,7 @@ enum Service {
     Queue,
 }
 
-impl Ask {
+impl RestRequest {
     /// A signed request to tables without a body, to path and query behind the account.
     pub fn table(method: &str, target: &str) -> Self {
         Self::to(Service::Table, method, &format!("/{ACCOUNT}{target}"))
@@ -139,7 +139,7 @@ impl Ask {
     }
 
     /// The request to a host, with its date and its signature.
-    pub fn request(mut self, host: &str) -> Request<Bytes> {
+    pub fn to_http(mut self, host: &str) -> Request<Bytes> {
         self.complete(host);
         if let Some(scheme) = self.scheme {
             let signature = AccountKey::development().sign(&self.string_to_sign(scheme));

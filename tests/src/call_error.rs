@@ -7,7 +7,7 @@ use tonic_types::StatusExt as _;
 
 /// A failed call, in the terms that clients decide by.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Refusal {
+pub struct CallError {
     /// The gRPC code.
     pub code: Code,
     /// `ErrorInfo.reason`; empty where there is none.
@@ -24,7 +24,7 @@ pub struct Refusal {
     pub message: String,
 }
 
-impl Refusal {
+impl CallError {
     /// The code and the reason, to compare both at once.
     pub fn kind(&self) -> (Code, &str) {
         (self.code, &self.reason)
@@ -51,7 +51,7 @@ impl Refusal {
     }
 }
 
-impl Refusal {
+impl CallError {
     /// What the failure of one element of a batch says.
     pub fn of_item(status: &tonic_types::Status) -> Self {
         use prost::Message as _;
@@ -61,7 +61,7 @@ impl Refusal {
     }
 }
 
-impl From<Status> for Refusal {
+impl From<Status> for CallError {
     fn from(status: Status) -> Self {
         Self::of(&status)
     }

@@ -10,7 +10,7 @@ use tokio::{
     net::TcpStream,
     time::timeout,
 };
-use trestle_tests::{Ask, Server, Told, exchange};
+use trestle_tests::{RestRequest, RestResponse, Server, exchange};
 
 /// The account of development, which requests are signed for.
 pub(super) const ACCOUNT: &str = "devstoreaccount1";
@@ -92,24 +92,24 @@ pub(super) const QUEUES: Front = Front {
 pub(super) const FRONTS: [&Front; 2] = [&TABLES, &QUEUES];
 
 /// A server, and the front of one service.
-pub(super) struct Door {
+pub(super) struct ServedFront {
     pub(super) front: &'static Front,
     server: Server,
     address: String,
     _data: TempDir,
 }
 
-impl Door {
+impl ServedFront {
     /// Starts a server with a store of its own, with settings as variables.
     pub(super) async fn open(front: &'static Front, settings: &[(&str, &str)]) -> Self {
         let data = tempfile::tempdir().unwrap();
         let path = data.path().to_str().unwrap().to_owned();
         let server = Server::start(&["--data-dir", &path], settings);
         let address = server.address(&format!("azure_{}", front.name));
-        let door = Self { front, server, address, _data: data };
-        let made = door.call(front.make, front.make.body.as_bytes(), &[]).await;
+        let endpoint = Self { front, server, address, _data: data };
+        let made = endpoint.call(front.make, front.make.body.as_bytes(), &[]).await;
         assert_eq!(made.status, 201, "{made:?}");
-        door
+        endpoint
     }
 
     /// Where the service is.
@@ -123,7 +123,7 @@ impl Door {
     }
 
     /// Says something on a connection of its own, and no more; what is answered, if anything.
-    pub(super) async fn last(&self, bytes: &[u8]) -> Option<Told> {
+    pub(super) async fn last(&self, bytes: &[u8]) -> Option<RestResponse> {
         let mut wire = self.connect().await;
         wire.send(bytes).await;
         wire.ends().await;
@@ -131,7 +131,7 @@ impl Door {
     }
 
     /// Sends a request with a body over a connection of its own.
-    pub(super) async fn call(&self, call: Call, body: &[u8], more: &[Header<'_>]) -> Told {
+    pub(super) async fn call(&self, call: Call, body: &[u8], more: &[Header<'_>]) -> RestResponse {
         let length = body.len().to_string();
         let mut headers = vec![("content-length", length.as_str())];
         if !call.content_type.is_empty() {
@@ -139,34 +139,35 @@ impl Door {
         }
         headers.extend_from_slice(more);
         let head = self.head(call.method, call.target, &headers);
-        self.connect().await.ask(&[head.as_bytes(), body].concat()).await
+        self.connect().await.call(&[head.as_bytes(), body].concat()).await
     }
 
     /// The same for the usual request that puts something.
-    pub(super) async fn put(&self, body: &[u8], more: &[Header<'_>]) -> Told {
+    pub(super) async fn put(&self, body: &[u8], more: &[Header<'_>]) -> RestResponse {
         self.call(self.front.put, body, more).await
     }
 
     /// Sends a request without a body over a connection of its own.
-    pub(super) async fn get(&self, target: &str, more: &[Header<'_>]) -> Told {
-        self.connect().await.ask(self.head("GET", target, more).as_bytes()).await
+    pub(super) async fn get(&self, target: &str, more: &[Header<'_>]) -> RestResponse {
+        self.connect().await.call(self.head("GET", target, more).as_bytes()).await
     }
 
     /// The same over this version of HTTP.
-    pub(super) async fn get_over(&self, version: Version, target: &str) -> Told {
-        exchange(&self.address, self.ask("GET", target).over(version)).await
+    pub(super) async fn get_over(&self, version: Version, target: &str) -> RestResponse {
+        exchange(&self.address, self.request("GET", target).over(version)).await
     }
 
     /// A request that is signed as the service has it.
-    fn ask(&self, method: &str, target: &str) -> Ask {
-        let ask = if self.front.name == TABLES.name { Ask::table } else { Ask::queue };
-        ask(method, target)
+    fn request(&self, method: &str, target: &str) -> RestRequest {
+        let request =
+            if self.front.name == TABLES.name { RestRequest::table } else { RestRequest::queue };
+        request(method, target)
     }
 
     /// The server is up, and nothing was put.
     pub(super) async fn is_untouched(&self) {
-        let told = self.get(self.front.read, &[]).await;
-        assert_eq!((told.status, told.text()), (200, self.front.empty));
+        let response = self.get(self.front.read, &[]).await;
+        assert_eq!((response.status, response.text()), (200, self.front.empty));
         assert!(self.server.pid() > 0);
     }
 
@@ -183,20 +184,20 @@ impl Door {
     /// The same with the whole target given. A header without a value is left out, and one that is
     /// named twice is sent twice.
     pub(super) fn head_to(&self, method: &str, target: &str, headers: &[Header<'_>]) -> String {
-        let mut ask = self.ask(method, "").at(target);
+        let mut request = self.request(method, "").at(target);
         let mut named = Vec::new();
         for (name, value) in headers {
-            ask = match *value {
-                "" => ask.without(name),
-                value if named.contains(name) => ask.and(name, value),
-                value => ask.with(name, value),
+            request = match *value {
+                "" => request.without(name),
+                value if named.contains(name) => request.and(name, value),
+                value => request.with(name, value),
             };
             named.push(*name);
         }
         if named.contains(&"authorization") {
-            ask = ask.scheme(None);
+            request = request.scheme(None);
         }
-        let (parts, _) = ask.request(&self.address).into_parts();
+        let (parts, _) = request.to_http(&self.address).into_parts();
         let mut head = format!("{method} {target} HTTP/1.1\r\n");
         for (name, value) in &parts.headers {
             // What has chunks has no length but one that a test says.
@@ -226,13 +227,13 @@ impl Wire {
     }
 
     /// Sends a request and reads its answer.
-    pub(super) async fn ask(&mut self, bytes: &[u8]) -> Told {
+    pub(super) async fn call(&mut self, bytes: &[u8]) -> RestResponse {
         self.send(bytes).await;
         self.answer().await.expect("an answer")
     }
 
     /// The next answer; none where the connection ends instead.
-    pub(super) async fn answer(&mut self) -> Option<Told> {
+    pub(super) async fn answer(&mut self) -> Option<RestResponse> {
         let mut lines = Vec::new();
         while lines.last().is_none_or(|line: &String| line != "\r\n") {
             lines.push(self.line().await?);
@@ -243,13 +244,13 @@ impl Wire {
             Some((HeaderName::try_from(name).unwrap(), value.parse().unwrap()))
         };
         let headers: HeaderMap = lines.iter().skip(1).filter_map(header).collect();
-        let told = Told { status, headers, body: Bytes::new() };
-        let body = if told.header("transfer-encoding") == "chunked" {
+        let response = RestResponse { status, headers, body: Bytes::new() };
+        let body = if response.header("transfer-encoding") == "chunked" {
             self.chunks().await
         } else {
-            self.exactly(told.header("content-length").parse().unwrap_or(0)).await
+            self.exactly(response.header("content-length").parse().unwrap_or(0)).await
         };
-        Some(Told { body: body.into(), ..told })
+        Some(RestResponse { body: body.into(), ..response })
     }
 
     async fn chunks(&mut self) -> Vec<u8> {

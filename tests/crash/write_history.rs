@@ -1,11 +1,11 @@
-//! What the server has promised: for each thing that is written, the state of the last
-//! acknowledged write and the states of the writes after it whose outcome is not known.
+//! The history of writes: for each item, the state of the last acknowledged write and the states of
+//! the writes after it whose outcome is unknown.
 
 use std::collections::BTreeMap;
 
-use crate::sight::Sight;
+use crate::contents::Contents;
 
-/// A thing that is written as a whole.
+/// What one write changes as a whole.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Item {
     /// The row of a partition.
@@ -23,7 +23,7 @@ pub(crate) enum Item {
 /// The state of an item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum State {
-    /// It is not there.
+    /// It does not exist.
     #[default]
     Absent,
     /// It has a value.
@@ -46,11 +46,11 @@ struct Entry {
 
 /// What one writer has been promised.
 #[derive(Debug, Default)]
-pub(crate) struct Ledger {
+pub(crate) struct WriteHistory {
     entries: BTreeMap<Item, Entry>,
 }
 
-impl Ledger {
+impl WriteHistory {
     /// The state that an item is known to have.
     pub(crate) fn state(&self, item: &Item) -> State {
         let entry = self.entries.get(item);
@@ -78,13 +78,13 @@ impl Ledger {
         self.entries.get_mut(item).expect("it was attempted").maybe.pop();
     }
 
-    /// Compares the promises with what is there.
+    /// Compares the history with the stored contents.
     ///
     /// # Panics
     /// When a promise was broken.
-    pub(crate) fn check(&self, sight: &Sight) {
+    pub(crate) fn check(&self, contents: &Contents) {
         for (item, entry) in &self.entries {
-            let (state, stamp) = sight.of(item);
+            let (state, stamp) = contents.of(item);
             let is_kept = state == entry.sure;
             let possible = is_kept || entry.maybe.contains(&state);
             assert!(possible, "{item:?} is {state:?}, promised: {entry:?}");
@@ -99,11 +99,11 @@ impl Ledger {
         }
     }
 
-    /// Takes what is there, after a check, for what is known.
-    pub(crate) fn settle(&mut self, sight: &Sight) {
-        self.check(sight);
+    /// Takes the stored contents, after a check, as the history.
+    pub(crate) fn settle(&mut self, contents: &Contents) {
+        self.check(contents);
         for (item, entry) in &mut self.entries {
-            (entry.sure, entry.stamp) = sight.of(item);
+            (entry.sure, entry.stamp) = contents.of(item);
             entry.maybe.clear();
         }
     }

@@ -1,0 +1,65 @@
+//! Words that have a standard term: a reader who knows the field has to guess what they mean.
+
+use crate::source::{Finding, Source};
+
+/// Each word with the term to use. Words may have the endings below.
+const WORDS: [(&str, &str); 15] = [
+    (concat!("sh", "elf"), "scheduler"),
+    (concat!("sh", "elves"), "schedulers"),
+    (concat!("home", "less"), "unknown keyspace"),
+    (concat!("vou", "ch"), "authenticate, issue, trust"),
+    (concat!("men", "d"), "fix"),
+    (concat!("for e", "ver"), "no expiry, always"),
+    (concat!("let g", "o"), "release, disconnect"),
+    (concat!("lets g", "o"), "releases, disconnects"),
+    (concat!("asked to e", "nd"), "shut down (SIGTERM)"),
+    (concat!("time is o", "ver"), "expired, timed out"),
+    (concat!("to", "ll"), "cost, tokens of a bucket"),
+    (concat!("gra", "ve"), "dead letter"),
+    (concat!("who", "ever"), "the noun: caller, client, holder"),
+    (concat!("some", "body"), "the noun: client, consumer, operator"),
+    (concat!("every", "body"), "the noun: clients, consumers"),
+];
+/// Endings that a word may have.
+const ENDINGS: [&str; 5] = ["", "s", "es", "ed", "ing"];
+
+/// Lines with one of the words. Released notes keep theirs.
+pub(crate) fn paraphrases(source: &Source) -> Vec<Finding> {
+    let is_text = matches!(source.extension(), "rs" | "proto" | "md" | "sh" | "py" | "js" | "toml");
+    if !is_text || source.file_name() == "CHANGELOG.md" {
+        return Vec::new();
+    }
+    let mut findings = Vec::new();
+    for (index, line) in source.text.lines().enumerate() {
+        let line = line.to_lowercase();
+        for (word, term) in WORDS.iter().filter(|(word, _)| contains(&line, word)) {
+            findings.push(source.finding(index, format!("`{word}`: write {term}")));
+        }
+    }
+    findings
+}
+
+/// Whether a line has a word by itself, also as a part of a name in snake case.
+fn contains(line: &str, word: &str) -> bool {
+    line.match_indices(word).any(|(at, _)| {
+        let before = line.get(..at).and_then(|before| before.chars().next_back());
+        let rest = line.get(at + word.len()..).unwrap_or_default();
+        let end = rest.find(|c: char| !c.is_alphabetic()).unwrap_or(rest.len());
+        let ending = rest.get(..end).unwrap_or_default();
+        before.is_none_or(|c| !c.is_alphabetic()) && ENDINGS.contains(&ending)
+    })
+}
+
+#[test]
+fn reports_a_word_and_its_forms_and_no_other_words() {
+    let found = |text: &str| paraphrases(&Source::new("a/b.rs", text)).len();
+    let (first, second) = (WORDS[3].0, WORDS[4].0);
+
+    for text in [format!("// {first}es"), format!("fn {second}_it()"), format!("Was {second}ed.")] {
+        assert_eq!(found(&text), 1, "{text}");
+    }
+    for text in [format!("recom{second}"), format!("a{second}ment")] {
+        assert_eq!(found(&text), 0, "{text}");
+    }
+    assert_eq!(paraphrases(&Source::new("CHANGELOG.md", first)), []);
+}
