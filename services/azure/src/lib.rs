@@ -15,18 +15,21 @@
 
 mod address;
 mod auth;
-mod call;
-mod failure;
-mod front;
-mod gather;
+#[cfg(test)]
+mod bulk_tests;
+mod collected;
+mod dispatch;
+mod drain;
+mod error;
+mod grpc_call;
 mod gzip;
 mod head;
-mod inner;
-mod lent;
+mod http_edge;
 mod params;
 mod protocol;
 mod queue;
 mod reply;
+mod request_body;
 pub mod table;
 mod version;
 pub mod xml;
@@ -36,7 +39,7 @@ use std::sync::Arc;
 use trestle_identity::credentials::Identity;
 use trestle_service::{clock::Clock, cors::Lookup, layer::CallService, upstream::Upstream};
 
-use self::{front::Front, inner::Inner, protocol::Protocol};
+use self::{dispatch::Dispatch, http_edge::HttpEdge, protocol::Protocol};
 
 /// Most headers of a request for a queue: as many as its metadata can be in a head of 32 KiB, which
 /// comes as headers, and may have a name for every few bytes.
@@ -79,8 +82,8 @@ fn front<P: Protocol>(
 ) -> CallService {
     let Deps { upstream, identity, compresses } = deps;
     let clock: Arc<dyn Clock> = Arc::clone(&identity.clock);
-    let inner = Inner::new(protocol.clone(), upstream, identity);
+    let inner = Dispatch::new(protocol.clone(), upstream, identity);
     let calls = layers(CallService::new(inner));
-    let front = CallService::new(Front::new(protocol, calls, clock, rules));
+    let front = CallService::new(HttpEdge::new(protocol, calls, clock, rules));
     if compresses { gzip::compressing(front) } else { front }
 }

@@ -56,7 +56,7 @@ impl IngressStack {
         let Limits { calls_max, body_bytes_max, request_within_max, answer_within_max } = limits;
         Self {
             trace: TraceLayer::new(observe),
-            deadline: DeadlineLayer::new(answer_within_max),
+            deadline: DeadlineLayer::new(answer_within_max, methods.clone()),
             admission: AdmissionLayer::new(calls_max, methods.clone()),
             bytes: BodyBytesLayer::new(body_bytes_max, request_within_max, methods),
         }
@@ -74,7 +74,7 @@ impl IngressStack {
             // Before anything that could fail, and after what has to record the failure.
             .layer(PanicLayer::default())
             // Before admission: a call whose deadline passed must not count.
-            .layer(self.deadline)
+            .layer(self.deadline.clone())
             // Before credentials: shedding has to be the cheapest work under load.
             .layer(self.admission.clone())
             // After the count of calls, which is cheaper still; before a body is read.

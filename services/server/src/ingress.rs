@@ -62,7 +62,7 @@ pub(crate) fn direct(
         // Before anything that could fail, and after what has to record the failure.
         .layer(PanicLayer::default())
         // The gateway hands the deadline of the client on; here it ends the work.
-        .layer(DeadlineLayer::new(limits.answer_within_max))
+        .layer(DeadlineLayer::new(limits.answer_within_max, methods.clone()))
         // Several gateways may call: what one of them admits is not all.
         .layer(AdmissionLayer::new(limits.calls_max, methods.clone()))
         // So is what they hold.

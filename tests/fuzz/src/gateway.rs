@@ -98,9 +98,10 @@ impl Gateway {
             QueueRole::new(trestle_queue::QueueDeps { engine, clock: clock.clone(), random });
         let queues = Upstream::local(role.server());
         let methods = Methods::from_descriptors(trestle_proto::FILE_DESCRIPTOR_SET);
+        let methods = methods.expect("the build wrote the descriptors");
         let observe = Observe {
             meter,
-            methods: methods.expect("the build wrote the descriptors"),
+            methods: methods.clone(),
             random,
             traces: Traces { ratio: Some(1.0), ..Traces::default() },
             access: AccessLog::hashed(b"salt"),
@@ -116,7 +117,7 @@ impl Gateway {
         let direct = ServiceBuilder::new()
             .layer(TraceLayer::new(observe.clone()))
             .layer(FactsLayer::default())
-            .layer(DeadlineLayer::new(second))
+            .layer(DeadlineLayer::new(second, methods))
             .layer(peer_authentication::layer(false))
             .service(routes.clone());
         let accounts = Accounts::new([Account::development()]);

@@ -7,7 +7,7 @@ use trestle_proto::queue::v1 as proto;
 use trestle_service::clock::Clock;
 
 use super::operation::{OnAccount, Page};
-use crate::{call::Upcall, failure::Refusal, head::Head, reply, xml};
+use crate::{error::RestError, grpc_call::GrpcCall, head::Head, reply, xml};
 
 /// Performs an operation.
 ///
@@ -17,26 +17,26 @@ pub(super) async fn perform(
     operation: OnAccount,
     head: &Head,
     body: &Bytes,
-    upcall: Upcall,
+    call: GrpcCall,
     clock: &dyn Clock,
-) -> Result<Response<Body>, Refusal> {
+) -> Result<Response<Body>, RestError> {
     let path = operation.path();
     match operation {
-        OnAccount::ListQueues(page) => list(path, &page, head, upcall).await,
+        OnAccount::ListQueues(page) => list(path, &page, head, call).await,
         OnAccount::GetProperties => {
             let request = proto::GetServicePropertiesRequest {};
-            let answer: proto::GetServicePropertiesResponse = upcall.unary(path, &request).await?;
+            let answer: proto::GetServicePropertiesResponse = call.unary(path, &request).await?;
             Ok(document(xml::write_properties(&answer.properties.unwrap_or_default())))
         }
         OnAccount::SetProperties => {
             let properties = Some(xml::read_properties(body)?);
             let request = proto::SetServicePropertiesRequest { properties };
-            let _: proto::SetServicePropertiesResponse = upcall.unary(path, &request).await?;
+            let _: proto::SetServicePropertiesResponse = call.unary(path, &request).await?;
             Ok(reply::empty(StatusCode::ACCEPTED))
         }
         OnAccount::GetStats => {
             let request = proto::GetServiceStatsRequest {};
-            let _: proto::GetServiceStatsResponse = upcall.unary(path, &request).await?;
+            let _: proto::GetServiceStatsResponse = call.unary(path, &request).await?;
             Ok(document(xml::write_stats(&clock.now().into())))
         }
     }
@@ -46,14 +46,14 @@ async fn list(
     path: &'static str,
     page: &Page,
     head: &Head,
-    upcall: Upcall,
-) -> Result<Response<Body>, Refusal> {
+    call: GrpcCall,
+) -> Result<Response<Body>, RestError> {
     let request = proto::ListQueuesRequest {
         prefix: page.prefix.clone().unwrap_or_default(),
         page_size: page.max_results.and_then(|max| i32::try_from(max).ok()),
         page_token: page.marker.clone().unwrap_or_default(),
     };
-    let answer: proto::ListQueuesResponse = upcall.unary(path, &request).await?;
+    let answer: proto::ListQueuesResponse = call.unary(path, &request).await?;
     Ok(document(xml::write_queues(&xml::Listing {
         endpoint: &head.base,
         prefix: page.prefix.as_deref(),

@@ -6,22 +6,22 @@ use trestle_service::{
     limits::MESSAGE_BODY_BYTES_MAX,
 };
 
-use crate::{failure::Refusal, params::Params};
+use crate::{error::RestError, params::Params};
 
-/// The refusal of a call with the elements that its error body has, where they are not there yet:
+/// The error of a call with the elements that its error body has, where they are not there yet:
 /// the parameter that is wrong, or the bound of a size.
-pub(super) fn explain(refusal: Refusal, params: &Params) -> Refusal {
-    if !refusal.extras.is_empty() {
-        return refusal;
+pub(super) fn explain(error: RestError, params: &Params) -> RestError {
+    if !error.extras.is_empty() {
+        return error;
     }
-    let details = refusal.status.get_error_details();
+    let details = error.status.get_error_details();
     let reason = details.error_info().map(|info| info.reason.as_str()).unwrap_or_default();
     let is = |other: Reason| reason == reason_name(other);
     if is(Reason::RequestBodyTooLarge) {
-        return refusal.with("MaxLimit", MESSAGE_BODY_BYTES_MAX.to_string());
+        return error.with("MaxLimit", MESSAGE_BODY_BYTES_MAX.to_string());
     }
     if !is(Reason::InvalidQueryParameterValue) {
-        return refusal;
+        return error;
     }
     let violations = details.bad_request().map(|bad| bad.field_violations.as_slice());
     let field = violations.and_then(|violations| violations.first()).map(|first| &first.field);
@@ -36,8 +36,8 @@ pub(super) fn explain(refusal: Refusal, params: &Params) -> Refusal {
             let rule = format!("must be what an earlier page said: value=`{marker}`");
             return Fault::violation(Reason::InvalidMarker, "marker", rule).into();
         }
-        _ => return refusal,
+        _ => return error,
     };
     let value = quoted(params.get(name).unwrap_or_default()).into_owned();
-    refusal.with("QueryParameterName", name).with("QueryParameterValue", value).with("Reason", why)
+    error.with("QueryParameterName", name).with("QueryParameterValue", value).with("Reason", why)
 }

@@ -14,7 +14,7 @@ use super::{
     account::document,
     operation::{Held, Life, OnMessages},
 };
-use crate::{call::Upcall, failure::Refusal, reply, xml};
+use crate::{error::RestError, grpc_call::GrpcCall, reply, xml};
 
 /// The new receipt of a message that was updated.
 const POP_RECEIPT: HeaderName = HeaderName::from_static("x-ms-popreceipt");
@@ -32,14 +32,14 @@ pub(super) async fn perform(
     queue: String,
     operation: OnMessages,
     body: &Bytes,
-    upcall: Upcall,
-) -> Result<Response<Body>, Refusal> {
+    call: GrpcCall,
+) -> Result<Response<Body>, RestError> {
     let path = operation.path();
     match operation {
         OnMessages::Send { hidden, life } => {
             let messages = vec![outgoing(body, hidden, life)?];
             let request = proto::SendMessagesRequest { queue, messages, ..Default::default() };
-            let answer: proto::SendMessagesResponse = upcall.unary(path, &request).await?;
+            let answer: proto::SendMessagesResponse = call.unary(path, &request).await?;
             sent(answer)
         }
         OnMessages::Receive { max, hidden } => {
@@ -50,17 +50,17 @@ pub(super) async fn perform(
                 visibility_timeout,
                 wait: None,
             };
-            let answer: proto::ReceiveMessagesResponse = upcall.unary(path, &request).await?;
+            let answer: proto::ReceiveMessagesResponse = call.unary(path, &request).await?;
             Ok(document(xml::write_deliveries(&answer.deliveries)))
         }
         OnMessages::Peek { max } => {
             let request = proto::PeekMessagesRequest { queue, max_messages: max };
-            let answer: proto::PeekMessagesResponse = upcall.unary(path, &request).await?;
+            let answer: proto::PeekMessagesResponse = call.unary(path, &request).await?;
             Ok(document(xml::write_peeked(&answer.messages)))
         }
         OnMessages::Clear => {
             let request = proto::ClearMessagesRequest { queue };
-            let _: proto::ClearMessagesResponse = upcall.unary(path, &request).await?;
+            let _: proto::ClearMessagesResponse = call.unary(path, &request).await?;
             Ok(reply::empty(StatusCode::NO_CONTENT))
         }
         OnMessages::Update { held, hidden } => {
@@ -72,12 +72,12 @@ pub(super) async fn perform(
                 visibility_timeout: Some(seconds(hidden)),
                 body: text.map(update_message_request::Body::Text),
             };
-            let answer: proto::UpdateMessageResponse = upcall.unary(path, &request).await?;
+            let answer: proto::UpdateMessageResponse = call.unary(path, &request).await?;
             Ok(updated(&answer))
         }
         OnMessages::Delete { held } => {
             let request = proto::DeleteMessagesRequest { queue, receipts: vec![held.into()] };
-            let answer: proto::DeleteMessagesResponse = upcall.unary(path, &request).await?;
+            let answer: proto::DeleteMessagesResponse = call.unary(path, &request).await?;
             deleted(answer)
         }
     }
@@ -98,7 +98,7 @@ fn outgoing(
     body: &Bytes,
     hidden: Option<i64>,
     life: Option<Life>,
-) -> Result<proto::OutgoingMessage, Refusal> {
+) -> Result<proto::OutgoingMessage, RestError> {
     use outgoing_message::{Body, Expiration};
     let text = xml::read_message(body)?.ok_or_else(|| {
         let rule = "must have an element MessageText";
@@ -112,7 +112,7 @@ fn outgoing(
     Ok(proto::OutgoingMessage { body, visibility_delay, expiration: life, ..Default::default() })
 }
 
-fn sent(answer: proto::SendMessagesResponse) -> Result<Response<Body>, Refusal> {
+fn sent(answer: proto::SendMessagesResponse) -> Result<Response<Body>, RestError> {
     match answer.results.into_iter().next().and_then(|result| result.outcome) {
         Some(Outcome::Sent(sent)) => {
             let text = xml::write_sent(&sent);
@@ -133,7 +133,7 @@ fn updated(answer: &proto::UpdateMessageResponse) -> Response<Body> {
     updated
 }
 
-fn deleted(answer: proto::DeleteMessagesResponse) -> Result<Response<Body>, Refusal> {
+fn deleted(answer: proto::DeleteMessagesResponse) -> Result<Response<Body>, RestError> {
     match answer.results.into_iter().next() {
         Some(proto::DeleteResult { error: None }) => Ok(reply::empty(StatusCode::NO_CONTENT)),
         Some(proto::DeleteResult { error: Some(error) }) => Err(failed(&error)),
@@ -142,12 +142,12 @@ fn deleted(answer: proto::DeleteMessagesResponse) -> Result<Response<Body>, Refu
 }
 
 /// The failure of one message, as that of the call that was only about it.
-fn failed(error: &pb::Status) -> Refusal {
+fn failed(error: &pb::Status) -> RestError {
     let (code, message) = (Code::from_i32(error.code), error.message.clone());
     let details = prost::Message::encode_to_vec(error);
     Status::with_details(code, message, details.into()).into()
 }
 
-fn unanswered() -> Refusal {
+fn unanswered() -> RestError {
     Fault::new(Reason::InternalError, "the service gave no outcome of the message").into()
 }

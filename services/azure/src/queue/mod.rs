@@ -15,22 +15,23 @@ mod route;
 
 use std::sync::Arc;
 
-use bytes::Bytes;
 use http::{HeaderMap, Response, StatusCode};
 use tonic::body::Body;
 use trestle_service::clock::Clock;
 
 use self::operation::Operation;
 use crate::{
-    call::Upcall,
-    failure::{Failure, Refusal},
+    error::{ErrorResponse, RestError},
+    grpc_call::GrpcCall,
     head::Head,
-    protocol::{Protocol, Signing, Target},
-    reply, xml,
+    protocol::{Protocol, Signing, Target, Transfer},
+    reply,
+    request_body::RequestBody,
+    xml,
 };
 
 /// Most bytes of a request, as Azure has it.
-const BODY_BYTES_MAX: usize = 131_584;
+const BODY_BYTES_MAX: u64 = 131_584;
 
 /// See the module.
 #[derive(Clone)]
@@ -51,9 +52,8 @@ impl Protocol for Queue {
     const SERVICE: &'static str = "queue";
     const UNKNOWN: &'static str = "/trestle.queue.v1.QueueService/";
     const SIGNING: Signing = Signing::Queue;
-    const BODY_BYTES_MAX: usize = BODY_BYTES_MAX;
 
-    fn route(&self, head: &Head) -> Result<Operation, Refusal> {
+    fn route(&self, head: &Head) -> Result<Operation, RestError> {
         route::route(head)
     }
 
@@ -61,32 +61,42 @@ impl Protocol for Queue {
         operation.target()
     }
 
+    fn transfer(&self, _: &Operation) -> Transfer {
+        Transfer::collected(BODY_BYTES_MAX)
+    }
+
     async fn perform(
         &self,
         operation: Operation,
         head: &Head,
-        body: Bytes,
-        upcall: Upcall,
-    ) -> Result<Response<Body>, Refusal> {
+        body: RequestBody,
+        call: GrpcCall,
+    ) -> Result<Response<Body>, RestError> {
+        let body = body.collect().await?;
         let performed = match operation {
             Operation::Account(operation) => {
-                account::perform(operation, head, &body, upcall, &*self.clock).await
+                account::perform(operation, head, &body, call, &*self.clock).await
             }
             Operation::Queue(queue, operation) => {
-                queues::perform(queue, operation, head, &body, upcall).await
+                queues::perform(queue, operation, head, &body, call).await
             }
             Operation::Messages(queue, operation) => {
-                messages::perform(queue, operation, &body, upcall).await
+                messages::perform(queue, operation, &body, call).await
             }
         };
-        performed.map_err(|refusal| explain::explain(refusal, &head.params))
+        performed.map_err(|error| explain::explain(error, &head.params))
     }
 
-    fn failure(&self, failure: &Failure, _: &HeaderMap, _: Option<&Head>) -> Response<Body> {
+    fn error_response(
+        &self,
+        response: &ErrorResponse,
+        _: &HeaderMap,
+        _: Option<&Head>,
+    ) -> Response<Body> {
         let extras: Vec<_> =
-            failure.extras.iter().map(|(name, value)| (*name, value.as_str())).collect();
-        let message = failure.message();
-        let error = xml::ErrorBody { code: &failure.code, message: &message, details: &extras };
+            response.extras.iter().map(|(name, value)| (*name, value.as_str())).collect();
+        let message = response.message();
+        let error = xml::ErrorBody { code: &response.code, message: &message, details: &extras };
         // The status is set by who asks for this.
         reply::whole(StatusCode::OK, xml::CONTENT_TYPE, xml::write_error(&error))
     }

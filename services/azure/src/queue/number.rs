@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 
 use trestle_service::fault::{Fault, Reason};
 
-use crate::{failure::Refusal, params::Params};
+use crate::{error::RestError, params::Params};
 
 /// The number of a parameter, which must be in a range.
 ///
@@ -14,14 +14,14 @@ pub(super) fn number(
     params: &Params,
     name: &'static str,
     range: RangeInclusive<i64>,
-) -> Result<Option<i64>, Refusal> {
+) -> Result<Option<i64>, RestError> {
     let Some(text) = params.get(name) else {
         return Ok(None);
     };
     let digits = text.strip_prefix('-').unwrap_or(text);
     if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
         let rule = "must be a whole number";
-        return Err(Refusal::of_parameter(Reason::InvalidQueryParameterValue, name, text, rule)
+        return Err(RestError::of_parameter(Reason::InvalidQueryParameterValue, name, text, rule)
             .with("Reason", rule));
     }
     // Digits that are no number here are one that is too large.
@@ -30,7 +30,7 @@ pub(super) fn number(
         _ => {
             let (min, max) = (range.start(), range.end());
             let rule = format!("must be {min} to {max}");
-            Err(Refusal::of_parameter(Reason::OutOfRangeQueryParameterValue, name, text, &rule)
+            Err(RestError::of_parameter(Reason::OutOfRangeQueryParameterValue, name, text, &rule)
                 .with("MinimumAllowed", min.to_string())
                 .with("MaximumAllowed", max.to_string()))
         }
@@ -42,30 +42,30 @@ pub(super) fn count(
     params: &Params,
     name: &'static str,
     max: usize,
-) -> Result<Option<u32>, Refusal> {
+) -> Result<Option<u32>, RestError> {
     let max = i64::try_from(max).unwrap_or(i64::MAX);
     let number = number(params, name, 1..=max)?;
     Ok(number.and_then(|number| u32::try_from(number).ok()))
 }
 
-/// The refusal of a request without a parameter.
-pub(super) fn missing(name: &'static str) -> Refusal {
+/// The error of a request without a parameter.
+pub(super) fn missing(name: &'static str) -> RestError {
     let reason = Reason::MissingRequiredQueryParameter;
     let fault = Fault::violation(reason, name, "required");
-    Refusal::from(fault).with("QueryParameterName", name)
+    RestError::from(fault).with("QueryParameterName", name)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// The text of a refusal, and its elements.
+    /// The text of a error, and its elements.
     type Refused = (String, Vec<(&'static str, String)>);
 
     fn read(query: &str) -> Result<Option<i64>, Refused> {
         let params = Params::parse(query).expect("a query");
         let read = number(&params, "n", -1..=32);
-        read.map_err(|refusal| (refusal.status.message().to_owned(), refusal.extras))
+        read.map_err(|error| (error.status.message().to_owned(), error.extras))
     }
 
     #[test]

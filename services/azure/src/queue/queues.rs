@@ -11,7 +11,7 @@ use super::{
     metadata::{read_metadata, write_metadata},
     operation::OnQueue,
 };
-use crate::{call::Upcall, failure::Refusal, head::Head, reply, xml};
+use crate::{error::RestError, grpc_call::GrpcCall, head::Head, reply, xml};
 
 /// How many messages a queue has, never too few.
 const COUNT: HeaderName = HeaderName::from_static("x-ms-approximate-messages-count");
@@ -25,51 +25,50 @@ pub(super) async fn perform(
     operation: OnQueue,
     head: &Head,
     body: &Bytes,
-    upcall: Upcall,
-) -> Result<Response<Body>, Refusal> {
+    call: GrpcCall,
+) -> Result<Response<Body>, RestError> {
     let path = operation.path();
     match operation {
         OnQueue::Create => {
             let queue = Some(noted(name, head)?);
             let request = proto::CreateQueueRequest { queue };
-            let answer: proto::CreateQueueResponse = upcall.unary(path, &request).await?;
+            let answer: proto::CreateQueueResponse = call.unary(path, &request).await?;
             let is_new = answer.created;
             Ok(reply::empty(if is_new { StatusCode::CREATED } else { StatusCode::NO_CONTENT }))
         }
         OnQueue::Delete => {
             let request = proto::DeleteQueueRequest { queue: name };
-            let _: proto::DeleteQueueResponse = upcall.unary(path, &request).await?;
+            let _: proto::DeleteQueueResponse = call.unary(path, &request).await?;
             Ok(reply::empty(StatusCode::NO_CONTENT))
         }
         OnQueue::GetMetadata => {
             let request = proto::GetQueueRequest { queue: name };
-            let answer: proto::GetQueueResponse = upcall.unary(path, &request).await?;
+            let answer: proto::GetQueueResponse = call.unary(path, &request).await?;
             Ok(metadata(answer))
         }
         OnQueue::SetMetadata => {
             let queue = Some(noted(name, head)?);
             let update_mask = Some(FieldMask { paths: vec!["metadata".to_owned()] });
             let request = proto::UpdateQueueRequest { queue, update_mask };
-            let _: proto::UpdateQueueResponse = upcall.unary(path, &request).await?;
+            let _: proto::UpdateQueueResponse = call.unary(path, &request).await?;
             Ok(reply::empty(StatusCode::NO_CONTENT))
         }
         OnQueue::GetPolicies => {
             let request = proto::GetQueueAccessPoliciesRequest { queue: name };
-            let answer: proto::GetQueueAccessPoliciesResponse =
-                upcall.unary(path, &request).await?;
+            let answer: proto::GetQueueAccessPoliciesResponse = call.unary(path, &request).await?;
             Ok(document(xml::write_policies(&answer.policies)))
         }
         OnQueue::SetPolicies => {
             let policies = xml::read_policies(body)?;
             let request = proto::SetQueueAccessPoliciesRequest { queue: name, policies };
-            let _: proto::SetQueueAccessPoliciesResponse = upcall.unary(path, &request).await?;
+            let _: proto::SetQueueAccessPoliciesResponse = call.unary(path, &request).await?;
             Ok(reply::empty(StatusCode::NO_CONTENT))
         }
     }
 }
 
 /// A queue with the metadata of the request.
-fn noted(name: String, head: &Head) -> Result<proto::Queue, Refusal> {
+fn noted(name: String, head: &Head) -> Result<proto::Queue, RestError> {
     let metadata = read_metadata(&head.headers)?;
     Ok(proto::Queue { name, metadata, ..proto::Queue::default() })
 }

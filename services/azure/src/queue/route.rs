@@ -11,7 +11,7 @@ use super::{
     number::{count, missing, number},
     operation::{Held, Life, OnAccount, OnMessages, OnQueue, Operation, Page},
 };
-use crate::{failure::Refusal, head::Head, params::Params};
+use crate::{error::RestError, head::Head, params::Params};
 
 /// How long a message lives that lives for ever.
 const EVER: i64 = -1;
@@ -20,7 +20,7 @@ const EVER: i64 = -1;
 ///
 /// # Errors
 /// A path, a method or a parameter that no operation has.
-pub(super) fn route(head: &Head) -> Result<Operation, Refusal> {
+pub(super) fn route(head: &Head) -> Result<Operation, RestError> {
     let segments = segments(&head.path)?;
     let segments: Vec<_> = segments.iter().map(String::as_str).collect();
     match *segments.as_slice() {
@@ -40,7 +40,7 @@ pub(super) fn route(head: &Head) -> Result<Operation, Refusal> {
 }
 
 /// The segments of a path, decoded; a `/` at the end counts for nothing.
-fn segments(path: &str) -> Result<Vec<String>, Refusal> {
+fn segments(path: &str) -> Result<Vec<String>, RestError> {
     let path = path.strip_prefix('/').unwrap_or(path);
     let inside = path.strip_suffix('/').unwrap_or(path);
     if inside.is_empty() {
@@ -54,30 +54,30 @@ fn segments(path: &str) -> Result<Vec<String>, Refusal> {
     decoded.map(|segment| segment.map(std::borrow::Cow::into_owned)).collect()
 }
 
-fn unreadable(path: &str, rule: &str) -> Refusal {
+fn unreadable(path: &str, rule: &str) -> RestError {
     let rule = format!("{rule}: value=`{}`", quoted(path));
     Fault::violation(Reason::InvalidUri, "path", rule).into()
 }
 
-/// The refusal of a method that the resource does not know.
-fn unknown_method(head: &Head) -> Refusal {
+/// The error of a method that the resource does not know.
+fn unknown_method(head: &Head) -> RestError {
     let method = quoted(head.method.as_str()).into_owned();
     let message = format!("the resource does not support this method: method=`{method}`");
     Fault::new(Reason::UnsupportedHttpVerb, message).into()
 }
 
-/// The refusal of a request whose parameter names no operation.
-fn unknown(params: &Params, name: &'static str) -> Refusal {
+/// The error of a request whose parameter names no operation.
+fn unknown(params: &Params, name: &'static str) -> RestError {
     match params.get(name) {
         None => missing(name),
         Some(value) => {
             let rule = "must name an operation of the resource";
-            Refusal::of_parameter(Reason::InvalidQueryParameterValue, name, value, rule)
+            RestError::of_parameter(Reason::InvalidQueryParameterValue, name, value, rule)
         }
     }
 }
 
-fn on_account(head: &Head) -> Result<OnAccount, Refusal> {
+fn on_account(head: &Head) -> Result<OnAccount, RestError> {
     let params = &head.params;
     if params.is("comp", "list") {
         return match head.method {
@@ -104,7 +104,7 @@ fn on_account(head: &Head) -> Result<OnAccount, Refusal> {
     }
 }
 
-fn page(params: &Params) -> Result<Page, Refusal> {
+fn page(params: &Params) -> Result<Page, RestError> {
     let text = |name| params.get(name).filter(|text| !text.is_empty()).map(str::to_owned);
     let mut page = Page {
         prefix: text("prefix"),
@@ -116,14 +116,14 @@ fn page(params: &Params) -> Result<Page, Refusal> {
     for part in included.split(',').filter(|part| !part.is_empty()) {
         if !part.eq_ignore_ascii_case("metadata") {
             let reason = Reason::InvalidQueryParameterValue;
-            return Err(Refusal::of_parameter(reason, "include", included, "must be metadata"));
+            return Err(RestError::of_parameter(reason, "include", included, "must be metadata"));
         }
         page.has_metadata = true;
     }
     Ok(page)
 }
 
-fn on_queue(head: &Head) -> Result<OnQueue, Refusal> {
+fn on_queue(head: &Head) -> Result<OnQueue, RestError> {
     let params = &head.params;
     let (is_metadata, is_acl) = (params.is("comp", "metadata"), params.is("comp", "acl"));
     if params.get("comp").is_some() && !is_metadata && !is_acl {
@@ -141,7 +141,7 @@ fn on_queue(head: &Head) -> Result<OnQueue, Refusal> {
     }
 }
 
-fn on_messages(head: &Head) -> Result<OnMessages, Refusal> {
+fn on_messages(head: &Head) -> Result<OnMessages, RestError> {
     let params = &head.params;
     match head.method {
         Method::POST => Ok(OnMessages::Send { hidden: hidden(params, 0)?, life: life(params)? }),
@@ -158,7 +158,7 @@ fn on_messages(head: &Head) -> Result<OnMessages, Refusal> {
     }
 }
 
-fn on_message(head: &Head, id: &str) -> Result<OnMessages, Refusal> {
+fn on_message(head: &Head, id: &str) -> Result<OnMessages, RestError> {
     let params = &head.params;
     if !matches!(head.method, Method::PUT | Method::DELETE) {
         return Err(unknown_method(head));
@@ -173,23 +173,28 @@ fn on_message(head: &Head, id: &str) -> Result<OnMessages, Refusal> {
     Ok(OnMessages::Update { held, hidden })
 }
 
-fn is_peek(params: &Params) -> Result<bool, Refusal> {
+fn is_peek(params: &Params) -> Result<bool, RestError> {
     match params.get("peekonly") {
         None => Ok(false),
         Some(value) if value.eq_ignore_ascii_case("true") => Ok(true),
         Some(value) if value.eq_ignore_ascii_case("false") => Ok(false),
         Some(value) => {
             let rule = "must be true or false";
-            Err(Refusal::of_parameter(Reason::InvalidQueryParameterValue, "peekonly", value, rule))
+            Err(RestError::of_parameter(
+                Reason::InvalidQueryParameterValue,
+                "peekonly",
+                value,
+                rule,
+            ))
         }
     }
 }
 
-fn hidden(params: &Params, shortest: i64) -> Result<Option<i64>, Refusal> {
+fn hidden(params: &Params, shortest: i64) -> Result<Option<i64>, RestError> {
     number(params, "visibilitytimeout", shortest..=seconds(VISIBILITY_MAX))
 }
 
-fn life(params: &Params) -> Result<Option<Life>, Refusal> {
+fn life(params: &Params) -> Result<Option<Life>, RestError> {
     if params.is("messagettl", &EVER.to_string()) {
         return Ok(Some(Life::Ever));
     }

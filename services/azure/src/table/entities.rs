@@ -17,7 +17,7 @@ use super::{
     prefer::{PREFERENCE_APPLIED, Prefer},
     route::{Change, GET_ENTITY, Get, Query, Verb},
 };
-use crate::{call::Upcall, failure::Refusal, head::Head, reply};
+use crate::{error::RestError, grpc_call::GrpcCall, head::Head, reply};
 
 /// Where the next page begins. There is no mark of a row: that of the partition has it all.
 const NEXT: HeaderName = HeaderName::from_static("x-ms-continuation-nextpartitionkey");
@@ -38,8 +38,8 @@ pub(super) async fn query(
     path: &'static str,
     query: Query,
     head: &Head,
-    upcall: Upcall,
-) -> Result<Response<Body>, Refusal> {
+    call: GrpcCall,
+) -> Result<Response<Body>, RestError> {
     let Query { table, options, page_token, level } = query;
     let place = place(head, &table);
     let request = QueryEntitiesRequest {
@@ -49,7 +49,7 @@ pub(super) async fn query(
         page_size: options.top,
         page_token,
     };
-    let page: QueryEntitiesResponse = upcall.unary(path, &request).await?;
+    let page: QueryEntitiesResponse = call.unary(path, &request).await?;
 
     let body = PageBody::new(page.entities, place, level, options.select);
     let mut answer = match body.small() {
@@ -68,8 +68,12 @@ pub(super) async fn query(
 }
 
 /// Get Entity.
-pub(super) async fn get(get: Get, head: &Head, upcall: Upcall) -> Result<Response<Body>, Refusal> {
-    let (encoded, level) = (read(&get, upcall).await?, get.level);
+pub(super) async fn get(
+    get: Get,
+    head: &Head,
+    call: GrpcCall,
+) -> Result<Response<Body>, RestError> {
+    let (encoded, level) = (read(&get, call).await?, get.level);
     let place = place(head, &get.table);
     let body = entity_json(&encoded, &place, level, get.options.select.as_ref())?;
     let mut answer = reply::whole(StatusCode::OK, level.content_type(), body);
@@ -78,14 +82,14 @@ pub(super) async fn get(get: Get, head: &Head, upcall: Upcall) -> Result<Respons
 }
 
 /// The encoded entity that is asked for.
-pub(super) async fn read(get: &Get, upcall: Upcall) -> Result<Bytes, Status> {
+pub(super) async fn read(get: &Get, call: GrpcCall) -> Result<Bytes, Status> {
     let request = GetEntityRequest {
         table: get.table.clone(),
         partition_key: get.key.partition_key.clone(),
         row_key: get.key.row_key.clone(),
         select: get.options.select.as_ref().map(Select::mask),
     };
-    let answer: GetEntityResponse = upcall.unary(GET_ENTITY, &request).await?;
+    let answer: GetEntityResponse = call.unary(GET_ENTITY, &request).await?;
     Ok(answer.entity)
 }
 
@@ -95,14 +99,14 @@ pub(super) async fn change(
     change: Change,
     head: &Head,
     body: &[u8],
-    upcall: Upcall,
-) -> Result<Response<Body>, Refusal> {
+    call: GrpcCall,
+) -> Result<Response<Body>, RestError> {
     let Change { table, verb } = change;
     let etag = match verb {
         Verb::Insert { level, prefer } => {
             let place = place(head, &table);
             let mut request = InsertEntityRequest { table, entity: Some(entity_of(body, None)?) };
-            let answer: InsertEntityResponse = upcall.unary(path, &request).await?;
+            let answer: InsertEntityResponse = call.unary(path, &request).await?;
             let mut entity = request.entity.take().unwrap_or_default();
             (entity.etag, entity.timestamp) = (answer.etag, answer.timestamp);
             return inserted(&entity, &place, level, prefer);
@@ -110,18 +114,18 @@ pub(super) async fn change(
         Verb::Update { key, mode, if_match } => {
             let (entity, if_match) = (Some(entity_of(body, Some(key))?), Some(if_match));
             let request = UpdateEntityRequest { table, entity, mode: mode.into(), if_match };
-            upcall.unary::<_, UpdateEntityResponse>(path, &request).await?.etag
+            call.unary::<_, UpdateEntityResponse>(path, &request).await?.etag
         }
         Verb::Upsert { key, mode } => {
             let entity = Some(entity_of(body, Some(key))?);
             let request = UpsertEntityRequest { table, entity, mode: mode.into() };
-            upcall.unary::<_, UpsertEntityResponse>(path, &request).await?.etag
+            call.unary::<_, UpsertEntityResponse>(path, &request).await?.etag
         }
         Verb::Delete { key, if_match } => {
             let (partition_key, row_key) = (key.partition_key, key.row_key);
             let if_match = Some(if_match);
             let request = DeleteEntityRequest { table, partition_key, row_key, if_match };
-            upcall.unary::<_, DeleteEntityResponse>(path, &request).await?;
+            call.unary::<_, DeleteEntityResponse>(path, &request).await?;
             return Ok(reply::empty(StatusCode::NO_CONTENT));
         }
     };
@@ -136,7 +140,7 @@ fn inserted(
     place: &Place,
     level: Level,
     prefer: Prefer,
-) -> Result<Response<Body>, Refusal> {
+) -> Result<Response<Body>, RestError> {
     let path = entity_path(&place.table, &entity.partition_key, &entity.row_key);
     let location = format!("{}/{path}", place.base);
     let mut answer = if prefer == Prefer::NoContent {

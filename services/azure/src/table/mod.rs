@@ -6,7 +6,7 @@
 
 pub mod batch;
 mod entities;
-mod failure;
+mod error;
 pub mod json;
 mod level;
 mod options;
@@ -18,18 +18,21 @@ mod tables;
 
 use std::sync::Arc;
 
-use bytes::Bytes;
 use http::{HeaderMap, Response};
 use tonic::body::Body;
 use trestle_service::{clock::Clock, limits::MESSAGE_BYTES_MAX};
 
 use self::{batch::Batch, route::Operation, settings::Settings};
 use crate::{
-    call::Upcall,
-    failure::{Failure, Refusal},
+    error::{ErrorResponse, RestError},
+    grpc_call::GrpcCall,
     head::Head,
-    protocol::{Protocol, Signing, Target},
+    protocol::{Protocol, Signing, Target, Transfer},
+    request_body::RequestBody,
 };
+
+/// Most bytes of a request: as JSON, twice of what its message may have.
+const BODY_BYTES_MAX: u64 = MESSAGE_BYTES_MAX as u64 / 2;
 
 /// See the module.
 #[derive(Clone)]
@@ -50,9 +53,8 @@ impl Protocol for Table {
     const SERVICE: &'static str = "table";
     const UNKNOWN: &'static str = "/trestle.table.v1.TableService/";
     const SIGNING: Signing = Signing::Table;
-    const BODY_BYTES_MAX: usize = MESSAGE_BYTES_MAX / 2;
 
-    fn route(&self, head: &Head) -> Result<Operation, Refusal> {
+    fn route(&self, head: &Head) -> Result<Operation, RestError> {
         Ok(route::route(&route::Ask::of(head))?)
     }
 
@@ -60,35 +62,40 @@ impl Protocol for Table {
         operation.target()
     }
 
+    fn transfer(&self, _: &Operation) -> Transfer {
+        Transfer::collected(BODY_BYTES_MAX)
+    }
+
     async fn perform(
         &self,
         operation: Operation,
         head: &Head,
-        body: Bytes,
-        upcall: Upcall,
-    ) -> Result<Response<Body>, Refusal> {
+        body: RequestBody,
+        call: GrpcCall,
+    ) -> Result<Response<Body>, RestError> {
+        let body = body.collect().await?;
         let (path, now) = (operation.target().path, self.clock.now());
         match operation {
             Operation::Tables(operation) => {
-                tables::perform(path, operation, head, &body, upcall).await
+                tables::perform(path, operation, head, &body, call).await
             }
-            Operation::Query(query) => entities::query(path, query, head, upcall).await,
-            Operation::Get(get) => entities::get(get, head, upcall).await,
-            Operation::Change(change) => entities::change(path, change, head, &body, upcall).await,
+            Operation::Query(query) => entities::query(path, query, head, call).await,
+            Operation::Get(get) => entities::get(get, head, call).await,
+            Operation::Change(change) => entities::change(path, change, head, &body, call).await,
             Operation::Settings(operation) => {
                 let settings = Settings { head, now };
-                settings.perform(path, operation, &body, upcall).await
+                settings.perform(path, operation, &body, call).await
             }
-            Operation::Batch => Batch { head, at: now }.perform(&body, upcall).await,
+            Operation::Batch => Batch { head, at: now }.perform(&body, call).await,
         }
     }
 
-    fn failure(
+    fn error_response(
         &self,
-        failure: &Failure,
+        response: &ErrorResponse,
         headers: &HeaderMap,
         head: Option<&Head>,
     ) -> Response<Body> {
-        failure::render(failure, headers, head)
+        error::render(response, headers, head)
     }
 }

@@ -14,7 +14,7 @@ use trestle_service::{
 };
 
 use super::route::OnSettings;
-use crate::{call::Upcall, failure::Refusal, head::Head, reply, xml};
+use crate::{error::RestError, grpc_call::GrpcCall, head::Head, reply, xml};
 
 /// Settings that are asked for.
 pub(super) struct Settings<'a> {
@@ -33,35 +33,35 @@ impl Settings<'_> {
         path: &'static str,
         operation: OnSettings,
         body: &[u8],
-        upcall: Upcall,
-    ) -> Result<Response<Body>, Refusal> {
+        call: GrpcCall,
+    ) -> Result<Response<Body>, RestError> {
         match operation {
             OnSettings::GetPolicies { table } => {
                 let request = GetTableAccessPoliciesRequest { table };
-                let answer: GetTableAccessPoliciesResponse = upcall.unary(path, &request).await?;
+                let answer: GetTableAccessPoliciesResponse = call.unary(path, &request).await?;
                 Ok(document(xml::write_policies(&answer.policies)))
             }
             OnSettings::SetPolicies { table } => {
                 let policies = xml::read_policies(body)?;
                 let request = SetTableAccessPoliciesRequest { table, policies };
-                upcall.unary::<_, SetTableAccessPoliciesResponse>(path, &request).await?;
+                call.unary::<_, SetTableAccessPoliciesResponse>(path, &request).await?;
                 Ok(reply::empty(StatusCode::NO_CONTENT))
             }
             OnSettings::GetProperties => {
                 let request = GetServicePropertiesRequest {};
-                let answer: GetServicePropertiesResponse = upcall.unary(path, &request).await?;
+                let answer: GetServicePropertiesResponse = call.unary(path, &request).await?;
                 Ok(document(xml::write_properties(&answer.properties.unwrap_or_default())))
             }
             OnSettings::SetProperties => {
                 let properties = Some(xml::read_properties(body)?);
                 let request = SetServicePropertiesRequest { properties };
-                upcall.unary::<_, SetServicePropertiesResponse>(path, &request).await?;
+                call.unary::<_, SetServicePropertiesResponse>(path, &request).await?;
                 Ok(reply::empty(StatusCode::ACCEPTED))
             }
             OnSettings::GetStats => {
                 // Who may not ask is told that first.
                 let request = GetServiceStatsRequest {};
-                upcall.unary::<_, GetServiceStatsResponse>(path, &request).await?;
+                call.unary::<_, GetServiceStatsResponse>(path, &request).await?;
                 if !self.head.is_secondary {
                     let rule = "stats are those of the secondary name of the account";
                     let reason = Reason::InvalidQueryParameterValue;

@@ -15,7 +15,7 @@ use super::{
     prefer::Prefer,
     route::OnTables,
 };
-use crate::{call::Upcall, failure::Refusal, head::Head, reply};
+use crate::{error::RestError, grpc_call::GrpcCall, head::Head, reply};
 
 /// Where the next page of tables begins.
 const NEXT: HeaderName = HeaderName::from_static("x-ms-continuation-nexttablename");
@@ -29,13 +29,13 @@ pub(super) async fn perform(
     operation: OnTables,
     head: &Head,
     body: &[u8],
-    upcall: Upcall,
-) -> Result<Response<Body>, Refusal> {
+    call: GrpcCall,
+) -> Result<Response<Body>, RestError> {
     match operation {
         OnTables::List { options, page_token, level } => {
             let request =
                 ListTablesRequest { filter: options.filter, page_size: options.top, page_token };
-            let page: ListTablesResponse = upcall.unary(path, &request).await?;
+            let page: ListTablesResponse = call.unary(path, &request).await?;
             let names = page.tables.iter().map(|table| table.name.as_str());
             let body = tables_json(names, &place(head, ""), level);
             let mut answer = reply::whole(StatusCode::OK, level.content_type(), body);
@@ -45,7 +45,7 @@ pub(super) async fn perform(
             Ok(answer)
         }
         OnTables::Get { table, level } => {
-            let answer: GetTableResponse = upcall.unary(path, &GetTableRequest { table }).await?;
+            let answer: GetTableResponse = call.unary(path, &GetTableRequest { table }).await?;
             let place = place(head, &answer.table.unwrap_or_default().name);
             Ok(reply::whole(StatusCode::OK, level.content_type(), table_json(&place, level)))
         }
@@ -53,7 +53,7 @@ pub(super) async fn perform(
             let request = CreateTableRequest {
                 table: Some(Table { name: table_name_of(body)?, ..Table::default() }),
             };
-            let answer: CreateTableResponse = upcall.unary(path, &request).await?;
+            let answer: CreateTableResponse = call.unary(path, &request).await?;
             let place = place(head, &answer.table.unwrap_or_default().name);
             let mut answer = created(&place, prefer, || {
                 reply::whole(StatusCode::CREATED, level.content_type(), table_json(&place, level))
@@ -62,11 +62,11 @@ pub(super) async fn perform(
             Ok(answer)
         }
         OnTables::Delete { table } => {
-            upcall.unary::<_, DeleteTableResponse>(path, &DeleteTableRequest { table }).await?;
+            call.unary::<_, DeleteTableResponse>(path, &DeleteTableRequest { table }).await?;
             Ok(reply::empty(StatusCode::NO_CONTENT))
         }
         OnTables::CreateIn { table } => {
-            let found = upcall.unary::<_, GetTableResponse>(path, &GetTableRequest { table }).await;
+            let found = call.unary::<_, GetTableResponse>(path, &GetTableRequest { table }).await;
             Err(misplaced(found.err()))
         }
     }
@@ -90,7 +90,7 @@ fn created(
 }
 
 /// What becomes of the creation of a table that was sent to a table.
-fn misplaced(absent: Option<tonic::Status>) -> Refusal {
+fn misplaced(absent: Option<tonic::Status>) -> RestError {
     match absent {
         None => {
             let rule = "required: an entity, since the address is that of a table";

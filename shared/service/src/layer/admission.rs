@@ -4,8 +4,10 @@
 //! A call counts until the end of its answer, streams included, so that what is counted is what
 //! uses memory. Streams, which may wait for their clients for long, hold at most half of the
 //! places, so that idle ones never shut other calls out. Calls that may wait for a message have as
-//! many places of their own: they cost little while they wait. Nothing is queued: a queue would only add
-//! its own waiting time to every call.
+//! many places of their own: they cost little while they wait. Transfers of bulk data have places of their own too, a
+//! quarter of those of calls: they last long, and must neither use up the places of calls nor be
+//! refused because there are many calls. Nothing is queued: a queue would only add its own waiting
+//! time to every call.
 
 use std::{convert::Infallible, sync::Arc, time::Duration};
 
@@ -14,6 +16,7 @@ use tower::Service;
 
 use super::{
     Answer, Request, Response,
+    body_bytes::Unframed,
     frame::{Step, StepLayer},
     methods::Methods,
     passage::{Passage, passing},
@@ -21,6 +24,8 @@ use super::{
 };
 use crate::fault::{Fault, Reason};
 
+/// For how many places of calls there is one of a bulk transfer.
+const CALLS_FOR_BULK: usize = 4;
 /// When a client that was turned away should come back.
 const RETRY_AFTER: Duration = Duration::from_millis(100);
 
@@ -37,21 +42,31 @@ pub struct Admission {
     streams_max: usize,
     /// Places of calls that may wait.
     waiting_places: Arc<Semaphore>,
+    /// Places of transfers of bulk data.
+    bulk_places: Arc<Semaphore>,
+    bulk_max: usize,
     methods: Methods,
 }
 
 impl AdmissionLayer {
     /// Admits up to `calls_max` calls at a time, and streams among `methods` to half of that;
-    /// besides, up to `calls_max` of those that may wait.
+    /// besides, up to `calls_max` of those that may wait, and a quarter of it of bulk transfers.
     #[must_use]
     pub fn new(calls_max: usize, methods: Methods) -> Self {
         let calls_max = calls_max.min(Semaphore::MAX_PERMITS);
         let streams_max = (calls_max / 2).max(1);
-        let [places, stream_places, waiting_places] =
-            [calls_max, streams_max, calls_max].map(|places| Arc::new(Semaphore::new(places)));
-        let admission =
-            Admission { places, calls_max, stream_places, streams_max, waiting_places, methods };
-        Self(admission)
+        let bulk_max = (calls_max / CALLS_FOR_BULK).max(1);
+        let semaphore = |places| Arc::new(Semaphore::new(places));
+        Self(Admission {
+            places: semaphore(calls_max),
+            calls_max,
+            stream_places: semaphore(streams_max),
+            streams_max,
+            waiting_places: semaphore(calls_max),
+            bulk_places: semaphore(bulk_max),
+            bulk_max,
+            methods,
+        })
     }
 }
 
@@ -62,14 +77,18 @@ struct Places {
 }
 
 impl Admission {
-    fn admit(&self, path: &str) -> Result<Places, Fault> {
+    fn admit(&self, request: &Request) -> Result<Places, Fault> {
         let taken = |places: &Arc<Semaphore>, what: &str, limit: usize| {
             Arc::clone(places).try_acquire_owned().map_err(|_| {
                 let message = format!("too many {what} at a time: limit=`{limit}`");
                 Fault::new(Reason::ServerBusy, message).retry_after(RETRY_AFTER)
             })
         };
-        let method = self.methods.find(path);
+        let method = self.methods.find(request.uri().path());
+        if method.is_bulk || Unframed::is_stream(request) {
+            let place = taken(&self.bulk_places, "bulk transfers", self.bulk_max)?;
+            return Ok(Places { _call: place, _stream: None });
+        }
         let call = match method.waits {
             true => taken(&self.waiting_places, "calls that may wait", self.calls_max)?,
             false => taken(&self.places, "calls", self.calls_max)?,
@@ -85,7 +104,7 @@ impl Step for Admission {
     where
         S: Service<Request, Response = Response, Error = Infallible, Future = Answer>,
     {
-        let places = match self.admit(request.uri().path()) {
+        let places = match self.admit(&request) {
             Ok(places) => places,
             Err(fault) => return Box::pin(async move { Ok(refusal(fault)) }),
         };

@@ -65,11 +65,21 @@ impl BodyBytesLayer {
     }
 }
 
-/// Marks a request, in its extensions, whose body is one message without the frames of gRPC.
-#[derive(Debug, Clone, Copy)]
+/// Marks a request, in its extensions, whose body comes without the frames of gRPC: as one message,
+/// or as a stream of bytes.
+#[derive(Debug, Clone, Copy, Default)]
 pub struct Unframed {
     /// Whether it becomes larger when it is read.
     pub is_compressed: bool,
+    /// Whether it, or the body of its response, is a stream: a transfer of bulk data.
+    pub is_stream: bool,
+}
+
+impl Unframed {
+    /// Whether a request is marked as a stream.
+    pub(super) fn is_stream(request: &Request) -> bool {
+        request.extensions().get::<Self>().is_some_and(|unframed| unframed.is_stream)
+    }
 }
 
 impl Step for BodyBytes {
@@ -82,16 +92,20 @@ impl Step for BodyBytes {
             return Box::pin(async move { Ok(refusal(fault)) });
         }
         let method = self.methods.find(request.uri().path());
-        let (is_stream, reads) = (method.streams_in, method.reads);
+        let unframed = request.extensions().get::<Unframed>().copied();
+        let is_bulk = unframed.is_some_and(|unframed| unframed.is_stream);
+        let (is_stream, reads) = (method.streams_in || is_bulk, method.reads);
         let tally = Arc::new(Tally::new(Arc::clone(&self.budget)));
         let late = (!is_stream).then(|| Late::new(self.arrives_within));
         let (budget, arriving) = (Arc::clone(&self.budget), Arc::clone(&tally));
-        let framing = match request.extensions().get::<Unframed>() {
-            Some(Unframed { is_compressed }) => Framing::none(*is_compressed),
+        let framing = match unframed {
+            Some(Unframed { is_compressed, .. }) => Framing::none(is_compressed),
             None => Framing::default(),
         };
-        let request =
-            request.map(|body| passing(body, Arriving { framing, tally: arriving, late }));
+        let request = request.map(|body| match is_bulk {
+            true => passing(body, ArrivingPieces { budget: Arc::clone(&budget) }),
+            false => passing(body, Arriving { framing, tally: arriving, late }),
+        });
         let answer = inner.call(request);
         Box::pin(async move {
             let answer = answer.await?;
@@ -129,6 +143,11 @@ impl Budget {
 
     fn give_back(&self, bytes: usize) {
         self.used.fetch_sub(bytes, Ordering::Relaxed);
+    }
+
+    /// Bytes that were taken out of the budget, as a part that gives them back when it is dropped.
+    fn counted(self: &Arc<Self>, data: Bytes) -> Frame<Bytes> {
+        Frame::data(Bytes::from_owner(Counted { data, budget: Arc::clone(self) }))
     }
 
     fn fault(&self) -> Fault {
@@ -240,6 +259,26 @@ impl Passage for Arriving {
     }
 }
 
+/// The body of a request that is read in pieces, each counted until its last reader has dropped it.
+/// A piece is never refused: a transfer that has been admitted goes on, and as its pieces are read
+/// only as fast as they are used, few are in memory at a time.
+struct ArrivingPieces {
+    budget: Arc<Budget>,
+}
+
+impl Passage for ArrivingPieces {
+    fn pass(&mut self, part: Part) -> Next {
+        let data = match part.map(|part| part.map(Frame::into_data)) {
+            Some(Ok(Ok(data))) => data,
+            Some(Ok(Err(other))) => return Next::Part(Some(Ok(other))),
+            Some(Err(status)) => return Next::Part(Some(Err(status))),
+            None => return Next::Part(None),
+        };
+        self.budget.overdraw(data.len());
+        Next::Part(Some(Ok(self.budget.counted(data))))
+    }
+}
+
 /// The body of an answer, whose parts count until their last reader has dropped them.
 struct Leaving {
     budget: Arc<Budget>,
@@ -266,8 +305,7 @@ impl Passage for Leaving {
             }
             self.budget.overdraw(bytes);
         }
-        let budget = Arc::clone(&self.budget);
-        Next::Part(Some(Ok(Frame::data(Bytes::from_owner(Counted { data, budget })))))
+        Next::Part(Some(Ok(self.budget.counted(data))))
     }
 }
 

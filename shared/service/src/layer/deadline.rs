@@ -3,13 +3,18 @@
 //! tonic looks at `grpc-timeout` in its own transport only, so a call inside the process would
 //! never end; here it holds everywhere. Two limits: the client's own, which counts until the end of
 //! the answer, and ours, which counts until the answer begins, so that long streams may run while
-//! no single call hangs for ever. The header stays on the request, so the next process knows the
+//! no single call hangs for ever. Where the request is a stream, ours counts from the last part of
+//! it that arrived: an upload may take as long as it makes progress. The header stays on the request, so the next process knows the
 //! deadline too.
 
 use std::{
     convert::Infallible,
     future::Future as _,
     pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
     task::{Context, Poll},
     time::Duration,
 };
@@ -22,8 +27,10 @@ use tower::Service;
 
 use super::{
     Answer, Request, Response,
+    body_bytes::Unframed,
     frame::{Step, StepLayer},
-    passage::{Next, Passage, passing},
+    methods::Methods,
+    passage::{Next, Part, Passage, passing},
     refusal, trailers,
 };
 use crate::fault::{Fault, Reason, quoted};
@@ -37,21 +44,23 @@ const DIGITS_MAX: usize = 8;
 pub type DeadlineLayer = StepLayer<Deadline>;
 
 /// See the module.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Deadline {
     answer_within_max: Duration,
+    methods: Methods,
 }
 
 impl DeadlineLayer {
-    /// Lets a call take `answer_within_max` until its answer begins, less where the client says so.
+    /// Lets a call take `answer_within_max` until its answer begins, less where the client says so;
+    /// `methods` says which requests are streams.
     #[must_use]
-    pub fn new(answer_within_max: Duration) -> Self {
-        Self(Deadline { answer_within_max })
+    pub fn new(answer_within_max: Duration, methods: Methods) -> Self {
+        Self(Deadline { answer_within_max, methods })
     }
 }
 
 impl Step for Deadline {
-    fn call<S>(&self, request: Request, inner: &mut S) -> Answer
+    fn call<S>(&self, mut request: Request, inner: &mut S) -> Answer
     where
         S: Service<Request, Response = Response, Error = Infallible, Future = Answer>,
     {
@@ -60,12 +69,28 @@ impl Step for Deadline {
             Err(fault) => return Box::pin(async move { Ok(refusal(fault)) }),
         };
         let cap = self.answer_within_max;
-        let within = asked.map_or(cap, |asked| asked.min(cap));
         let started = Instant::now();
+        let is_stream = self.methods.find(request.uri().path()).streams_in;
+        let progress = (is_stream || Unframed::is_stream(&request)).then(|| Progress::new(started));
+        if let Some(progress) = &progress {
+            let progress = progress.clone();
+            request = request.map(|body| passing(body, progress));
+        }
         let answer = inner.call(request);
         Box::pin(async move {
-            let Ok(answer) = timeout_at(started + within, answer).await else {
-                return Ok(refusal(too_late(within)));
+            let answer = match progress {
+                None => {
+                    let within = asked.map_or(cap, |asked| asked.min(cap));
+                    timeout_at(started + within, answer).await.map_err(|_| within)
+                }
+                Some(progress) => {
+                    let end = asked.map(|asked| (started + asked, asked));
+                    progress.timeout(answer, cap, end).await
+                }
+            };
+            let answer = match answer {
+                Ok(answer) => answer,
+                Err(within) => return Ok(refusal(too_late(within))),
             };
             let answer = answer?;
             // Most answers of one message are complete by now, but their trailers are not: the
@@ -79,6 +104,49 @@ impl Step for Deadline {
             };
             Ok(answer.map(limited))
         })
+    }
+}
+
+/// When the last part of a request arrived.
+#[derive(Clone)]
+struct Progress {
+    started: Instant,
+    /// Milliseconds since then.
+    at: Arc<AtomicU64>,
+}
+
+impl Progress {
+    fn new(started: Instant) -> Self {
+        Self { started, at: Arc::default() }
+    }
+
+    /// Waits for an answer until there was no progress for `within`, or until `end`. Then comes out
+    /// which of the limits it was.
+    async fn timeout(
+        &self,
+        mut answer: Answer,
+        within: Duration,
+        end: Option<(Instant, Duration)>,
+    ) -> Result<Result<Response, Infallible>, Duration> {
+        loop {
+            let last = self.at.load(Ordering::Relaxed);
+            let stalled = (self.started + Duration::from_millis(last) + within, within);
+            let end = end.filter(|(end, _)| *end <= stalled.0);
+            let (at, limit) = end.unwrap_or(stalled);
+            match timeout_at(at, &mut answer).await {
+                Ok(answer) => return Ok(answer),
+                Err(_) if end.is_none() && self.at.load(Ordering::Relaxed) > last => {}
+                Err(_) => return Err(limit),
+            }
+        }
+    }
+}
+
+impl Passage for Progress {
+    fn pass(&mut self, part: Part) -> Next {
+        let elapsed = self.started.elapsed().as_millis();
+        self.at.store(u64::try_from(elapsed).unwrap_or(u64::MAX), Ordering::Relaxed);
+        Next::Part(part)
     }
 }
 

@@ -45,7 +45,7 @@ impl Early {
         *seen.method_mut() = Method::POST;
         *seen.uri_mut() = http::Uri::from_static(path);
         *seen.extensions_mut() = request.extensions().clone();
-        seen.extensions_mut().insert(Unframed { is_compressed: false });
+        seen.extensions_mut().insert(Unframed::default());
         seen.extensions_mut().insert(Self(Arc::new(Mutex::new(Some(Box::pin(answer))))));
         *seen.headers_mut() = trace_headers(headers);
         seen

@@ -6,14 +6,16 @@ use std::sync::Arc;
 use foldhash::{HashMap, HashMapExt as _};
 use prost::Message as _;
 use prost_types::{
-    DescriptorProto, FileDescriptorProto, FileDescriptorSet, MethodDescriptorProto,
-    method_options::IdempotencyLevel,
+    DescriptorProto, FieldDescriptorProto, FileDescriptorProto, FileDescriptorSet,
+    MethodDescriptorProto, field_descriptor_proto, method_options::IdempotencyLevel,
 };
 
 /// The label of a method that is not known.
 const UNKNOWN: &str = "_OTHER";
 /// The field of a request that says how long to wait for something to be there.
 const WAIT_FIELD: &str = "wait";
+/// The field of a streamed message that carries bulk data, as bytes.
+const DATA_FIELD: &str = "data";
 /// The field of a request that says how much more may be answered.
 const CREDIT_FIELD: &str = "credit";
 
@@ -42,6 +44,8 @@ pub struct Method {
     pub pushes: bool,
     /// Whether it changes nothing, as its contract says.
     pub reads: bool,
+    /// Whether it transfers bulk data: a streamed message of it has a field `data` of bytes.
+    pub is_bulk: bool,
 }
 
 impl Method {
@@ -50,8 +54,8 @@ impl Method {
         let level = method.options.as_ref().map(|options| options.idempotency_level());
         let reads = level == Some(IdempotencyLevel::NoSideEffects);
         let (label, streams) = (label.into(), streams_in || streams_out);
-        let (waits, pushes) = (false, false);
-        Self { index, label, streams, streams_in, waits, pushes, reads }
+        let (waits, pushes, is_bulk) = (false, false, false);
+        Self { index, label, streams, streams_in, waits, pushes, reads, is_bulk }
     }
 }
 
@@ -72,7 +76,9 @@ impl Methods {
                     let waits = request.is_some_and(|request| has(request, WAIT_FIELD));
                     let parts = request.map(|request| request.nested_type.as_slice());
                     let pushes = parts.unwrap_or(&[]).iter().any(|part| has(part, CREDIT_FIELD));
-                    let method = Method { waits, pushes, ..Method::new(index, &label, method) };
+                    let is_bulk = carries_bulk_data(&file, method);
+                    let method = Method::new(index, &label, method);
+                    let method = Method { waits, pushes, is_bulk, ..method };
                     by_path.entry(path).or_insert(method);
                 }
             }
@@ -117,12 +123,28 @@ fn message_of<'a>(file: &'a FileDescriptorProto, name: &str) -> Option<&'a Descr
     file.message_type.iter().find(|message| Some(message.name()) == name)
 }
 
+/// Whether a message that a method streams has a field for bulk data.
+fn carries_bulk_data(file: &FileDescriptorProto, method: &MethodDescriptorProto) -> bool {
+    let streamed = [
+        (method.client_streaming(), method.input_type()),
+        (method.server_streaming(), method.output_type()),
+    ];
+    let is_data = |field: &FieldDescriptorProto| {
+        field.name() == DATA_FIELD && field.r#type() == field_descriptor_proto::Type::Bytes
+    };
+    streamed.into_iter().filter(|(is_streamed, _)| *is_streamed).any(|(_, name)| {
+        message_of(file, name).is_some_and(|message| message.field.iter().any(is_data))
+    })
+}
+
 fn has(message: &DescriptorProto, field: &str) -> bool {
     message.field.iter().any(|known| known.name() == field)
 }
 
 #[cfg(test)]
 mod tests {
+    use prost_types::ServiceDescriptorProto;
+
     use super::*;
 
     #[test]
@@ -138,6 +160,54 @@ mod tests {
         assert!(methods.knows(&known) && !methods.knows(&unknown));
         assert!(known.index < unknown.index && methods.count() == unknown.index + 1);
         assert!(Methods::from_descriptors(&[0xFF]).is_err());
+    }
+
+    #[test]
+    fn a_method_that_streams_a_field_of_data_transfers_bulk_data() {
+        let bytes = |name: &str, kind| FieldDescriptorProto {
+            name: Some(name.to_owned()),
+            r#type: Some(kind as i32),
+            ..FieldDescriptorProto::default()
+        };
+        let message = |name: &str, field| DescriptorProto {
+            name: Some(name.to_owned()),
+            field: vec![field],
+            ..DescriptorProto::default()
+        };
+        let method =
+            |name: &str, [input, output]: [&str; 2], streams: [bool; 2]| MethodDescriptorProto {
+                name: Some(name.to_owned()),
+                input_type: Some(format!(".test.{input}")),
+                output_type: Some(format!(".test.{output}")),
+                client_streaming: Some(streams[0]),
+                server_streaming: Some(streams[1]),
+                ..MethodDescriptorProto::default()
+            };
+        let service = ServiceDescriptorProto {
+            name: Some("Bulk".to_owned()),
+            method: vec![
+                method("Write", ["Chunk", "Name"], [true, false]),
+                method("Read", ["Name", "Chunk"], [false, true]),
+                method("Put", ["Chunk", "Name"], [false, false]),
+                method("List", ["Chunk", "Name"], [false, true]),
+            ],
+            ..ServiceDescriptorProto::default()
+        };
+        let file = FileDescriptorProto {
+            package: Some("test".to_owned()),
+            message_type: vec![
+                message("Chunk", bytes("data", field_descriptor_proto::Type::Bytes)),
+                message("Name", bytes("data", field_descriptor_proto::Type::String)),
+            ],
+            service: vec![service],
+            ..FileDescriptorProto::default()
+        };
+        let methods = FileDescriptorSet { file: vec![file] }.encode_to_vec();
+        let methods = Methods::from_descriptors(&methods).expect("descriptors");
+
+        let is_bulk = |name| methods.of(&format!("/test.Bulk/{name}")).is_bulk;
+
+        assert_eq!(["Write", "Read", "Put", "List"].map(is_bulk), [true, true, false, false]);
     }
 
     #[test]

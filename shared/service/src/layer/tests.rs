@@ -115,7 +115,7 @@ impl Drop for Dropped {
 async fn a_call_past_its_deadline_is_answered_and_its_work_dropped() {
     let stopped = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&stopped);
-    let service = before(DeadlineLayer::new(Duration::from_secs(60)), move |_| {
+    let service = before(DeadlineLayer::new(Duration::from_secs(60), methods()), move |_| {
         let work = Dropped(Arc::clone(&flag));
         async move {
             let _work = work;
@@ -133,7 +133,7 @@ async fn a_call_past_its_deadline_is_answered_and_its_work_dropped() {
 #[tokio::test(start_paused = true)]
 async fn a_call_without_a_deadline_or_with_a_longer_one_ends_at_the_cap() {
     let cap = Duration::from_secs(60);
-    let service = before(DeadlineLayer::new(cap), |_| pending());
+    let service = before(DeadlineLayer::new(cap, methods()), |_| pending());
 
     for headers in [&[][..], &[("grpc-timeout", "2H")][..]] {
         let started = tokio::time::Instant::now();
@@ -146,7 +146,7 @@ async fn a_call_without_a_deadline_or_with_a_longer_one_ends_at_the_cap() {
 
 #[tokio::test(start_paused = true)]
 async fn a_stream_ends_at_the_clients_deadline_but_not_at_the_cap() {
-    let service = before(DeadlineLayer::new(Duration::from_secs(1)), |_| {
+    let service = before(DeadlineLayer::new(Duration::from_secs(1), methods()), |_| {
         let ticks = stream::unfold(0, |count| async move {
             sleep(Duration::from_secs(1)).await;
             match count {
@@ -167,7 +167,7 @@ async fn a_stream_ends_at_the_clients_deadline_but_not_at_the_cap() {
 
 #[tokio::test(start_paused = true)]
 async fn a_stream_that_is_always_ready_ends_at_the_deadline_too() {
-    let service = before(DeadlineLayer::new(Duration::from_secs(1)), |_| {
+    let service = before(DeadlineLayer::new(Duration::from_secs(1), methods()), |_| {
         let frames = stream::repeat_with(|| data("more")).take(10_000);
         ready(streaming(frames.chain(stream::iter([end(&Status::ok(""))]))))
     });
@@ -179,7 +179,7 @@ async fn a_stream_that_is_always_ready_ends_at_the_deadline_too() {
 
 #[tokio::test]
 async fn a_malformed_deadline_is_refused() {
-    let layer = DeadlineLayer::new(Duration::from_secs(60));
+    let layer = DeadlineLayer::new(Duration::from_secs(60), methods());
     let service = before(layer, |_| ready(Response::new(Body::empty())));
 
     let status = status(ask(&service, &[("grpc-timeout", "soon")]).await).await;

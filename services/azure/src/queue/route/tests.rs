@@ -15,8 +15,8 @@ fn routed(method: &str, target: &str) -> Operation {
 }
 
 fn code_of(method: &str, target: &str) -> String {
-    let refusal = route(&head(method, target)).expect_err(target);
-    let details = refusal.status.get_error_details();
+    let error = route(&head(method, target)).expect_err(target);
+    let details = error.status.get_error_details();
     details.error_info().map(|info| info.reason.clone()).unwrap_or_default()
 }
 

@@ -22,16 +22,16 @@ use self::{
 };
 use super::{
     entities::{place, read},
-    failure,
+    error,
     json::{Unreadable, entity_json, entity_path, etag_of},
     prefer::Prefer,
     route::{EXECUTE_BATCH, Get},
 };
 use crate::{
-    call::Upcall,
-    failure::{Failure, Refusal},
+    dispatch::read_only,
+    error::{ErrorResponse, RestError},
+    grpc_call::GrpcCall,
     head::Head,
-    inner::read_only,
     reply::{self, Outcome},
 };
 
@@ -50,13 +50,13 @@ impl Batch<'_> {
     pub(super) async fn perform(
         self,
         body: &[u8],
-        upcall: Upcall,
-    ) -> Result<Response<Body>, Refusal> {
-        let unique = upcall.request_id().to_owned();
+        call: GrpcCall,
+    ) -> Result<Response<Body>, RestError> {
+        let unique = call.request_id().to_owned();
         match plan::plan(self.head, body) {
-            Ok(Plan::Query(get, part)) => match self.query(&get, &part, upcall).await {
+            Ok(Plan::Query(get, part)) => match self.query(&get, &part, call).await {
                 Ok(answer) => Ok(accepted(answer::query(&answer, &unique), None)),
-                Err(refusal) => self.failed(refusal, &[part], &unique).map(alone(&unique)),
+                Err(error) => self.failed(error, &[part], &unique).map(alone(&unique)),
             },
             Err(Stop::Query(fault, part)) => {
                 self.failed(fault.into(), &[part], &unique).map(alone(&unique))
@@ -65,15 +65,13 @@ impl Batch<'_> {
             // What is left are changes.
             _ if self.head.is_secondary => Err(read_only().into()),
             Ok(Plan::Changes { operations, .. }) if operations.is_empty() => {
-                self.nothing(upcall).await?;
+                self.nothing(call).await?;
                 Ok(accepted(answer::change_set(&[], &unique), None))
             }
             Ok(Plan::Changes { table, operations, parts }) => {
-                match self.change(table, operations, &parts, upcall).await {
+                match self.change(table, operations, &parts, call).await {
                     Ok(answers) => Ok(accepted(answer::change_set(&answers, &unique), None)),
-                    Err(refusal) => {
-                        self.failed(refusal, &parts, &unique).map(in_change_set(&unique))
-                    }
+                    Err(error) => self.failed(error, &parts, &unique).map(in_change_set(&unique)),
                 }
             }
             Err(Stop::Change(fault, part)) => {
@@ -83,8 +81,8 @@ impl Batch<'_> {
     }
 
     /// The answer to a query that is alone in a batch.
-    async fn query(&self, get: &Get, part: &Part, upcall: Upcall) -> Result<PartAnswer, Refusal> {
-        let encoded = read(get, upcall).await?;
+    async fn query(&self, get: &Get, part: &Part, call: GrpcCall) -> Result<PartAnswer, RestError> {
+        let encoded = read(get, call).await?;
         let place = place(self.head, &get.table);
         let body = entity_json(&encoded, &place, get.level, get.options.select.as_ref())?;
         let headers = vec![
@@ -102,10 +100,10 @@ impl Batch<'_> {
         table: String,
         operations: Vec<BatchOperation>,
         parts: &[Part],
-        upcall: Upcall,
-    ) -> Result<Vec<PartAnswer>, Refusal> {
+        call: GrpcCall,
+    ) -> Result<Vec<PartAnswer>, RestError> {
         let request = ExecuteBatchRequest { table, operations };
-        let answer: ExecuteBatchResponse = upcall.unary(EXECUTE_BATCH, &request).await?;
+        let answer: ExecuteBatchResponse = call.unary(EXECUTE_BATCH, &request).await?;
         let place = place(self.head, &request.table);
         let outcomes = request.operations.into_iter().zip(parts).zip(answer.results);
         let answers = outcomes.map(|((operation, part), result)| {
@@ -124,14 +122,14 @@ impl Batch<'_> {
     ///
     /// # Errors
     /// Why the caller may not.
-    async fn nothing(&self, upcall: Upcall) -> Result<(), Refusal> {
+    async fn nothing(&self, call: GrpcCall) -> Result<(), RestError> {
         // No operation names a table, but a signature for one does.
         let table = self.head.params.get("tn").unwrap_or_default().to_owned();
         let request = ExecuteBatchRequest { table, operations: Vec::new() };
-        match upcall.unary::<_, ExecuteBatchResponse>(EXECUTE_BATCH, &request).await {
+        match call.unary::<_, ExecuteBatchResponse>(EXECUTE_BATCH, &request).await {
             // The service refuses an empty batch, which Azure does not, after it has seen who asks.
             Err(status) if status.code() == Code::InvalidArgument => Ok(()),
-            answer => answer.map(drop).map_err(Refusal::from),
+            answer => answer.map(drop).map_err(RestError::from),
         }
     }
 
@@ -139,24 +137,24 @@ impl Batch<'_> {
     ///
     /// # Errors
     /// A failure that is not that of an operation, but of the batch.
-    fn failed(&self, refusal: Refusal, parts: &[Part], id: &str) -> Result<Failed, Refusal> {
-        let mut failure = Failure::new(refusal.clone(), id, self.at);
-        let is_whole = failure.status.is_server_error()
-            && failure.status != StatusCode::NOT_IMPLEMENTED
-            || failure.status == StatusCode::PAYLOAD_TOO_LARGE;
+    fn failed(&self, error: RestError, parts: &[Part], id: &str) -> Result<Failed, RestError> {
+        let mut response = ErrorResponse::new(error.clone(), id, self.at);
+        let is_whole = response.status.is_server_error()
+            && response.status != StatusCode::NOT_IMPLEMENTED
+            || response.status == StatusCode::PAYLOAD_TOO_LARGE;
         if is_whole {
-            return Err(refusal);
+            return Err(error);
         }
-        let index = *failure.index.get_or_insert(0);
+        let index = *response.index.get_or_insert(0);
         // A single part is the one that failed, whichever it was.
         let part = parts.get(index).or(parts.first()).cloned().unwrap_or_default();
         let mut headers = applied(part.prefer);
         headers.push(("DataServiceVersion", "3.0;".to_owned()));
         headers.push(("Content-Type", part.level.content_type().to_owned()));
-        let body = failure::json(&failure).into_bytes();
-        let status = failure.status;
+        let body = error::json(&response).into_bytes();
+        let status = response.status;
         let answer = PartAnswer { status, content_id: part.content_id, headers, body };
-        Ok(Failed { answer, status: *refusal.status })
+        Ok(Failed { answer, status: *error.status })
     }
 }
 

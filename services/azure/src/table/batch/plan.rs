@@ -16,8 +16,8 @@ use super::{
 };
 use crate::{
     address::Address,
+    dispatch::read_only,
     head::Head,
-    inner::read_only,
     params::Params,
     protocol::Protocol as _,
     table::{
@@ -104,7 +104,7 @@ fn query(head: &Head, content: &[u8]) -> Result<Plan, Stop> {
     if !request.body.trim_ascii().is_empty() {
         return Err(refused("a query in a batch has no body").into());
     }
-    let asked = Asked::read(head, &request);
+    let asked = RequestContext::read(head, &request);
     let part = asked.part;
     match asked.operation {
         Ok(Operation::Get(get)) => Ok(Plan::Query(Box::new(get), part)),
@@ -123,7 +123,7 @@ fn changes(head: &Head, mut parts: Parts<'_>) -> Result<Plan, Stop> {
     for (index, part) in parts.by_ref().enumerate() {
         let (_, content) = embedded::part(part?)?;
         let request = embedded::request(content)?;
-        let asked = Asked::read(head, &request);
+        let asked = RequestContext::read(head, &request);
         if index == BATCH_OPERATIONS_MAX {
             let message =
                 "The batch request operation exceeds the maximum 100 changes per change set.";
@@ -149,14 +149,14 @@ fn changes(head: &Head, mut parts: Parts<'_>) -> Result<Plan, Stop> {
 }
 
 /// What an embedded request asks for.
-struct Asked {
+struct RequestContext {
     operation: Result<Operation, Fault>,
     /// Whether it names the read-only replica.
     is_secondary: bool,
     part: Part,
 }
 
-impl Asked {
+impl RequestContext {
     /// Reads a request as if it had come alone.
     fn read(head: &Head, request: &embedded::Embedded<'_>) -> Self {
         let (path, query) = request.target.split_once('?').unwrap_or((request.target, ""));

@@ -6,7 +6,7 @@ use prost::encoding::{WireType, decode_key, decode_varint};
 use tonic::Status;
 use trestle_service::fault::{Fault, Reason};
 
-use crate::failure::Refusal;
+use crate::error::RestError;
 
 /// An answer of the table service that is no entity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -19,7 +19,7 @@ impl From<Unreadable> for Status {
     }
 }
 
-impl From<Unreadable> for Refusal {
+impl From<Unreadable> for RestError {
     fn from(unreadable: Unreadable) -> Self {
         Status::from(unreadable).into()
     }

@@ -7,7 +7,7 @@ fn text_of(inside: &str) -> Result<String, Fault> {
     Element::root(document.as_bytes(), "A")?.into_text().map(Cow::into_owned)
 }
 
-fn refusal(document: &str) -> String {
+fn error(document: &str) -> String {
     let fault = parse(document.as_bytes()).expect_err(document);
     assert_eq!(fault.reason, Reason::InvalidXmlDocument, "{document}");
     fault.message
@@ -98,7 +98,7 @@ fn what_is_not_well_formed_is_refused() {
         "<?xml encoding='utf-8'?><A/>",
         "<?xml version='1.0' encoding='utf-16'?><A/>",
     ] {
-        refusal(document);
+        error(document);
     }
     assert!(parse(b"<A>\xff</A>").is_err());
     assert!(parse(b"\xfe\xff\0<\0A\0/\0>").is_err());
@@ -110,7 +110,7 @@ fn entities_of_a_document_are_never_expanded() {
     let file = "<!DOCTYPE A SYSTEM \"file:///etc/passwd\"><A>&f;</A>";
 
     for document in [laughs, file] {
-        let message = refusal(document);
+        let message = error(document);
         assert!(message.contains("document type"), "{message}");
     }
 }
@@ -121,16 +121,16 @@ fn depth_and_number_of_elements_are_bounded() {
     let wide = |children: usize| format!("<A>{}</A>", "<B/>".repeat(children));
 
     assert!(parse(deep(DEPTH_MAX).as_bytes()).is_ok());
-    assert!(refusal(&deep(DEPTH_MAX + 1)).contains("12 elements deep"));
+    assert!(error(&deep(DEPTH_MAX + 1)).contains("12 elements deep"));
     assert!(parse(wide(ELEMENTS_MAX - 1).as_bytes()).is_ok());
-    assert!(refusal(&wide(ELEMENTS_MAX)).contains("1000 elements"));
+    assert!(error(&wide(ELEMENTS_MAX)).contains("1000 elements"));
 }
 
 #[test]
 fn a_failure_quotes_no_more_than_a_little_of_the_document() {
     let long = "x".repeat(100_000);
     for document in [format!("<A>&{long};</A>"), format!("<A>t<{long}/></A>")] {
-        assert!(refusal(&document).len() < 500);
+        assert!(error(&document).len() < 500);
     }
     let document = format!("<{long}/>");
     let fault = Element::root(document.as_bytes(), "A").expect_err("another name");

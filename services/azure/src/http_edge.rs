@@ -25,13 +25,13 @@ use trestle_service::{
 };
 
 use crate::{
-    failure::{Failure, Refusal},
+    dispatch::{RequestContext, counted, refused},
+    drain::DrainableBody,
+    error::{ErrorResponse, RestError},
     head::{CLIENT_REQUEST_ID, Head},
-    inner::{Asked, counted, refused},
-    lent::Lent,
     params::Params,
     protocol::Protocol,
-    reply::{self, Answered},
+    reply::{self, Rendered},
     version::{self, VERSION},
     xml::http_date,
 };
@@ -49,7 +49,7 @@ const TIMEOUT_SECONDS_MAX: u64 = 30;
 
 /// See the module.
 #[derive(Clone)]
-pub(crate) struct Front<P> {
+pub(crate) struct HttpEdge<P> {
     calls: CallService,
     outer: Arc<Outer<P>>,
 }
@@ -61,7 +61,7 @@ struct Outer<P> {
     rules: Lookup,
 }
 
-impl<P: Protocol> Front<P> {
+impl<P: Protocol> HttpEdge<P> {
     /// A front before `calls`: the layers, with the other half behind them.
     /// The rules for pages of other origins are read from `rules`.
     pub(crate) fn new(
@@ -94,8 +94,10 @@ impl<P: Protocol> Outer<P> {
         *request.uri_mut() = http::Uri::from_static(path);
         *request.headers_mut() = headers;
         let is_compressed = head.headers.contains_key(header::CONTENT_ENCODING);
-        request.extensions_mut().insert(Unframed { is_compressed });
-        request.extensions_mut().insert(Asked::<P> { head, operation });
+        let is_stream =
+            operation.as_ref().is_ok_and(|operation| self.protocol.transfer(operation).is_streamed);
+        request.extensions_mut().insert(Unframed { is_compressed, is_stream });
+        request.extensions_mut().insert(RequestContext::<P> { head, operation });
         request
     }
 
@@ -153,19 +155,19 @@ impl<P: Protocol> Outer<P> {
 
     fn failed(
         &self,
-        refusal: Refusal,
+        error: RestError,
         request_id: &str,
         headers: &HeaderMap,
         head: Option<&Head>,
     ) -> Response {
-        let failure = Failure::new(refusal, request_id, self.clock.now()).of_request(headers);
-        let mut answer = self.protocol.failure(&failure, headers, head);
-        *answer.status_mut() = failure.status;
+        let response = ErrorResponse::new(error, request_id, self.clock.now()).of_request(headers);
+        let mut answer = self.protocol.error_response(&response, headers, head);
+        *answer.status_mut() = response.status;
         let headers = answer.headers_mut();
-        if let Ok(code) = failure.code.parse() {
+        if let Ok(code) = response.code.parse() {
             headers.insert(ERROR_CODE, code);
         }
-        if let Some(delay) = failure.retry_after {
+        if let Some(delay) = response.retry_after {
             // Whole seconds, and never none.
             let seconds = delay.as_secs() + u64::from(delay.subsec_nanos() > 0);
             headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds.max(1)));
@@ -176,16 +178,16 @@ impl<P: Protocol> Outer<P> {
     /// The answer of a call as REST has it, to a request with these headers.
     fn rendered(&self, answer: Response, headers: &HeaderMap, head: Option<&Head>) -> Response {
         let id = answer.headers().get(REQUEST_ID_HEADER).cloned();
-        let mut answer = match answer.extensions().get::<Answered>() {
-            Some(Answered) => answer,
+        let mut answer = match answer.extensions().get::<Rendered>() {
+            Some(Rendered) => answer,
             None => {
-                let refusal = answer.extensions().get::<Refusal>().cloned();
-                let refusal = refusal.unwrap_or_else(|| {
+                let error = answer.extensions().get::<RestError>().cloned();
+                let error = error.unwrap_or_else(|| {
                     let status = Status::from_header_map(answer.headers());
                     status.unwrap_or_else(|| Status::internal("no status")).into()
                 });
                 let id = id.as_ref().and_then(|id| id.to_str().ok()).unwrap_or_default();
-                self.failed(refusal, id, headers, head)
+                self.failed(error, id, headers, head)
             }
         };
         let headers = answer.headers_mut();
@@ -198,7 +200,7 @@ impl<P: Protocol> Outer<P> {
     }
 }
 
-impl<P: Protocol> Service<Request> for Front<P> {
+impl<P: Protocol> Service<Request> for HttpEdge<P> {
     type Response = Response;
     type Error = Infallible;
     type Future = Answer;
@@ -210,7 +212,7 @@ impl<P: Protocol> Service<Request> for Front<P> {
     fn call(&mut self, mut request: Request) -> Answer {
         let outer = Arc::clone(&self.outer);
         let is_http2 = request.version() == Version::HTTP_2;
-        let body = Lent::of(&mut request);
+        let body = DrainableBody::of(&mut request);
         let (head, call) = match Head::take(&mut request, P::SERVICE) {
             Ok(head) => {
                 let head = Arc::new(head);
@@ -259,7 +261,7 @@ impl<P: Protocol> Service<Request> for Front<P> {
     }
 }
 
-/// The refusal of what becomes no call, for the layers to count.
+/// The error of what becomes no call, for the layers to count.
 fn turned_away(fault: Fault) -> Response {
     let reason = fault.reason;
     let mut answer = refused(fault.into());
@@ -284,7 +286,7 @@ fn is_id(id: &[u8]) -> bool {
 }
 
 /// How long the client wants to wait.
-fn timeout(head: &Head) -> Result<Option<Duration>, Refusal> {
+fn timeout(head: &Head) -> Result<Option<Duration>, RestError> {
     let Some(text) = head.params.get("timeout") else {
         return Ok(None);
     };
@@ -296,7 +298,7 @@ fn timeout(head: &Head) -> Result<Option<Duration>, Refusal> {
         }
         _ => {
             let rule = "must be a number of seconds";
-            Err(Refusal::of_parameter(Reason::InvalidQueryParameterValue, "timeout", text, rule))
+            Err(RestError::of_parameter(Reason::InvalidQueryParameterValue, "timeout", text, rule))
         }
     }
 }

@@ -7,11 +7,8 @@ use std::{
     task::{Context, Poll},
 };
 
-use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, header};
-use http_body_util::BodyExt as _;
-use tonic::{Status, body::Body};
-use tonic_types::StatusExt as _;
+use http::{HeaderMap, HeaderValue};
+use tonic::Status;
 use tower::Service;
 use trestle_identity::{caller::Denied, credentials::Identity};
 use trestle_service::{
@@ -22,25 +19,21 @@ use trestle_service::{
 
 use crate::{
     auth,
-    call::Upcall,
-    failure::Refusal,
-    gather::Gathered,
-    gzip::Encoding,
+    error::RestError,
+    grpc_call::GrpcCall,
     head::Head,
     protocol::Protocol,
-    reply::{Answered, Outcome},
+    reply::{Outcome, Rendered},
+    request_body::RequestBody,
 };
 
-/// Most bytes that are set aside for a body before they arrive: nobody has to send what he announces.
-const ROOM_BYTES_MAX: usize = 256 * 1024;
-
 /// What the outer half found in a request, in its extensions.
-pub(crate) struct Asked<P: Protocol> {
+pub(crate) struct RequestContext<P: Protocol> {
     pub(crate) head: Arc<Head>,
-    pub(crate) operation: Result<P::Operation, Refusal>,
+    pub(crate) operation: Result<P::Operation, RestError>,
 }
 
-impl<P: Protocol> Clone for Asked<P> {
+impl<P: Protocol> Clone for RequestContext<P> {
     fn clone(&self) -> Self {
         Self { head: Arc::clone(&self.head), operation: self.operation.clone() }
     }
@@ -48,13 +41,13 @@ impl<P: Protocol> Clone for Asked<P> {
 
 /// See the module.
 #[derive(Clone)]
-pub(crate) struct Inner<P> {
+pub(crate) struct Dispatch<P> {
     protocol: P,
     upstream: Upstream,
     identity: Identity,
 }
 
-impl<P: Protocol> Inner<P> {
+impl<P: Protocol> Dispatch<P> {
     pub(crate) fn new(protocol: P, upstream: Upstream, identity: Identity) -> Self {
         Self { protocol, upstream, identity }
     }
@@ -69,7 +62,7 @@ impl<P: Protocol> Inner<P> {
     }
 }
 
-impl<P: Protocol> Service<Request> for Inner<P> {
+impl<P: Protocol> Service<Request> for Dispatch<P> {
     type Response = Response;
     type Error = Infallible;
     type Future = Answer;
@@ -82,8 +75,8 @@ impl<P: Protocol> Service<Request> for Inner<P> {
         if let Some(answer) = Early::take(&mut request) {
             return answer;
         }
-        let asked = request.extensions_mut().remove::<Asked<P>>();
-        let Some(Asked { head, operation }) = asked else {
+        let asked = request.extensions_mut().remove::<RequestContext<P>>();
+        let Some(RequestContext { head, operation }) = asked else {
             let fault = Fault::new(Reason::InternalError, "a request without its head");
             return Box::pin(async move { Ok(refused(fault.into())) });
         };
@@ -95,18 +88,18 @@ impl<P: Protocol> Service<Request> for Inner<P> {
             let answered = async {
                 let denied = admitted?;
                 let (parts, body) = request.into_parts();
-                let understood: Result<_, Refusal> = async {
-                    let operation = operation?;
+                let operation = operation.and_then(|operation| {
                     check_replica(&protocol, &operation, &head)?;
-                    Ok((operation, read::<P>(&head, body).await?))
-                }
-                .await;
-                let (operation, body) = match (understood, denied) {
-                    (Ok(understood), _) => understood,
-                    (Err(refusal), None) => return Err(refusal),
+                    Ok(operation)
+                });
+                let operation = match (operation, denied.clone()) {
+                    (Ok(operation), _) => operation,
+                    (Err(error), None) => return Err(error),
                     (Err(_), Some(denied)) => return Err(Fault::from(denied).into()),
                 };
-                protocol.perform(operation, &head, body, Upcall::of(parts, upstream)).await
+                let bytes_max = protocol.transfer(&operation).request_bytes_max;
+                let body = RequestBody::new(&head, body, bytes_max, denied);
+                protocol.perform(operation, &head, body, GrpcCall::of(parts, upstream)).await
             };
             let mut answer = answered.await.map_or_else(refused, counted);
             // For the metrics, as of any layer that turns a call away.
@@ -122,67 +115,23 @@ fn check_replica<P: Protocol>(
     protocol: &P,
     operation: &P::Operation,
     head: &Head,
-) -> Result<(), Refusal> {
+) -> Result<(), RestError> {
     if head.is_secondary && !protocol.target(operation).reads {
         return Err(read_only().into());
     }
     Ok(())
 }
 
-/// The refusal of a change at the secondary.
+/// The error of a change at the secondary.
 pub(crate) fn read_only() -> Fault {
     let message = "the secondary name of an account is read-only";
     Fault::new(Reason::InsufficientAccountPermissions, message)
 }
 
-/// The whole body of a request.
-async fn read<P: Protocol>(head: &Head, body: Body) -> Result<Bytes, Refusal> {
-    let limit = P::BODY_BYTES_MAX;
-    let encoding = Encoding::of(head.headers.get(header::CONTENT_ENCODING))?;
-    let too_large = || {
-        let rule = format!("must have at most {limit} bytes");
-        let fault = Fault::violation(Reason::RequestBodyTooLarge, "body", rule);
-        Refusal::from(fault).with("MaxLimit", limit.to_string())
-    };
-    let declared = head.header(header::CONTENT_LENGTH).and_then(|length| length.parse().ok());
-    let body = collect(body, limit, declared.unwrap_or_default()).await?.ok_or_else(too_large)?;
-    encoding.decode(body, limit)?.ok_or_else(too_large)
-}
-
-/// The bytes of a body; none where there are more than the limit. So many more are read and
-/// dropped then: a client that is still sending when the answer comes may never look at it.
-async fn collect(body: Body, limit: usize, declared: usize) -> Result<Option<Bytes>, Refusal> {
-    let mut body = std::pin::pin!(body);
-    let (mut kept, mut read, mut is_too_large) = (Gathered::default(), 0_usize, declared > limit);
-    let room = declared.min(ROOM_BYTES_MAX);
-    while let Some(frame) = body.frame().await {
-        let Ok(data) = frame.map_err(broken)?.into_data() else { continue };
-        read = read.saturating_add(data.len());
-        is_too_large |= read > limit;
-        if is_too_large {
-            kept = Gathered::default();
-        } else {
-            kept.add(data, room);
-        }
-        if read > limit.saturating_mul(2) {
-            break;
-        }
-    }
-    Ok((!is_too_large).then(|| kept.bytes()))
-}
-
-/// A body that breaks off: what a layer says of it, or that the client went away.
-fn broken(status: Status) -> Refusal {
-    if status.get_error_details().error_info().is_some() {
-        return status.into();
-    }
-    Fault::violation(Reason::InvalidInput, "body", "ended too early").into()
-}
-
-/// A refusal, as the layers know them.
-pub(crate) fn refused(refusal: Refusal) -> Response {
-    let mut answer: Response = refusal.status.clone().into_http();
-    answer.extensions_mut().insert(refusal);
+/// A error, as the layers know them.
+pub(crate) fn refused(error: RestError) -> Response {
+    let mut answer: Response = error.status.clone().into_http();
+    answer.extensions_mut().insert(error);
     answer
 }
 
@@ -201,6 +150,6 @@ pub(crate) fn counted(mut answer: Response) -> Response {
             headers.extend(failed);
         }
     }
-    answer.extensions_mut().insert(Answered);
+    answer.extensions_mut().insert(Rendered);
     answer
 }

@@ -16,7 +16,7 @@ use crate::table::Table;
 type Answers = fn(&Request) -> Response;
 
 /// A front whose layers answer so; nobody keeps rules for pages.
-fn front(answers: Answers) -> Front<Table> {
+fn front(answers: Answers) -> HttpEdge<Table> {
     let now = Ticks::from_unix(1_795_262_400, 0).expect("in range");
     let calls = CallService::new(service_fn(move |mut request| async move {
         let Some(early) = Early::take(&mut request) else { return Ok(answers(&request)) };
@@ -29,7 +29,7 @@ fn front(answers: Answers) -> Front<Table> {
         Ok(Status::unavailable("nobody").into_http::<Body>())
     }));
     let clock: Arc<dyn Clock> = Arc::new(ManualClock::new(now));
-    Front::new(
+    HttpEdge::new(
         Table::new(Arc::clone(&clock)),
         calls,
         clock,
@@ -64,14 +64,14 @@ fn busy(_: &Request) -> Response {
 
 /// Says what the other half was asked.
 fn echo(request: &Request) -> Response {
-    let asked = request.extensions().get::<Asked<Table>>().expect("asked");
-    let refused = asked.operation.as_ref().err().map(|refusal| refusal.status.message().to_owned());
+    let asked = request.extensions().get::<RequestContext<Table>>().expect("asked");
+    let refused = asked.operation.as_ref().err().map(|error| error.status.message().to_owned());
     let timeout = request.headers().get("grpc-timeout").cloned();
     let mut answer = Response::new(Body::new(Full::new(Bytes::from(refused.unwrap_or_default()))));
     answer.headers_mut().insert(Status::GRPC_STATUS, HeaderValue::from_static("0"));
     answer.headers_mut().extend(timeout.map(|value| (HeaderName::from_static("x-timeout"), value)));
     answer.headers_mut().insert("x-path", request.uri().path().parse().expect("a path"));
-    answer.extensions_mut().insert(Answered);
+    answer.extensions_mut().insert(Rendered);
     answer
 }
 
@@ -138,7 +138,7 @@ async fn the_time_limit_of_a_request_becomes_that_of_its_call() {
 
 #[tokio::test]
 async fn a_body_of_unknown_length_is_refused_where_a_body_may_be() {
-    let refusal = |method: &'static str, headers: &'static [(&'static str, &str)]| async move {
+    let error = |method: &'static str, headers: &'static [(&'static str, &str)]| async move {
         let target = "/acme/t1(PartitionKey='p',RowKey='r')";
         let target = if method == "POST" { "/acme/Tables" } else { target };
         let (_, body) = ask(echo, request(method, target, headers)).await;
@@ -146,12 +146,12 @@ async fn a_body_of_unknown_length_is_refused_where_a_body_may_be() {
         String::from_utf8_lossy(&body).contains("Content-Length")
     };
 
-    assert!(refusal("POST", &[]).await && refusal("PUT", &[]).await && refusal("MERGE", &[]).await);
-    assert!(!refusal("GET", &[]).await && !refusal("DELETE", &[]).await);
-    assert!(!refusal("POST", &[("content-length", "0")]).await);
-    assert!(!refusal("PUT", &[("transfer-encoding", "chunked")]).await);
+    assert!(error("POST", &[]).await && error("PUT", &[]).await && error("MERGE", &[]).await);
+    assert!(!error("GET", &[]).await && !error("DELETE", &[]).await);
+    assert!(!error("POST", &[("content-length", "0")]).await);
+    assert!(!error("PUT", &[("transfer-encoding", "chunked")]).await);
     // What nobody knows is refused for that.
-    assert!(!refusal("FOO", &[]).await);
+    assert!(!error("FOO", &[]).await);
 }
 
 #[tokio::test]
@@ -163,7 +163,7 @@ async fn an_answer_that_fails_on_its_way_breaks_off() {
         let frames = frames.map(Ok::<_, Status>);
         let stream = StreamBody::new(futures::stream::iter(frames));
         let mut answer = Response::new(Body::new(stream));
-        answer.extensions_mut().insert(Answered);
+        answer.extensions_mut().insert(Rendered);
         answer
     }
 

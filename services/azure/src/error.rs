@@ -21,15 +21,15 @@ const FILTER: &str = "filter";
 
 /// A request that is refused, wherever that was decided.
 #[derive(Debug, Clone)]
-pub(crate) struct Refusal {
+pub(crate) struct RestError {
     /// The failure, as gRPC has it.
     pub(crate) status: Box<Status>,
     /// Elements that only the error body of REST has, such as `QueryParameterName`.
     pub(crate) extras: Vec<(&'static str, String)>,
 }
 
-impl Refusal {
-    /// The refusal of the value of a query parameter, with the elements that name it.
+impl RestError {
+    /// The error of the value of a query parameter, with the elements that name it.
     pub(crate) fn of_parameter(
         reason: Reason,
         name: &'static str,
@@ -42,7 +42,7 @@ impl Refusal {
             .with("QueryParameterValue", quoted(value))
     }
 
-    /// The refusal with one more element of its error body.
+    /// The error with one more element of its error body.
     #[must_use]
     pub(crate) fn with(mut self, name: &'static str, value: impl Into<String>) -> Self {
         self.extras.push((name, value.into()));
@@ -50,13 +50,13 @@ impl Refusal {
     }
 }
 
-impl From<Status> for Refusal {
+impl From<Status> for RestError {
     fn from(status: Status) -> Self {
         Self { status: Box::new(status), extras: Vec::new() }
     }
 }
 
-impl From<Fault> for Refusal {
+impl From<Fault> for RestError {
     fn from(fault: Fault) -> Self {
         Status::from(fault).into()
     }
@@ -64,7 +64,7 @@ impl From<Fault> for Refusal {
 
 /// A failure as REST tells it.
 #[derive(Debug, Clone)]
-pub(crate) struct Failure {
+pub(crate) struct ErrorResponse {
     /// The error code of Azure.
     pub(crate) code: String,
     /// The status of HTTP.
@@ -85,10 +85,10 @@ pub(crate) struct Failure {
     pub(crate) at: Ticks,
 }
 
-impl Failure {
-    /// What REST tells of a refusal.
-    pub(crate) fn new(refusal: Refusal, request_id: &str, at: Ticks) -> Self {
-        let Refusal { status, mut extras } = refusal;
+impl ErrorResponse {
+    /// What REST tells of a error.
+    pub(crate) fn new(error: RestError, request_id: &str, at: Ticks) -> Self {
+        let RestError { status, mut extras } = error;
         let details = status.get_error_details();
         let info = details.error_info();
         let said = |key: &str| info.and_then(|info| info.metadata.get(key)).cloned();
@@ -207,20 +207,20 @@ fn sentence(code: &str, field: Option<&str>) -> Option<&'static str> {
 mod tests {
     use super::*;
 
-    fn failure(fault: Fault) -> Failure {
+    fn failure(fault: Fault) -> ErrorResponse {
         let at = Ticks::from_unix(1_795_262_400, 120_000_000).expect("in range");
-        Failure::new(fault.into(), "id-1", at)
+        ErrorResponse::new(fault.into(), "id-1", at)
     }
 
     #[test]
     fn a_failure_is_that_of_the_table_of_errors_with_the_sentence_that_clients_know() {
         let fault = Fault::new(Reason::TableNotFound, "no such table: table=`a`").at(7);
 
-        let failure = failure(fault);
+        let response = failure(fault);
 
-        assert_eq!((failure.code.as_str(), failure.status.as_u16()), ("TableNotFound", 404));
+        assert_eq!((response.code.as_str(), response.status.as_u16()), ("TableNotFound", 404));
         assert_eq!(
-            failure.message(),
+            response.message(),
             "7:The table specified does not exist.\nno such table: table=`a`\nRequestId:id-1\n\
              Time:2026-11-21T12:00:00.1200000Z"
         );
@@ -248,9 +248,9 @@ mod tests {
     fn a_defect_and_what_is_no_failure_of_ours_tell_nothing_of_themselves() {
         let at = Ticks::from_unix(0, 0).expect("in range");
         for status in [Status::internal("secret"), Status::unknown("secret")] {
-            let failure = Failure::new(status.into(), "id", at);
-            assert_eq!((failure.code.as_str(), failure.status.as_u16()), ("InternalError", 500));
-            assert!(!failure.message().contains("secret"));
+            let response = ErrorResponse::new(status.into(), "id", at);
+            assert_eq!((response.code.as_str(), response.status.as_u16()), ("InternalError", 500));
+            assert!(!response.message().contains("secret"));
         }
     }
 
@@ -267,9 +267,9 @@ mod tests {
     fn advice_to_wait_stays() {
         let fault = Fault::new(Reason::ServerBusy, "busy").retry_after(Duration::from_millis(20));
 
-        let failure = failure(fault);
+        let response = failure(fault);
 
-        assert_eq!(failure.retry_after, Some(Duration::from_millis(20)));
-        assert_eq!(failure.status, StatusCode::SERVICE_UNAVAILABLE);
+        assert_eq!(response.retry_after, Some(Duration::from_millis(20)));
+        assert_eq!(response.status, StatusCode::SERVICE_UNAVAILABLE);
     }
 }

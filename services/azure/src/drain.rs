@@ -25,7 +25,7 @@ const LEFT_WITHIN: Duration = Duration::from_secs(5);
 
 /// The body of a request, which a call may read or leave.
 #[derive(Clone)]
-pub(crate) struct Lent(Arc<Mutex<Shared>>);
+pub(crate) struct DrainableBody(Arc<Mutex<Shared>>);
 
 struct Shared {
     body: Body,
@@ -33,7 +33,7 @@ struct Shared {
     is_waiting: bool,
 }
 
-impl Lent {
+impl DrainableBody {
     /// Lends the body of a request to whoever handles it; none where no other request can stand
     /// behind it.
     pub(crate) fn of(request: &mut Request) -> Option<Self> {
@@ -82,7 +82,7 @@ impl Lent {
     }
 }
 
-impl http_body::Body for Lent {
+impl http_body::Body for DrainableBody {
     type Data = Bytes;
     type Error = Status;
 

@@ -5,7 +5,7 @@ use serde_json::json;
 use tonic::body::Body;
 
 use super::{entities::applied, level::Level, prefer::Prefer, route::TUNNELLED};
-use crate::{failure::Failure, head::Head, reply};
+use crate::{error::ErrorResponse, head::Head, reply};
 
 /// The content type of failures in XML.
 const XML: &str = "application/xml";
@@ -13,14 +13,14 @@ const XML: &str = "application/xml";
 /// The answer to a request with these headers that failed; of one whose head cannot be read nothing
 /// else is known.
 pub(super) fn render(
-    failure: &Failure,
+    response: &ErrorResponse,
     headers: &HeaderMap,
     head: Option<&Head>,
 ) -> Response<Body> {
-    let Some(level) = level(headers, head, failure.status) else {
-        return reply::whole(StatusCode::OK, XML, xml(failure));
+    let Some(level) = level(headers, head, response.status) else {
+        return reply::whole(StatusCode::OK, XML, xml(response));
     };
-    let mut answer = reply::whole(StatusCode::OK, level.content_type(), json(failure));
+    let mut answer = reply::whole(StatusCode::OK, level.content_type(), json(response));
     // A preference of what creates counts as applied also where nothing came of the request.
     if head.is_some_and(|head| head.method == Method::POST && !headers.contains_key(TUNNELLED)) {
         applied(&mut answer, Prefer::of(headers));
@@ -45,18 +45,18 @@ fn level(headers: &HeaderMap, head: Option<&Head>, status: StatusCode) -> Option
 }
 
 /// Code and text, and nothing else: a further member would be too much for some clients.
-pub(super) fn json(failure: &Failure) -> String {
-    let message = json!({ "lang": "en-US", "value": failure.message() });
-    json!({ "odata.error": { "code": failure.code, "message": message } }).to_string()
+pub(super) fn json(response: &ErrorResponse) -> String {
+    let message = json!({ "lang": "en-US", "value": response.message() });
+    json!({ "odata.error": { "code": response.code, "message": message } }).to_string()
 }
 
-fn xml(failure: &Failure) -> String {
+fn xml(response: &ErrorResponse) -> String {
     format!(
         "<?xml version=\"1.0\" encoding=\"utf-8\"?>\
          <m:error xmlns:m=\"http://schemas.microsoft.com/ado/2007/08/dataservices/metadata\">\
          <m:code>{}</m:code><m:message xml:lang=\"en-US\">{}</m:message></m:error>",
-        escaped(&failure.code),
-        escaped(&failure.message())
+        escaped(&response.code),
+        escaped(&response.message())
     )
 }
 

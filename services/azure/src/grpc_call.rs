@@ -1,4 +1,10 @@
-//! The one call of gRPC that a request becomes.
+//! The gRPC call that a request becomes.
+//!
+//! Both ends may stream: `streaming` turns the pieces of a body into messages, and messages into a
+//! response, with constant memory.
+
+#[cfg_attr(not(test), expect(dead_code, reason = "calls of tables and queues are unary"))]
+mod streaming;
 
 use bytes::{Buf as _, BufMut as _, Bytes, BytesMut};
 use http::{HeaderMap, HeaderValue, Method, header};
@@ -13,19 +19,19 @@ use trestle_service::{
     upstream::Upstream,
 };
 
-use crate::gather::Gathered;
+use crate::collected::CollectedBytes;
 
 /// Bytes before a message: one for the flag, four for the length.
 const HEAD_BYTES: usize = 5;
 
 /// The right to one call, on behalf of a request: in its trace, for its caller, until its deadline.
-pub(crate) struct Upcall {
+pub(crate) struct GrpcCall {
     upstream: Upstream,
     headers: HeaderMap,
     extensions: http::Extensions,
 }
 
-impl Upcall {
+impl GrpcCall {
     /// A call on behalf of `request`, whose layers have put everything into it by now.
     pub(crate) fn of(request: http::request::Parts, upstream: Upstream) -> Self {
         Self { upstream, headers: request.headers, extensions: request.extensions }
@@ -64,7 +70,7 @@ impl Upcall {
 
 /// The bytes of an answer and what follows them.
 async fn gathered(mut body: Body) -> Result<(Bytes, Option<HeaderMap>), Status> {
-    let (mut gathered, mut room, mut trailers) = (Gathered::default(), None, None);
+    let (mut gathered, mut room, mut trailers) = (CollectedBytes::default(), None, None);
     while let Some(frame) = body.frame().await {
         match frame?.into_data() {
             Ok(data) => {

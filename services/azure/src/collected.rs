@@ -5,14 +5,14 @@ use bytes::{Bytes, BytesMut};
 
 /// See the module.
 #[derive(Debug, Default)]
-pub(crate) struct Gathered {
+pub(crate) struct CollectedBytes {
     /// The only piece so far.
     first: Bytes,
     /// All pieces, once there are several.
     all: BytesMut,
 }
 
-impl Gathered {
+impl CollectedBytes {
     /// Adds a piece. Where it is not the only one, `room` bytes are set aside for all; there may be
     /// more of them, or less.
     pub(crate) fn add(&mut self, piece: Bytes, room: usize) {
@@ -42,7 +42,7 @@ mod tests {
     fn one_piece_is_not_copied_and_many_are_one_text() {
         let text = Bytes::from("é".repeat(50_000));
         let gathered = |size: usize, room: usize| {
-            let mut gathered = Gathered::default();
+            let mut gathered = CollectedBytes::default();
             for at in (0..text.len()).step_by(size) {
                 gathered.add(text.slice(at..text.len().min(at + size)), room);
             }
@@ -53,6 +53,6 @@ mod tests {
         for (size, room) in [(1, 0), (4, 1 << 20), (16_384, text.len()), (70_000, 10)] {
             assert_eq!(gathered(size, room), text, "{size}");
         }
-        assert_eq!(Gathered::default().bytes(), Bytes::new());
+        assert_eq!(CollectedBytes::default().bytes(), Bytes::new());
     }
 }

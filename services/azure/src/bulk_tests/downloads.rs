@@ -1,0 +1,59 @@
+use super::*;
+
+async fn download(frame: &CallService) -> Response {
+    send(frame, request("GET", "container/name", Body::empty())).await
+}
+
+/// Reads a body to its end, or to its error.
+async fn read(response: Response, flow: &Flow) -> Result<(), Status> {
+    let mut body = response.into_body();
+    while let Some(frame) = body.frame().await {
+        flow.receive(frame?.into_data().map_or(0, |data| data.len()));
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_download_of_any_size_takes_constant_memory() {
+    let flow = Flow::default();
+    let frame = frame(Behaviour::Serve(LARGE), &flow);
+
+    let response = download(&frame).await;
+    assert_eq!(response.status(), 200);
+    tokio::task::yield_now().await;
+    assert!(flow.sent() <= BUFFERED_MAX, "nothing is sent ahead of its reader: {}", flow.sent());
+    read(response, &flow).await.expect("a whole body");
+
+    assert_eq!((flow.sent(), flow.received()), (LARGE, LARGE));
+    assert!(flow.buffered_max() <= BUFFERED_MAX, "{}", flow.buffered_max());
+}
+
+#[tokio::test]
+async fn a_download_breaks_off_when_the_service_fails_half_way() {
+    let flow = Flow::default();
+    let frame = frame(Behaviour::FailAfter(LARGE / 16), &flow);
+
+    let response = download(&frame).await;
+    assert_eq!(response.status(), 200, "the response has begun");
+    let read = read(response, &flow).await;
+
+    assert!(read.is_err(), "half of a body is not taken for a whole one");
+    assert_eq!(flow.received(), LARGE / 16);
+}
+
+#[tokio::test]
+async fn a_client_that_disconnects_stops_the_service() {
+    let flow = Flow::default();
+    let frame = frame(Behaviour::Serve(LARGE), &flow);
+
+    let mut body = download(&frame).await.into_body();
+    let first = body.frame().await.expect("a frame").expect("data");
+    drop(body);
+    let sent = flow.sent();
+    tokio::time::sleep(Duration::from_millis(20)).await;
+
+    assert!(first.data_ref().is_some_and(|data| !data.is_empty()));
+    assert_eq!(flow.sent(), sent);
+    // The place of the transfer is free again.
+    assert_eq!(download(&frame).await.status(), 200);
+}
