@@ -1,4 +1,4 @@
-//! How commands end: with nobody at standard error, interrupted, and with which codes.
+//! How commands end: with standard error closed, interrupted, and with which codes.
 
 use std::{
     fs,
@@ -15,8 +15,8 @@ use crate::client::{
     Ended, bare, becomes, interrupt, run, server, spawned, succeeds, trestle, wait,
 };
 
-/// A command whose standard error nobody reads.
-fn unheard(mut command: Command) -> Ended {
+/// A command whose standard error is closed.
+fn unread(mut command: Command) -> Ended {
     let (reader, writer) = io::pipe().unwrap();
     drop(reader);
     command.stderr(writer);
@@ -38,8 +38,8 @@ fn a_command_whose_standard_error_is_closed_ends_as_it_would() {
         (&["table", "import", "rows", file, "--keep-going"], 1),
         (&["queue", "load", "nosuch", file], 3),
     ] {
-        let unheard = unheard(trestle(&server, args));
-        assert_eq!(unheard.code, Some(code), "{args:?}: {unheard:?}");
+        let unread = unread(trestle(&server, args));
+        assert_eq!(unread.code, Some(code), "{args:?}: {unread:?}");
     }
 }
 
@@ -59,26 +59,26 @@ fn limited(a_second: &str, at_once: &str) -> Server {
 
 #[test]
 fn an_import_that_is_interrupted_says_how_far_it_came_and_how_to_go_on() {
-    // All rows take minutes, and a chunk of five hundred two seconds, after which there are notes.
+    // All rows take minutes, and a chunk of five hundred two seconds, after which there is a checkpoint.
     let (server, directory) = (limited("250", "250"), tempdir().unwrap());
     let path = |name: &str| directory.path().join(name);
-    let (file, notes) = (path("rows.jsonl"), path("rows.jsonl.trestle-import"));
+    let (file, checkpoint) = (path("rows.jsonl"), path("rows.jsonl.trestle-import"));
     let rows: Vec<_> = (0..60_000).map(row).collect();
     fs::write(&file, rows.join("\n")).unwrap();
     succeeds(&server, &["table", "create", "rows"]);
     let import = ["table", "import", "rows", file.to_str().unwrap()];
 
     let child = spawned(&server, &import);
-    assert!(becomes(|| notes.exists()), "the import notes its progress");
+    assert!(becomes(|| checkpoint.exists()), "the import checkpoint its progress");
     interrupt(&child);
     let ended = wait(child);
 
     assert_eq!(ended.code, Some(130), "{ended:?}");
-    for said in ["interrupted", &server.endpoint(), " rows are done", "go on with --resume"] {
-        assert!(ended.errors.contains(said), "{said}: {ended:?}");
+    for text in ["interrupted", &server.endpoint(), " rows written", "go on with --resume"] {
+        assert!(ended.errors.contains(text), "{text}: {ended:?}");
     }
-    let noted: Value = serde_json::from_slice(&fs::read(&notes).unwrap()).unwrap();
-    let done = usize::try_from(noted["done"]["row"].as_u64().unwrap()).unwrap();
+    let saved: Value = serde_json::from_slice(&fs::read(&checkpoint).unwrap()).unwrap();
+    let done = usize::try_from(saved["state"]["done"]["row"].as_u64().unwrap()).unwrap();
     // What follows may have changed: now it is short.
     fs::write(&file, rows[..done + 10].join("\n")).unwrap();
     let resumed = succeeds(&server, &[&import[..], &["--resume"]].concat());
@@ -135,20 +135,22 @@ fn an_import_that_is_interrupted_while_it_compares_ends_and_says_how_to_go_on() 
     // What is copied uses up what there is, so that reading it back takes minutes.
     let (server, directory) = (limited("1", "200"), tempdir().unwrap());
     let path = |name: &str| directory.path().join(name);
-    let (workspace, notes) = (path("ws"), path("ws.trestle-import"));
+    let (workspace, checkpoint) = (path("ws"), path("ws.trestle-import"));
     write_workspace(&workspace, 200);
 
     let child = spawned(&server, &["import", "azurite", workspace.to_str().unwrap()]);
-    let copied =
-        || fs::read_to_string(&notes).is_ok_and(|notes| notes.contains("\"complete\":true"));
+    let copied = || {
+        fs::read_to_string(&checkpoint)
+            .is_ok_and(|checkpoint| checkpoint.contains("\"complete\":true"))
+    };
     assert!(becomes(copied), "everything is copied");
     interrupt(&child);
     let ended = wait(child);
 
     assert_eq!(ended.code, Some(130), "{ended:?}");
-    let go_on = format!("go on with --resume: notes=`{}`", notes.display());
-    for said in ["interrupted", &server.endpoint(), "200 entities", &go_on] {
-        assert!(ended.errors.contains(said), "{said}: {ended:?}");
+    let go_on = format!("go on with --resume: checkpoint=`{}`", checkpoint.display());
+    for text in ["interrupted", &server.endpoint(), "200 entities", &go_on] {
+        assert!(ended.errors.contains(text), "{text}: {ended:?}");
     }
 }
 

@@ -1,4 +1,4 @@
-//! Loads and imports that were interrupted: nothing is begun anew unasked, and nothing goes on in another file.
+//! Interrupted loads and imports: nothing is started again by accident, and nothing is resumed with another file.
 
 use std::{
     fs,
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use tempfile::{TempDir, tempdir};
 use trestle_tests::Server;
 
-use crate::client::{Ended, messages, run, server, succeeds};
+use crate::client::{Ended, run, server, succeeds};
 
 const ROWS: [&str; 3] = [
     r#"{"PartitionKey":"p","RowKey":"1","n":1}"#,
@@ -17,7 +17,7 @@ const ROWS: [&str; 3] = [
     r#"{"PartitionKey":"p","RowKey":"3","n":3}"#,
 ];
 const LINES: [&str; 3] = [r#"{"text":"one"}"#, r#"{"text":"two"}"#, r#"{"text":"three"}"#];
-/// What notes say of the bytes before the start of a file.
+/// The hash of no bytes, as a checkpoint holds it.
 const HASH_OF_NOTHING: &str = "99aa06d3014798d86001c324468d497f";
 
 /// A file whose third line is malformed, and a command that stopped there.
@@ -25,7 +25,7 @@ struct Stopped {
     server: Server,
     _directory: TempDir,
     file: PathBuf,
-    notes: PathBuf,
+    checkpoint: PathBuf,
     command: Vec<String>,
     lines: [&'static str; 3],
 }
@@ -39,19 +39,19 @@ impl Stopped {
         Self::at_third(["table", "import", "jobs"], ROWS, "lines.jsonl.trestle-import")
     }
 
-    fn at_third(command: [&str; 3], lines: [&'static str; 3], notes: &str) -> Self {
+    fn at_third(command: [&str; 3], lines: [&'static str; 3], checkpoint: &str) -> Self {
         let (server, directory) = (server(), tempdir().unwrap());
         succeeds(&server, &[command[0], "create", "jobs"]);
         let path = |name: &str| directory.path().join(name);
-        let (file, notes) = (path("lines.jsonl"), path(notes));
+        let (file, checkpoint) = (path("lines.jsonl"), path(checkpoint));
         let command = command.into_iter().chain([file.to_str().unwrap()]);
         let command = command.map(str::to_owned).collect();
-        let stopped = Self { server, _directory: directory, file, notes, command, lines };
+        let stopped = Self { server, _directory: directory, file, checkpoint, command, lines };
         stopped.write([lines[0], lines[1], "oops"]);
         let ended = stopped.run(&[]);
         assert!(ended.errors.contains(":3"), "{ended:?}");
         assert!(ended.errors.contains("--resume"), "{ended:?}");
-        assert!(stopped.notes.exists());
+        assert!(stopped.checkpoint.exists());
         stopped
     }
 
@@ -65,16 +65,16 @@ impl Stopped {
     }
 
     fn object(&self) -> Value {
-        serde_json::from_slice(&fs::read(&self.notes).unwrap()).unwrap()
+        serde_json::from_slice(&fs::read(&self.checkpoint).unwrap()).unwrap()
     }
 }
 
-/// Puts the notes of a load back to its start, as they are while the first batch is under way.
+/// Resets the checkpoint of a load to its start, as it is while the first batch is pending.
 fn put_back(stopped: &Stopped) {
-    let mut notes = stopped.object();
-    notes["done"] = json!({ "byte": 0, "line": 0, "messages": 0 });
-    notes["hash"] = json!(HASH_OF_NOTHING);
-    fs::write(&stopped.notes, notes.to_string()).unwrap();
+    let mut saved = stopped.object();
+    saved["state"]["sent"] = json!({ "byte": 0, "line": 0, "row": 0 });
+    saved["source_hash"] = json!(HASH_OF_NOTHING);
+    fs::write(&stopped.checkpoint, saved.to_string()).unwrap();
 }
 
 /// The messages of a queue in their order; they are short.
@@ -89,47 +89,50 @@ fn name(path: &Path) -> &str {
 }
 
 #[test]
-fn what_was_interrupted_is_not_begun_anew_unasked() {
+fn an_interrupted_command_is_not_started_again_by_accident() {
     for (stopped, what) in [(Stopped::load(), "load"), (Stopped::import(), "import")] {
-        let notes = fs::read(&stopped.notes).unwrap();
+        let checkpoint = fs::read(&stopped.checkpoint).unwrap();
         stopped.write(stopped.lines);
 
         let again = stopped.run(&[]);
 
         assert_eq!(again.code, Some(2), "{again:?}");
-        let said = format!(
+        let text = format!(
             "an interrupted {what} was found: `{}`: go on with --resume, or remove it",
-            name(&stopped.notes)
+            name(&stopped.checkpoint)
         );
-        assert!(again.errors.contains(&said), "{again:?}");
-        assert!(fs::read(&stopped.notes).unwrap() == notes, "the notes are as they were");
+        assert!(again.errors.contains(&text), "{again:?}");
+        assert!(
+            fs::read(&stopped.checkpoint).unwrap() == checkpoint,
+            "the checkpoint is unchanged"
+        );
         let resumed = stopped.run(&["--resume"]);
         assert_eq!(resumed.code, Some(0), "{resumed:?}");
-        assert!(!stopped.notes.exists());
+        assert!(!stopped.checkpoint.exists());
     }
 }
 
 #[test]
-fn what_was_not_interrupted_begins_at_line_1_and_says_so() {
+fn resume_without_a_checkpoint_starts_from_the_beginning() {
     for (stopped, what) in [(Stopped::load(), "load"), (Stopped::import(), "import")] {
-        fs::remove_file(&stopped.notes).unwrap();
+        fs::remove_file(&stopped.checkpoint).unwrap();
         stopped.write(stopped.lines);
 
         let mode: &[&str] = if what == "import" { &["--mode", "replace"] } else { &[] };
         let begun = stopped.run(&[&["--resume"][..], mode].concat());
 
         assert_eq!(begun.code, Some(0), "{begun:?}");
-        let said = format!("no interrupted {what} was found; begins at line 1\n");
-        assert!(begun.errors.starts_with(&said), "{begun:?}");
+        let text = format!("no interrupted {what} was found; starting from the beginning\n");
+        assert!(begun.errors.starts_with(&text), "{begun:?}");
     }
 }
 
 #[test]
-fn a_file_that_changed_before_where_it_stopped_does_not_go_on() {
+fn a_file_that_changed_before_the_checkpoint_is_not_resumed() {
     for stopped in [Stopped::load(), Stopped::import()] {
         let other = stopped.lines[0].replace("one", "eno").replace("\"n\":1", "\"n\":7");
         assert_eq!(other.len(), stopped.lines[0].len());
-        let before = fs::read(&stopped.notes).unwrap();
+        let before = fs::read(&stopped.checkpoint).unwrap();
 
         stopped.write([&other, stopped.lines[1], "oops"]);
         let changed = stopped.run(&["--resume"]);
@@ -138,47 +141,48 @@ fn a_file_that_changed_before_where_it_stopped_does_not_go_on() {
 
         for refused in [changed, shorter] {
             assert_eq!(refused.code, Some(2), "{refused:?}");
-            let said = "has changed before the place where it was interrupted";
-            assert!(refused.errors.contains(said), "{refused:?}");
-            assert!(refused.errors.contains(name(&stopped.notes)), "{refused:?}");
+            let text = "has changed before the place where it was interrupted";
+            assert!(refused.errors.contains(text), "{refused:?}");
+            assert!(refused.errors.contains(name(&stopped.checkpoint)), "{refused:?}");
         }
-        assert!(fs::read(&stopped.notes).unwrap() == before, "the notes are as they were");
+        assert!(fs::read(&stopped.checkpoint).unwrap() == before, "the checkpoint is unchanged");
         stopped.write(stopped.lines);
         let resumed = stopped.run(&["--resume", "--json"]);
-        assert_eq!(resumed.code, Some(0), "mended behind that place: {resumed:?}");
+        assert_eq!(resumed.code, Some(0), "fixed behind that position: {resumed:?}");
         assert!(resumed.output.contains(":2"), "resumed after line 2: {resumed:?}");
     }
 }
 
 #[test]
-fn notes_of_an_older_version_are_taken_as_far_as_they_can_be_checked() {
-    let load = Stopped::load();
-    let import = Stopped::import();
-    for stopped in [&load, &import] {
-        let mut notes = stopped.object();
-        assert!(notes.as_object_mut().unwrap().remove("hash").is_some(), "{notes}");
-        fs::write(&stopped.notes, notes.to_string()).unwrap();
+fn a_checkpoint_of_another_version_or_another_job_is_refused_with_a_way_out() {
+    for stopped in [Stopped::load(), Stopped::import()] {
+        let saved = stopped.object();
+        let way_out = format!("to start again, remove `{}`", name(&stopped.checkpoint));
+        for (pointer, value, rule) in [
+            ("/version", json!(7), "the checkpoint has version 7"),
+            ("/job/endpoint", json!("http://elsewhere"), "was another one (endpoint changed)"),
+            ("/state", json!(1), "the checkpoint is damaged"),
+        ] {
+            let mut other = saved.clone();
+            *other.pointer_mut(pointer).unwrap() = value;
+            fs::write(&stopped.checkpoint, other.to_string()).unwrap();
+
+            let refused = stopped.run(&["--resume"]);
+
+            assert_eq!(refused.code, Some(2), "{refused:?}");
+            assert!(refused.errors.contains(rule), "{rule}: {refused:?}");
+            assert!(refused.errors.contains(&way_out), "{refused:?}");
+        }
+        fs::remove_file(&stopped.checkpoint).unwrap();
+        let mode: &[&str] =
+            if stopped.command[0] == "table" { &["--mode", "replace"] } else { &[] };
         stopped.write(stopped.lines);
+        assert_eq!(stopped.run(mode).code, Some(0), "the way out works");
     }
-
-    let loaded = load.run(&["--resume"]);
-    let longer = import.run(&["--resume"]);
-    let size = format!("{}\n{}\noops\n", ROWS[0], ROWS[1]).len();
-    import.write([ROWS[0], ROWS[1], "1234"]);
-    assert_eq!(fs::metadata(&import.file).unwrap().len(), u64::try_from(size).unwrap());
-    let same = import.run(&["--resume", "--keep-going"]);
-
-    assert_eq!(loaded.code, Some(0), "{loaded:?}");
-    assert!(loaded.errors.contains("whether the file changed is not known"), "{loaded:?}");
-    assert_eq!(messages(&load.server, "jobs"), 3);
-    assert_eq!(longer.code, Some(2), "{longer:?}");
-    assert!(longer.errors.contains("file size"), "{longer:?}");
-    assert_eq!(same.code, Some(1), "the third row is malformed: {same:?}");
-    assert!(same.errors.contains("resumed after row 2"), "{same:?}");
 }
 
 #[test]
-fn a_load_that_did_not_begin_leaves_no_notes() {
+fn a_load_that_did_not_begin_leaves_no_checkpoint() {
     let (server, directory) = (server(), tempdir().unwrap());
     succeeds(&server, &["queue", "create", "jobs"]);
     let file = directory.path().join("lines.jsonl");
@@ -193,7 +197,7 @@ fn a_load_that_did_not_begin_leaves_no_notes() {
 }
 
 #[test]
-fn a_load_whose_batch_under_way_was_committed_sends_it_once_also_where_lines_were_appended() {
+fn a_committed_pending_batch_is_sent_once_also_where_lines_were_appended() {
     let three = [LINES[0], LINES[1], r#"{"text":"three"}"#].join("\n");
     for (text, expected) in [
         (format!("{}\n{}\n", LINES[0], LINES[1]), &["one", "two"][..]),
@@ -210,36 +214,21 @@ fn a_load_whose_batch_under_way_was_committed_sends_it_once_also_where_lines_wer
         assert_eq!(loaded.code, Some(0), "{loaded:?}");
         assert_eq!(texts(&load.server), expected, "{loaded:?}");
         assert!(!loaded.errors.contains("warning"), "{loaded:?}");
-        let said = format!("loaded {} messages", expected.len());
-        assert!(loaded.output.contains(&said), "{loaded:?}");
+        let text = format!("loaded {} messages", expected.len());
+        assert!(loaded.output.contains(&text), "{loaded:?}");
     }
 }
 
 #[test]
-fn a_load_whose_batch_under_way_was_changed_sends_all_of_it_and_warns() {
+fn a_changed_pending_batch_is_sent_completely_with_a_warning() {
     let load = Stopped::load();
     put_back(&load);
-    load.write([LINES[0], r#"{"text":"mended"}"#, LINES[2]]);
+    load.write([LINES[0], r#"{"text":"fixed"}"#, LINES[2]]);
 
     let loaded = load.run(&["--resume"]);
 
     assert_eq!(loaded.code, Some(0), "{loaded:?}");
-    assert_eq!(texts(&load.server), ["one", "two", "one", "mended", "three"], "{loaded:?}");
-    let said = "warning: lines that were under way have changed: 2 messages may be sent twice";
-    assert!(loaded.errors.contains(said), "{loaded:?}");
-}
-
-#[test]
-fn a_load_that_an_older_version_began_sends_all_and_warns() {
-    let load = Stopped::load();
-    put_back(&load);
-    let mut notes = load.object();
-    notes.as_object_mut().unwrap().remove("under_way");
-    fs::write(&load.notes, notes.to_string()).unwrap();
-    load.write(LINES);
-
-    let loaded = load.run(&["--resume"]);
-
-    assert_eq!(texts(&load.server), ["one", "two", "one", "two", "three"], "{loaded:?}");
-    assert!(loaded.errors.contains("up to 100 messages may be sent twice"), "{loaded:?}");
+    assert_eq!(texts(&load.server), ["one", "two", "one", "fixed", "three"], "{loaded:?}");
+    let text = "warning: lines of an unfinished batch have changed: 2 messages may be sent twice";
+    assert!(loaded.errors.contains(text), "{loaded:?}");
 }

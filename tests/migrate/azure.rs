@@ -13,10 +13,10 @@ fn bad_connection_strings_are_usage_errors_without_the_secret() {
     let data = tempdir().unwrap();
     let server = start(&data);
     for (text, rule) in [
-        (KEY.to_owned(), "part 1 is not known"),
+        (KEY.to_owned(), "part 1 is unknown"),
         (format!("AccountKey={KEY}"), "`AccountName` is required"),
         (format!("AccountName=acme;AccountKey={}", &KEY[..20]), "`AccountKey` must be base64"),
-        (format!("AccountName=acme;Key={KEY}"), "part 2 is not known"),
+        (format!("AccountName=acme;Key={KEY}"), "part 2 is unknown"),
         (format!("AccountName=acme;SharedAccessSignature={KEY}"), "must be a query"),
         ("AccountName=acme".to_owned(), "needs `AccountKey` or `SharedAccessSignature`"),
     ] {

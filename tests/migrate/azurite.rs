@@ -1,4 +1,4 @@
-//! `import azurite`: what is copied, what is refused, and how that is told.
+//! `import azurite`: what is copied, what is refused, and how that is reported.
 
 use std::fs;
 
@@ -40,15 +40,15 @@ fn a_workspace_is_copied_and_compared() {
     let (data, directory) = (tempdir().unwrap(), written(&small()));
     let server = start(&data);
 
-    let told = succeeds(&server, &["import", "azurite", &path(&directory), "--json"]);
+    let output = succeeds(&server, &["import", "azurite", &path(&directory), "--json"]);
 
     assert!(
-        told.ends_with("{\"tables\":1,\"queues\":1,\"not_copied\":0,\"equal\":true}\n"),
-        "{told}"
+        output.ends_with("{\"tables\":1,\"queues\":1,\"not_copied\":0,\"match\":true}\n"),
+        "{output}"
     );
     assert!(
-        told.contains(r#""table":"Orders","read":2,"written":2,"refused":0,"here":2"#),
-        "{told}"
+        output.contains(r#""table":"Orders","read":2,"written":2,"refused":0,"target":2"#),
+        "{output}"
     );
     let rows = succeeds(&server, &["table", "query", "orders", "--json"]);
     assert!(rows.contains(r#""n":1}"#) && rows.contains(r#""d":2.0}"#), "{rows}");
@@ -57,7 +57,7 @@ fn a_workspace_is_copied_and_compared() {
     assert!(messages.contains(r#""expiration_time":null"#), "{messages}");
     let queues = succeeds(&server, &["queue", "list", "--json"]);
     assert!(queues.contains(r#""metadata":{"Owner":"me"}"#), "{queues}");
-    assert!(!directory.path().join("ws.trestle-import").exists(), "the notes are gone");
+    assert!(!directory.path().join("ws.trestle-import").exists(), "the checkpoint is removed");
 }
 
 #[test]
@@ -82,7 +82,7 @@ fn what_is_there_already_is_not_touched_unless_asked_for() {
 }
 
 #[test]
-fn a_difference_at_the_end_is_told_and_fails_the_command() {
+fn a_difference_at_the_end_is_reported_and_fails_the_command() {
     let (data, directory) = (tempdir().unwrap(), written(&small()));
     let server = start(&data);
     succeeds(&server, &["table", "create", "orders"]);
@@ -113,16 +113,16 @@ fn what_cannot_be_copied_is_named_with_the_reason_and_the_rest_is_copied() {
     let ended = run(&server, &["import", "azurite", &path(&directory)]);
 
     assert_eq!(ended.code, Some(1), "{ended:?}");
-    for told in [
-        "table `Orders`, document 3: is no entity",
+    for text in [
+        "table `Orders`, document 3: is not an entity",
         "table `Orders`, PartitionKey=`p` RowKey=`bad`: PROPERTY_NAME_INVALID",
         "table `ORDERS`: another table has this name in another case",
         "queue `Bad--Name`: ",
-        "messages, document 3: is no message",
-        "queue `jobs`, message `m3`: its text is not there: file=`gone` is missing",
-        "queue `jobs`, message `m4`: its text is in a file with a name that Azurite does not give",
+        "messages, document 3: is not a message",
+        "queue `jobs`, message `m3`: its text is missing: file=`gone` does not exist",
+        "queue `jobs`, message `m4`: its text is in a file with a name that Azurite does not use",
     ] {
-        assert!(ended.output.contains(&format!("not copied: {told}")), "{told}: {ended:?}");
+        assert!(ended.output.contains(&format!("not copied: {text}")), "{text}: {ended:?}");
     }
     let rows = succeeds(&server, &["table", "query", "orders", "--json"]);
     assert_eq!(rows.lines().count(), 2, "{rows}");
@@ -157,18 +157,18 @@ fn a_damaged_workspace_is_refused_before_anything_is_written() {
 }
 
 #[test]
-fn what_is_no_workspace_is_a_usage_error() {
+fn rejects_what_is_not_a_workspace_as_a_usage_error() {
     let (data, empty) = (tempdir().unwrap(), tempdir().unwrap());
     let server = start(&data);
     let empty = empty.path().to_str().unwrap();
-    for (directory, code, told) in [
+    for (directory, code, text) in [
         ("/nowhere/at/all", 2, "cannot read the workspace"),
-        (empty, 2, "is no workspace of Azurite"),
+        (empty, 2, "is not an Azurite workspace"),
         ("mysql://root:hunter2@127.0.0.1:3306/azurite", 2, "only blobs in an SQL database"),
     ] {
         let ended = run(&server, &["import", "azurite", directory]);
         assert_eq!(ended.code, Some(code), "{ended:?}");
-        assert!(ended.errors.contains(told) && !ended.errors.contains("hunter2"), "{ended:?}");
+        assert!(ended.errors.contains(text) && !ended.errors.contains("hunter2"), "{ended:?}");
     }
 }
 

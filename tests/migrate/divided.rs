@@ -1,4 +1,4 @@
-//! `import azure` of a large table: read in several stretches at a time, killed and resumed.
+//! `import azure` of a large table: read in several key ranges at a time, killed and resumed.
 
 use std::{
     fmt::Write as _,
@@ -15,7 +15,7 @@ use trestle_tests::Server;
 
 use crate::command::{start, succeeds, trestle};
 
-/// Enough for many pages of 1,000 in each stretch, so that a kill falls between two of them.
+/// Enough for many pages of 1,000 in each range, so that a kill falls between two of them.
 const ENTITIES: u32 = 40_000;
 /// How long an import may take to write down its first progress.
 const PROGRESS_WITHIN: Duration = Duration::from_secs(60);
@@ -39,16 +39,17 @@ fn fill(source: &Server, directory: &Path) {
     succeeds(source, &["table", "import", "large", file.to_str().unwrap()]);
 }
 
-/// The stretches of the table that are read in part, by the notes; and how many there are.
-fn stretches(notes: &Path) -> (usize, usize) {
-    let text = fs::read_to_string(notes).unwrap_or_default();
-    let notes: Value = serde_json::from_str(&text).unwrap_or_default();
-    let all = notes["tables"]["large"]["stretches"].as_array().cloned().unwrap_or_default();
-    (all.iter().filter(|stretch| !stretch["place"]["Page"].is_null()).count(), all.len())
+/// The ranges of the table that are read in part, by the checkpoint; and how many there are.
+fn ranges(checkpoint: &Path) -> (usize, usize) {
+    let text = fs::read_to_string(checkpoint).unwrap_or_default();
+    let checkpoint: Value = serde_json::from_str(&text).unwrap_or_default();
+    let all =
+        checkpoint["state"]["tables"]["large"]["ranges"].as_array().cloned().unwrap_or_default();
+    (all.iter().filter(|range| !range["position"]["Page"].is_null()).count(), all.len())
 }
 
 #[test]
-fn a_large_table_is_read_in_stretches_side_by_side_which_a_killed_import_goes_on_with() {
+fn a_large_table_is_read_in_parallel_ranges_which_a_killed_import_resumes() {
     let (there, here, directory) = (tempdir().unwrap(), tempdir().unwrap(), tempdir().unwrap());
     let (source, server) = (start(&there), start(&here));
     fill(&source, directory.path());
@@ -57,26 +58,26 @@ fn a_large_table_is_read_in_stretches_side_by_side_which_a_killed_import_goes_on
         "AccountName=devstoreaccount1;AccountKey={DEVELOPMENT_KEY};\
          TableEndpoint=http://{address}/devstoreaccount1"
     );
-    let notes = directory.path().join("notes");
-    let import = ["import", "azure", &connection, "--notes", notes.to_str().unwrap()];
+    let checkpoint = directory.path().join("checkpoint");
+    let import = ["import", "azure", &connection, "--notes", checkpoint.to_str().unwrap()];
 
     let mut killed = trestle(&server, &import).stdout(Stdio::null()).spawn().unwrap();
     let started = Instant::now();
     let (mut reading, mut all) = (0, 0);
     while reading < 2 {
-        assert!(started.elapsed() < PROGRESS_WITHIN, "{reading} of {all} stretches were begun");
+        assert!(started.elapsed() < PROGRESS_WITHIN, "{reading} of {all} ranges were begun");
         assert!(killed.try_wait().unwrap().is_none(), "the import was over before it was killed");
-        (reading, all) = stretches(&notes);
+        (reading, all) = ranges(&checkpoint);
     }
     killed.kill().unwrap();
     killed.wait().unwrap();
     assert_eq!(all, 8, "hexadecimal digits divide it");
 
-    let told = succeeds(&server, &[&import[..], &["--resume", "--json"]].concat());
+    let output = succeeds(&server, &[&import[..], &["--resume", "--json"]].concat());
 
-    assert!(told.ends_with("\"not_copied\":0,\"equal\":true}\n"), "{told}");
+    assert!(output.ends_with("\"not_copied\":0,\"match\":true}\n"), "{output}");
     let counts = format!("\"table\":\"Large\",\"read\":{ENTITIES},\"written\":{ENTITIES},");
-    assert!(told.contains(&counts), "{told}");
+    assert!(output.contains(&counts), "{output}");
     let here = succeeds(&server, &["table", "export", "large", "-"]);
     let there = succeeds(&source, &["table", "export", "large", "-"]);
     assert!(here == there, "every entity is here as it is there");

@@ -44,20 +44,21 @@ struct Move {
     /// Kept, because they go when they are dropped.
     data: TempDir,
     _directory: TempDir,
-    /// Where the workspace is, and where an import notes how far it got.
+    /// Where the workspace is, and where the import keeps its checkpoint.
     ws: PathBuf,
-    notes: PathBuf,
+    checkpoint: PathBuf,
     server: Server,
 }
 
 impl Move {
     fn of(workspace: &Workspace) -> Self {
         let (data, directory) = (tempdir().unwrap(), tempdir().unwrap());
-        let (ws, notes) = (directory.path().join("ws"), directory.path().join("ws.trestle-import"));
+        let (ws, checkpoint) =
+            (directory.path().join("ws"), directory.path().join("ws.trestle-import"));
         fs::create_dir(&ws).unwrap();
         workspace.write(&ws);
         let server = start(&data);
-        Self { data, _directory: directory, ws, notes, server }
+        Self { data, _directory: directory, ws, checkpoint, server }
     }
 
     /// The arguments of the import.
@@ -66,19 +67,19 @@ impl Move {
     }
 }
 
-/// Whether the notes of an import say that something was copied.
-fn has_progress(notes: &Path) -> bool {
-    let text = fs::read_to_string(notes).unwrap_or_default();
+/// Whether the checkpoint of an import records that something was copied.
+fn has_progress(checkpoint: &Path) -> bool {
+    let text = fs::read_to_string(checkpoint).unwrap_or_default();
     text.contains("Documents") || text.contains("\"End\"")
 }
 
-/// Kills the import once its notes say that something was copied; false when it was over before.
-fn kill_on_the_way(server: &Server, args: &[&str], notes: &Path) -> bool {
+/// Kills the import once its checkpoint records that something was copied; false when it was over before.
+fn kill_on_the_way(server: &Server, args: &[&str], checkpoint: &Path) -> bool {
     let mut import = trestle(server, args);
     let mut import =
         import.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("the client runs");
     let started = Instant::now();
-    while !has_progress(notes) && started.elapsed() < PROGRESS_WITHIN {
+    while !has_progress(checkpoint) && started.elapsed() < PROGRESS_WITHIN {
         if import.try_wait().expect("the client is ours").is_some() {
             return false;
         }
@@ -91,19 +92,19 @@ fn kill_on_the_way(server: &Server, args: &[&str], notes: &Path) -> bool {
 #[test]
 fn an_import_killed_on_the_way_goes_on_and_doubles_nothing() {
     let prepared = Move::of(&large());
-    let (server, notes, import) = (&prepared.server, &prepared.notes, prepared.import());
+    let (server, checkpoint, import) = (&prepared.server, &prepared.checkpoint, prepared.import());
 
-    assert!(kill_on_the_way(server, &import, notes), "the import was killed on the way");
+    assert!(kill_on_the_way(server, &import, checkpoint), "the import was killed on the way");
 
     let again = run(server, &import);
     assert_eq!(again.code, Some(2), "{again:?}");
     assert!(again.errors.contains("go on with --resume"), "{again:?}");
-    let told = succeeds(server, &[&import[..], &["--resume", "--json"]].concat());
+    let output = succeeds(server, &[&import[..], &["--resume", "--json"]].concat());
 
-    assert!(told.ends_with("\"not_copied\":0,\"equal\":true}\n"), "{told}");
+    assert!(output.ends_with("\"not_copied\":0,\"match\":true}\n"), "{output}");
     for table in ["First", "Second"] {
         let read = format!("\"table\":\"{table}\",\"read\":{ENTITIES},\"written\":{ENTITIES}");
-        assert!(told.contains(&read), "{told}");
+        assert!(output.contains(&read), "{output}");
     }
     let sent = |queue: &str| {
         let stats = succeeds(server, &["queue", "stats", queue, "--json"]);
@@ -111,17 +112,17 @@ fn an_import_killed_on_the_way_goes_on_and_doubles_nothing() {
     };
     let total = Some(MESSAGES);
     assert_eq!(sent("one").zip(sent("two")).map(|(one, two): (usize, usize)| one + two), total);
-    assert!(!notes.exists(), "the notes are gone once the import is complete");
+    assert!(!checkpoint.exists(), "the checkpoint is removed once the import is complete");
 }
 
 #[test]
 fn an_import_that_is_interrupted_says_how_far_it_came_and_goes_on() {
     let prepared = Move::of(&large());
-    let (server, notes, import) = (&prepared.server, &prepared.notes, prepared.import());
+    let (server, checkpoint, import) = (&prepared.server, &prepared.checkpoint, prepared.import());
     let mut command = trestle(server, &import);
     let child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     let started = Instant::now();
-    while !has_progress(notes) && started.elapsed() < PROGRESS_WITHIN {
+    while !has_progress(checkpoint) && started.elapsed() < PROGRESS_WITHIN {
         std::thread::yield_now();
     }
 
@@ -131,19 +132,19 @@ fn an_import_that_is_interrupted_says_how_far_it_came_and_goes_on() {
 
     let errors = String::from_utf8(ended.stderr).unwrap();
     assert_eq!(ended.status.code(), Some(130), "{errors}");
-    let go_on = format!("go on with --resume: notes=`{}`", notes.display());
-    for said in ["error: interrupted", &server.endpoint(), " are copied", &go_on] {
+    let go_on = format!("go on with --resume: checkpoint=`{}`", checkpoint.display());
+    for said in ["error: interrupted", &server.endpoint(), " copied", &go_on] {
         assert!(errors.contains(said), "{said}: {errors}");
     }
-    let told = succeeds(server, &[&import[..], &["--resume", "--json"]].concat());
-    assert!(told.ends_with("\"not_copied\":0,\"equal\":true}\n"), "{told}");
+    let output = succeeds(server, &[&import[..], &["--resume", "--json"]].concat());
+    assert!(output.ends_with("\"not_copied\":0,\"match\":true}\n"), "{output}");
 }
 
 #[test]
 fn an_import_that_changed_meanwhile_does_not_go_on() {
     let prepared = Move::of(&large());
-    let (server, notes, import) = (&prepared.server, &prepared.notes, prepared.import());
-    assert!(kill_on_the_way(server, &import, notes), "the import was killed on the way");
+    let (server, checkpoint, import) = (&prepared.server, &prepared.checkpoint, prepared.import());
+    assert!(kill_on_the_way(server, &import, checkpoint), "the import was killed on the way");
 
     let database = prepared.ws.join("__azurite_db_queue__.json");
     fs::write(&database, format!("{} ", fs::read_to_string(&database).unwrap())).unwrap();
@@ -151,7 +152,7 @@ fn an_import_that_changed_meanwhile_does_not_go_on() {
 
     assert_eq!(ended.code, Some(2), "{ended:?}");
     assert!(ended.errors.contains("was another one"), "{ended:?}");
-    fs::write(notes, "{").unwrap();
+    fs::write(checkpoint, "{").unwrap();
     let ended = run(server, &[&import[..], &["--resume"]].concat());
     assert!(ended.code == Some(2) && ended.errors.contains("damaged"), "{ended:?}");
 }
@@ -160,11 +161,11 @@ fn an_import_that_changed_meanwhile_does_not_go_on() {
 fn a_server_that_restarts_while_rows_move_fails_no_import() {
     let prepared = Move::of(&large());
     let mut import = trestle(&prepared.server, &[&prepared.import()[..], &["--json"]].concat());
-    let Move { data, notes, server, .. } = prepared;
+    let Move { data, checkpoint, server, .. } = prepared;
     let address = server.address("grpc");
     let import = import.stdout(Stdio::piped()).spawn().expect("the client runs");
     let started = Instant::now();
-    while !has_progress(&notes) && started.elapsed() < PROGRESS_WITHIN {
+    while !has_progress(&checkpoint) && started.elapsed() < PROGRESS_WITHIN {
         std::thread::yield_now();
     }
 
@@ -173,9 +174,9 @@ fn a_server_that_restarts_while_rows_move_fails_no_import() {
     let server = Server::start_at(&address, &["--data-dir", path], &[]);
     let ended = import.wait_with_output().expect("the client is ours");
 
-    let told = String::from_utf8(ended.stdout).unwrap();
-    assert!(ended.status.success(), "{told}");
-    assert!(told.ends_with("\"not_copied\":0,\"equal\":true}\n"), "{told}");
+    let output = String::from_utf8(ended.stdout).unwrap();
+    assert!(ended.status.success(), "{output}");
+    assert!(output.ends_with("\"not_copied\":0,\"match\":true}\n"), "{output}");
     drop(server);
 }
 
@@ -188,24 +189,24 @@ fn a_server_that_restarts_while_tables_and_queues_are_made_fails_no_import() {
     }
     let prepared = Move::of(&workspace);
     let mut import = trestle(&prepared.server, &[&prepared.import()[..], &["--json"]].concat());
-    let Move { data, notes, server, .. } = prepared;
+    let Move { data, checkpoint, server, .. } = prepared;
     let address = server.address("grpc");
     let import = import.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
     let import = import.expect("the client runs");
     let started = Instant::now();
     // They are there before the first table is.
-    while !notes.exists() && started.elapsed() < PROGRESS_WITHIN {
+    while !checkpoint.exists() && started.elapsed() < PROGRESS_WITHIN {
         std::thread::yield_now();
     }
 
     server.kill();
-    assert!(!has_progress(&notes), "nothing was copied yet");
+    assert!(!has_progress(&checkpoint), "nothing was copied yet");
     let server = Server::start_at(&address, &["--data-dir", data.path().to_str().unwrap()], &[]);
     let ended = import.wait_with_output().expect("the client is ours");
 
-    let told = String::from_utf8(ended.stdout).unwrap();
-    assert!(ended.status.success(), "{told} {}", String::from_utf8_lossy(&ended.stderr));
-    let summary = "{\"tables\":500,\"queues\":500,\"not_copied\":0,\"equal\":true}\n";
-    assert!(told.ends_with(summary), "{told}");
+    let output = String::from_utf8(ended.stdout).unwrap();
+    assert!(ended.status.success(), "{output} {}", String::from_utf8_lossy(&ended.stderr));
+    let summary = "{\"tables\":500,\"queues\":500,\"not_copied\":0,\"match\":true}\n";
+    assert!(output.ends_with(summary), "{output}");
     drop(server);
 }

@@ -43,14 +43,14 @@ fn messages(server: &Server, queue: &str) -> usize {
     count.and_then(|count| count.parse().ok()).expect("a number of messages")
 }
 
-/// Kills an import in the middle of the messages that it moves, once its notes say that it holds
+/// Kills an import in the middle of the messages that it moves, once its checkpoint records that it holds
 /// some and has moved so many.
-fn kill_on_the_way(server: &Server, args: &[&str], notes: &Path, moved: usize) {
+fn kill_on_the_way(server: &Server, args: &[&str], checkpoint: &Path, moved: usize) {
     let mut import = trestle(server, args);
     let mut import = import.stdout(Stdio::null()).spawn().expect("the client runs");
     let started = Instant::now();
     loop {
-        let text = fs::read_to_string(notes).unwrap_or_default();
+        let text = fs::read_to_string(checkpoint).unwrap_or_default();
         let read = text.split("\"read\":").nth(1).and_then(|rest| rest.split(',').next());
         let read: usize = read.and_then(|read| read.parse().ok()).unwrap_or(0);
         if read >= moved && text.contains("\"receipt\":") {
@@ -70,17 +70,24 @@ fn messages_that_are_moved_by_an_import_that_is_killed_are_moved_once() {
     let (source, server) = (start(&there), start(&here));
     send(&source, "jobs", MESSAGES);
     let connection = connection(&source, "http");
-    let notes = directory.path().join("notes");
-    let import =
-        ["import", "azure", &connection, "--queues", "receive", "--notes", notes.to_str().unwrap()];
+    let checkpoint = directory.path().join("checkpoint");
+    let import = [
+        "import",
+        "azure",
+        &connection,
+        "--queues",
+        "receive",
+        "--notes",
+        checkpoint.to_str().unwrap(),
+    ];
 
-    kill_on_the_way(&server, &import, &notes, 32);
-    kill_on_the_way(&server, &[&import[..], &["--resume"]].concat(), &notes, 128);
+    kill_on_the_way(&server, &import, &checkpoint, 32);
+    kill_on_the_way(&server, &[&import[..], &["--resume"]].concat(), &checkpoint, 128);
     assert!(messages(&source, "jobs") > 0, "the import was killed on the way");
-    let told = succeeds(&server, &[&import[..], &["--resume", "--json"]].concat());
+    let output = succeeds(&server, &[&import[..], &["--resume", "--json"]].concat());
 
-    assert!(told.ends_with("\"not_copied\":0,\"equal\":true}\n"), "{told}");
-    assert!(told.contains(&format!("\"read\":{MESSAGES},\"sent\":{MESSAGES}")), "{told}");
+    assert!(output.ends_with("\"not_copied\":0,\"match\":true}\n"), "{output}");
+    assert!(output.contains(&format!("\"read\":{MESSAGES},\"sent\":{MESSAGES}")), "{output}");
     assert_eq!((messages(&source, "jobs"), messages(&server, "jobs")), (0, MESSAGES));
     let mut texts = Vec::new();
     while texts.len() < MESSAGES {
@@ -113,8 +120,8 @@ fn an_account_is_read_encrypted_where_its_authority_is_trusted() {
     let source = encrypted(&there, &authority.issue("127.0.0.1").settings());
     let server = start(&here);
     let connection = connection(&source, "https");
-    let notes = directory.path().join("notes");
-    let import = ["import", "azure", &connection, "--notes", notes.to_str().unwrap()];
+    let checkpoint = directory.path().join("checkpoint");
+    let import = ["import", "azure", &connection, "--notes", checkpoint.to_str().unwrap()];
 
     let other = CertificateAuthority::new("of somebody else");
     let file = other.file();
@@ -125,10 +132,10 @@ fn an_account_is_read_encrypted_where_its_authority_is_trusted() {
     assert!(!ended.errors.contains(DEVELOPMENT_KEY), "{ended:?}");
     let file = authority.file();
     let args = [&import[..], &["--source-ca-file", file.to_str().unwrap(), "--json"]].concat();
-    let told = succeeds(&server, &args);
+    let output = succeeds(&server, &args);
 
-    let summary = "{\"tables\":1,\"queues\":1,\"not_copied\":0,\"equal\":true}\n";
-    assert!(told.ends_with(summary), "{told}");
+    let summary = "{\"tables\":1,\"queues\":1,\"not_copied\":0,\"match\":true}\n";
+    assert!(output.ends_with(summary), "{output}");
     let rows = succeeds(&server, &["table", "query", "orders", "--json"]);
     assert!(rows.contains("\"state\":\"open\""), "{rows}");
     assert_eq!(source.terminate(), Some(0));

@@ -43,19 +43,19 @@ impl Workspace {
     pub(crate) fn message(&mut self, account: &str, queue: &str, id: &str, text: &str) {
         let (offset, count) = (self.texts.len(), text.len());
         self.texts.push_str(text);
-        let stretch = format!(r#"{{"id":"{TEXTS}","offset":{offset},"count":{count}}}"#);
-        self.message_at(account, queue, id, &stretch);
+        let location = format!(r#"{{"id":"{TEXTS}","offset":{offset},"count":{count}}}"#);
+        self.message_at(account, queue, id, &location);
     }
 
-    /// Adds a message whose text is in a certain stretch.
-    pub(crate) fn message_at(&mut self, account: &str, queue: &str, id: &str, stretch: &str) {
+    /// Adds a message whose text is at a certain location.
+    pub(crate) fn message_at(&mut self, account: &str, queue: &str, id: &str, location: &str) {
         let names =
             format!(r#""accountName":"{account}","queueName":"{queue}","messageId":"{id}""#);
         let visible = r#""popReceipt":"x","timeNextVisible":1795275196447"#;
         let times =
             format!(r#""insertionTime":"2026-11-21T15:33:16.447Z","expirationTime":"{NEVER}""#);
         self.messages.push(format!(
-            r#"{{{names},{visible},"persistency":{stretch},{times},"dequeueCount":0,"$loki":2}}"#
+            r#"{{{names},{visible},"persistency":{location},{times},"dequeueCount":0,"$loki":2}}"#
         ));
     }
 

@@ -12,7 +12,7 @@ use crate::{
     trust::TlsArgs,
 };
 
-/// Where the server is and how answers are shown; taken by every client command.
+/// The server and the form of output; arguments of every client command.
 #[derive(Debug, Clone, Args)]
 pub struct ClientArgs {
     /// Address of the server
@@ -24,7 +24,7 @@ pub struct ClientArgs {
         value_name = "URL"
     )]
     pub endpoint: String,
-    /// Where it is encrypted
+    /// TLS
     #[command(flatten)]
     pub tls: TlsArgs,
     /// Print JSON for programs, one object a line, errors included
@@ -33,7 +33,7 @@ pub struct ClientArgs {
     /// Longest wait for a single call, such as 500ms, 10s or 2m; streams have no limit
     #[arg(long, global = true, default_value = "30s", value_parser = duration, value_name = "TIME")]
     pub timeout: Duration,
-    /// Who calls
+    /// Credentials
     #[command(flatten)]
     pub credentials: CredentialArgs,
 }
@@ -47,7 +47,7 @@ pub enum TableCommand {
     Create {
         /// Name: a letter, then letters and digits, 3 to 63 characters
         table: String,
-        /// Succeed when the table is there already
+        /// Succeed when the table exists
         #[arg(long)]
         if_not_exists: bool,
     },
@@ -73,12 +73,12 @@ pub enum TableCommand {
         #[command(flatten)]
         entity: EntityArgs,
     },
-    /// Insert an entity, or change the one that is there
+    /// Insert an entity, or change the existing one
     #[command(after_help = EXIT_CODES)]
     Upsert {
         /// Name of the table
         table: String,
-        /// What happens to an entity that is there: merge keeps its other properties
+        /// What happens to an existing entity: merge keeps its other properties
         #[arg(long, value_enum, default_value_t = UpsertMode::Merge)]
         mode: UpsertMode,
         /// The entity
@@ -176,7 +176,7 @@ pub struct EntityArgs {
     pub(crate) json_entity: Option<String>,
 }
 
-/// What an upsert does to an entity that is there.
+/// What an upsert does to an existing entity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum UpsertMode {
     /// Set the given properties, keep the others
@@ -188,7 +188,7 @@ pub enum UpsertMode {
 /// What an import does with each entity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum ImportMode {
-    /// Insert; an entity that is there is a failure of its row
+    /// Insert; an existing entity is a failure of its row
     Insert,
     /// Insert or replace
     Replace,
@@ -210,7 +210,7 @@ pub struct QueryArgs {
     /// At most this many entities in all
     #[arg(long, value_name = "N")]
     pub(crate) top: Option<u32>,
-    /// Ask page by page, with at most this many entities a page, instead of by one stream
+    /// Read page by page, with at most this many entities a page, instead of by one stream
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) page_size: Option<u32>,
     /// Also print what the query cost, on standard error
@@ -228,16 +228,16 @@ pub struct ImportArgs {
     /// Format of the file; by default from its extension, JSONL for standard input
     #[arg(long, value_enum)]
     pub(crate) format: Option<Format>,
-    /// What happens to an entity that is there
+    /// What happens to an existing entity
     #[arg(long, value_enum, default_value_t = ImportMode::Insert)]
     pub(crate) mode: ImportMode,
     /// Types of CSV columns that have no type column, such as size=Edm.Int64,rate=Double
     #[arg(long, value_delimiter = ',', value_parser = column_type, value_name = "NAME=TYPE")]
     pub(crate) types: Vec<(String, EdmType)>,
-    /// Go on after rows that are malformed or refused
+    /// Continue after rows that are malformed or refused
     #[arg(long)]
     pub(crate) keep_going: bool,
-    /// Go on where an interrupted import of this file stopped
+    /// Continue an interrupted import of this file
     #[arg(long)]
     pub(crate) resume: bool,
 }
@@ -261,7 +261,7 @@ pub struct ExportArgs {
     /// Also write the time of the last write
     #[arg(long)]
     pub(crate) with_timestamp: bool,
-    /// Go on where an interrupted export to this file stopped
+    /// Continue an interrupted export to this file
     #[arg(long)]
     pub(crate) resume: bool,
 }
@@ -274,25 +274,25 @@ Types that need no annotation: text, true and false, whole numbers (Int32), numb
 
 CSV: a header with PartitionKey, RowKey and the properties. A column NAME@type holds the type of
 NAME in each row; an empty type cell means that the row has no such property. Columns without a
-type column are text, or what --types says; there an empty cell that is not text means that the
+type column are text, or of the type in --types; there an empty cell that is not text means that the
 row has no such property.
 
 Timestamp and odata.* are not imported. Each entity is written on its own: an import is not atomic.
-Progress is kept in FILE.trestle-import until the import succeeds; --resume goes on from there, if
+Progress is kept in FILE.trestle-import until the import succeeds; --resume continues there, if
 the file is the same up to there. While it is there, an import without --resume is refused: remove it
-to begin anew. Rows that were sent but not yet answered are sent again, and count as written when the stored
+to start again. Rows that were sent but not yet answered are sent again, and count as written when the stored
 entity is the same.";
 
 const EXPORT_HELP: &str = "\
 The file is written as FILE.trestle-part and takes its name when it is complete and on stable
-storage; a link stays, and the file that it leads to is replaced. A pipe or a device is written to as
+storage; a link is kept, and the file that it leads to is replaced. A pipe or a device is written to as
 it is. The same content gives the same bytes, so that export, import and export again ends in an
 equal file.
 
 CSV needs to know every property first: the table is read twice, unless --columns names them. A
 property that appears between the two passes is an error, never left out.
 
-Progress is kept in FILE.trestle-export; --resume goes on from there. An export is no snapshot:
+Progress is kept in FILE.trestle-export; --resume continues there. An export is not a snapshot:
 writes that happen meanwhile may or may not be in it.";
 
 const DURATION_RULE: &str =
@@ -325,53 +325,4 @@ fn column_type(text: &str) -> Result<(String, EdmType), String> {
 }
 
 #[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
-
-    use clap::Parser;
-
-    use super::*;
-
-    #[derive(Debug, Parser)]
-    struct Cli {
-        #[command(flatten)]
-        client: ClientArgs,
-        #[command(subcommand)]
-        command: TableCommand,
-    }
-
-    fn parse(line: &[&str]) -> Result<Cli, clap::Error> {
-        Cli::try_parse_from([&["table"], line].concat())
-    }
-
-    #[test]
-    fn the_command_line_is_consistent_and_global_flags_stand_anywhere() {
-        use clap::CommandFactory as _;
-        Cli::command().debug_assert();
-
-        let cli = parse(&["get", "t", "", "-", "--json", "--timeout", "1500ms"]).unwrap();
-
-        assert!(cli.client.json);
-        assert_eq!(cli.client.timeout, Duration::from_millis(1500));
-    }
-
-    #[test]
-    fn half_an_entity_key_or_two_forms_of_an_entity_are_refused() {
-        assert!(parse(&["delete", "t", "p"]).is_err());
-        assert!(parse(&["insert", "t", "-p", "p"]).is_err());
-        assert!(parse(&["insert", "t", "-p", "p", "-r", "r", "--json-entity", "{}"]).is_err());
-        assert!(parse(&["insert", "t", "--json-entity", "-"]).is_ok());
-        assert!(parse(&["insert", "t", "-p", "", "-r", "", "-s", "a=1", "-s", "b=2"]).is_ok());
-    }
-
-    #[test]
-    fn times_have_a_unit_and_are_above_zero() {
-        assert_eq!(duration("2m"), Ok(Duration::from_secs(120)));
-        assert_eq!(duration("7"), Ok(Duration::from_secs(7)));
-        assert_eq!(duration("7d"), Ok(Duration::from_secs(604_800)));
-        assert!(duration("1w").is_err_and(|rule| rule.contains("a number alone is in seconds")));
-        for text in ["", "0s", "0d", "-1s", "1.5s", "99999999999999999999s"] {
-            assert!(duration(text).is_err(), "{text}");
-        }
-    }
-}
+mod tests;

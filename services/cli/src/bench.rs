@@ -1,7 +1,7 @@
 //! `trestle bench`: closed-loop load of one kind of operation, with percentiles.
 //!
 //! Requests are encoded once and only their keys change, so that the load generator costs little
-//! beside the server. A bench works in a table of its own, which it removes again.
+//! next to the server. A bench works in a table of its own, which it removes again.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -14,7 +14,7 @@ use trestle_proto::table::v1::{CreateTableRequest, DeleteTableRequest, Table};
 
 use crate::{
     args::{ClientArgs, duration},
-    client::{self, Random, Session},
+    client::{self, Session},
     errors::{CliError, EXIT_CODES},
     output::{Output, thousands},
     raw::RawClient,
@@ -23,7 +23,7 @@ use crate::{
 mod load;
 mod template;
 
-use load::{Load, Worker};
+use load::{BenchLoad, Worker};
 
 /// What to put load on.
 #[derive(Debug, Subcommand)]
@@ -92,13 +92,13 @@ const PERCENTILES: [(&str, f64); 4] = [("p50", 0.5), ("p90", 0.9), ("p99", 0.99)
 const LATENCY_MICROS_MAX: u64 = 600_000_000;
 
 /// What callers saw.
-pub(crate) struct Tally {
+pub(crate) struct BenchTally {
     latency_micros: Histogram<u64>,
     entities: u64,
     errors: BTreeMap<i32, u64>,
 }
 
-impl Tally {
+impl BenchTally {
     fn new() -> Self {
         let latency_micros = Histogram::new_with_bounds(1, LATENCY_MICROS_MAX, 3)
             .expect("the bounds of the histogram are constant and valid");
@@ -134,7 +134,7 @@ impl Tally {
 pub(crate) async fn run(command: BenchCommand, client: &ClientArgs) -> Result<(), CliError> {
     let BenchCommand::Table(args) = command;
     let session = Session::connect(client).await?;
-    let table = format!("bench{:016x}", Random::from_system().next());
+    let table = format!("bench{:016x}", fastrand::u64(..));
     let request = session.request(CreateTableRequest {
         table: Some(Table { name: table.clone(), ..Table::default() }),
     });
@@ -161,8 +161,8 @@ async fn measure(
     client: &ClientArgs,
     session: &Session,
     table: &str,
-) -> Result<Tally, CliError> {
-    let load = Load::new(args, table);
+) -> Result<BenchTally, CliError> {
+    let load = BenchLoad::new(args, table);
     if load.needs_entities() {
         load.fill(&mut RawClient::new(session.link())).await?;
     }
@@ -178,12 +178,12 @@ async fn measure(
         let client = RawClient::new(channel.clone());
         let worker = Worker { load: load.clone(), number, measured_from, end };
         callers.spawn(async move {
-            let mut tally = Tally::new();
+            let mut tally = BenchTally::new();
             worker.run(client, &mut tally).await;
             tally
         });
     }
-    let mut total = Tally::new();
+    let mut total = BenchTally::new();
     let last = end.checked_add(client.timeout).unwrap_or(end);
     while let Ok(Some(tally)) = tokio::time::timeout_at(last, callers.join_next()).await {
         total.add(&tally.map_err(|error| CliError::Protocol(error.to_string()))?);
@@ -195,7 +195,7 @@ async fn measure(
     Ok(total)
 }
 
-fn print(output: &mut Output, args: &TableBenchArgs, tally: &Tally) -> Result<(), CliError> {
+fn print(output: &mut Output, args: &TableBenchArgs, tally: &BenchTally) -> Result<(), CliError> {
     let seconds = args.duration.as_secs_f64();
     // Counts of a bench are far below 2^53, where this is exact.
     #[expect(clippy::cast_precision_loss, reason = "see above")]

@@ -1,23 +1,19 @@
-//! The connection to a server, and which failures of it are worth another try.
+//! The connection to a server.
 
-use std::{
-    hash::{BuildHasher as _, Hasher as _, RandomState},
-    time::Duration,
-};
+use std::time::Duration;
 
 use tonic::{
-    Code, Request, Status,
+    Request,
     service::interceptor::InterceptedService,
     transport::{Channel, Endpoint},
 };
-use tonic_types::StatusExt as _;
 use trestle_proto::table::v1::table_service_client::TableServiceClient;
 
 use crate::{
     args::ClientArgs,
-    credentials::Credentials,
+    credentials::CallCredentials,
     endpoint,
-    errors::{self, CliError},
+    errors::{CliError, innermost},
     trust::TlsArgs,
 };
 
@@ -25,11 +21,11 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 const KEEP_ALIVE: Duration = Duration::from_secs(20);
 const STREAM_WINDOW_BYTES: u32 = 1024 * 1024;
 const CONNECTION_WINDOW_BYTES: u32 = 4 * 1024 * 1024;
-/// Largest answer that is taken: the server's pages end before 4 MiB.
+/// Largest answer that is accepted: the server's pages end before 4 MiB.
 const ANSWER_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 /// A connection whose calls carry credentials.
-pub(crate) type Link = InterceptedService<Channel, Credentials>;
+pub(crate) type Link = InterceptedService<Channel, CallCredentials>;
 
 /// A generated client over one connection.
 pub(crate) type TableClient = TableServiceClient<Link>;
@@ -78,7 +74,7 @@ pub(crate) async fn link(args: &ClientArgs) -> Result<Link, CliError> {
     Ok(InterceptedService::new(connect(&args.endpoint, &args.tls).await?, credentials))
 }
 
-/// Opens one connection, encrypted where the endpoint says so.
+/// Opens one connection, encrypted where the endpoint begins with `https`.
 pub(crate) async fn connect(endpoint: &str, tls: &TlsArgs) -> Result<Channel, CliError> {
     let is_encrypted = endpoint::is_encrypted(endpoint)?;
     let usage = |error| CliError::Usage(format!("endpoint=`{endpoint}`: {error}"));
@@ -103,146 +99,12 @@ pub(crate) async fn connect(endpoint: &str, tls: &TlsArgs) -> Result<Channel, Cl
         })
 }
 
-fn innermost(error: &dyn std::error::Error) -> String {
-    let mut cause = error;
-    while let Some(source) = cause.source() {
-        cause = source;
-    }
-    cause.to_string()
-}
-
-/// Tries left for work that can be repeated, with growing, jittered waits.
-pub(crate) struct Retries {
-    failed: u32,
-    random: Random,
-}
-
-/// Most tries in a row without progress: about 40 s of waiting in all.
-const TRIES_MAX: u32 = 12;
-const WAIT_FIRST: Duration = Duration::from_millis(100);
-const WAIT_MAX: Duration = Duration::from_secs(5);
-
-impl Retries {
-    /// All tries left.
-    pub(crate) fn new(random: Random) -> Self {
-        Self { failed: 0, random }
-    }
-
-    /// Work was done: all tries are left again.
-    pub(crate) fn progress(&mut self) {
-        self.failed = 0;
-    }
-
-    /// How long to wait before the next try; `None` when the failure is final or no try is left.
-    pub(crate) fn next(&mut self, status: &Status) -> Option<Duration> {
-        if !is_retryable(status) || self.failed >= TRIES_MAX {
-            return None;
-        }
-        let longest = WAIT_FIRST.saturating_mul(1 << self.failed.min(10)).min(WAIT_MAX);
-        self.failed = self.failed.saturating_add(1);
-        let asked = errors::retry_after(&status.get_error_details()).unwrap_or_default();
-        let jittered = longest.mul_f64(0.5 + self.random.unit() / 2.0);
-        Some(jittered.max(asked.min(WAIT_MAX)))
-    }
-}
-
-/// Makes a call, again where that may help: only for what is safe to repeat even when its outcome is
-/// unknown.
-///
-/// # Errors
-/// The last failure, when it is final or no try is left.
-pub(crate) async fn repeated<T>(
-    mut call: impl AsyncFnMut() -> Result<T, Status>,
-) -> Result<T, Status> {
-    let mut retries = Retries::new(Random::from_system());
-    loop {
-        let failed = match call().await {
-            Ok(answer) => return Ok(answer),
-            Err(failed) => failed,
-        };
-        match retries.next(&failed) {
-            Some(wait) => tokio::time::sleep(wait).await,
-            None => return Err(failed),
-        }
-    }
-}
-
-/// Whether repeating may help. Only for work that is safe to repeat even when its outcome is
-/// unknown.
-pub(crate) fn is_retryable(status: &Status) -> bool {
-    let is_passing = matches!(status.code(), Code::Unavailable | Code::ResourceExhausted);
-    (is_passing && !errors::needs_restart(status)) || errors::is_transport(status)
-}
-
-/// A small generator of random numbers, for jitter and load; not for secrets.
-#[derive(Debug, Clone)]
-pub(crate) struct Random(u64);
-
-impl Random {
-    /// Seeded by the operating system.
-    pub(crate) fn from_system() -> Self {
-        Self(RandomState::new().build_hasher().finish())
-    }
-
-    /// Repeats the same numbers for the same seed.
-    pub(crate) fn from_seed(seed: u64) -> Self {
-        Self(seed)
-    }
-
-    /// The next number (splitmix64).
-    pub(crate) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-
-    /// A number below `bound`, which must not be 0.
-    pub(crate) fn below(&mut self, bound: u64) -> u64 {
-        self.next().checked_rem(bound).unwrap_or_default()
-    }
-
-    fn unit(&mut self) -> f64 {
-        f64::from(u32::try_from(self.next() >> 32).unwrap_or_default()) / f64::from(u32::MAX)
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
-
-    use tonic_types::ErrorDetails;
-
     use super::*;
 
-    #[test]
-    fn retries_are_bounded_and_come_back_after_progress() {
-        let mut retries = Retries::new(Random::from_seed(7));
-        let down = Status::unavailable("down");
-
-        let waits: Vec<_> = std::iter::from_fn(|| retries.next(&down)).collect();
-
-        assert_eq!(waits.len(), 12);
-        assert!(waits.iter().all(|wait| *wait <= WAIT_MAX));
-        let first = *waits.first().unwrap();
-        assert!(first >= WAIT_FIRST / 2 && first <= WAIT_FIRST);
-        retries.progress();
-        assert!(retries.next(&down).is_some());
-    }
-
-    #[test]
-    fn a_refusal_is_not_tried_again() {
-        let mut retries = Retries::new(Random::from_seed(7));
-
-        assert_eq!(retries.next(&Status::invalid_argument("no")), None);
-        assert_eq!(retries.next(&Status::not_found("no")), None);
-        let (code, domain) = (Code::Unavailable, "trestle");
-        let stopped = ErrorDetails::with_error_info("STORAGE_STOPPED", domain, []);
-        assert_eq!(retries.next(&Status::with_error_details(code, "no", stopped)), None);
-    }
-
     #[tokio::test]
-    async fn endpoints_that_are_no_addresses_are_usage_errors() {
+    async fn rejects_invalid_endpoints_as_usage_errors() {
         for endpoint in ["", "not an address", "https://localhost:1", "localhost:50051"] {
             let error = connect(endpoint, &TlsArgs::default()).await.unwrap_err();
             assert!(matches!(error, CliError::Usage(_)), "{endpoint}: {error}");

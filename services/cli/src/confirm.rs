@@ -1,41 +1,24 @@
-//! Asks on a terminal before something is deleted for good.
+//! A prompt on a terminal before something is deleted.
 
 use std::io::{self, IsTerminal as _, Write as _};
 
 use crate::errors::CliError;
 
-/// What is to be deleted.
-pub(crate) struct Deletion<'a> {
-    /// What is done to it, such as `deleting a table`.
-    pub(crate) doing: &'a str,
-    /// The question, without its end.
-    pub(crate) question: &'a str,
-    /// What it is, such as `table`.
-    pub(crate) kind: &'a str,
-    /// Its name, which is to be typed.
-    pub(crate) name: &'a str,
-}
-
-/// Asks for the name of what is to be deleted.
-///
-/// # Errors
-/// Another answer, or no terminal to ask on.
-pub(crate) fn confirm(deletion: &Deletion<'_>) -> Result<(), CliError> {
-    let Deletion { doing, question, kind, name } = deletion;
+/// Prompts for the name of what is to be deleted; refused with another answer, or without a terminal. `doing` is such
+/// as `deleting a table`, `question` has no end.
+pub(crate) fn confirm(doing: &str, question: &str, kind: &str, name: &str) -> Result<(), CliError> {
     if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
         return Err(CliError::Usage(format!(
             "{doing} deletes everything in it: repeat with --yes: {kind}=`{name}`"
         )));
     }
-    let read = |error| CliError::file("cannot read the answer")(error);
-    let mut errors = io::stderr();
-    let asked = write!(errors, "{question}? Type the name of the {kind} to go on: ");
-    asked.and_then(|()| errors.flush()).map_err(read)?;
-    let mut answer = String::new();
-    io::stdin().read_line(&mut answer).map_err(read)?;
-    if answer.trim() == *name {
-        Ok(())
-    } else {
-        Err(CliError::Usage("nothing was deleted: the name was not typed".to_owned()))
+    let (mut errors, mut answer) = (io::stderr(), String::new());
+    write!(errors, "{question}? Type the name of the {kind} to go on: ")
+        .and_then(|()| errors.flush())
+        .and_then(|()| io::stdin().read_line(&mut answer))
+        .map_err(CliError::file("cannot read the answer"))?;
+    match answer.trim() == name {
+        true => Ok(()),
+        false => Err(CliError::Usage("nothing was deleted: the name was not typed".to_owned())),
     }
 }

@@ -18,7 +18,7 @@ use trestle_service::name::AccountName;
 
 use crate::errors::CliError;
 
-/// Who the command acts as. Without any of it calls have no credentials, which a server on this
+/// The identity of the command. Without any of it calls have no credentials, which a server on this
 /// machine takes for its development account.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Credentials")]
@@ -91,7 +91,7 @@ struct Given {
 }
 
 impl CredentialArgs {
-    /// The account, if it is known, and a key of it, if that is.
+    /// The account and a key of it, as far as they are given.
     pub(crate) fn account(&self) -> Result<Option<(AccountName, Option<AccountKey>)>, CliError> {
         let given = self.given()?;
         let Some(name) = given.account()? else {
@@ -106,7 +106,7 @@ impl CredentialArgs {
     }
 
     /// What each call carries.
-    pub(crate) fn credentials(&self) -> Result<Credentials, CliError> {
+    pub(crate) fn credentials(&self) -> Result<CallCredentials, CliError> {
         let given = self.given()?;
         let account = given.account()?;
         let value = match (&account, &given.key, &given.sas) {
@@ -134,7 +134,7 @@ impl CredentialArgs {
             authorization.set_sensitive(true);
         }
         let account = account.map(|account| header(account.as_str())).transpose()?;
-        Ok(Credentials { authorization, account, queue: None })
+        Ok(CallCredentials { authorization, account, queue: None })
     }
 
     fn given(&self) -> Result<Given, CliError> {
@@ -204,22 +204,22 @@ fn from_either(
 
 /// Puts credentials on calls.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Credentials {
+pub(crate) struct CallCredentials {
     /// Marked as sensitive, so that nothing below shows it.
     authorization: Option<MetadataValue<Ascii>>,
     account: Option<MetadataValue<Ascii>>,
     queue: Option<MetadataValue<Ascii>>,
 }
 
-impl Credentials {
-    /// The same for calls on a queue: a signature over a queue does not say which.
+impl CallCredentials {
+    /// The same for calls on a queue: a signature over a queue does not contain its name.
     pub(crate) fn on_queue(self, queue: Option<&str>) -> Self {
         // What is no name of a queue is left to the server to refuse.
         Self { queue: queue.and_then(|name| name.parse().ok()), ..self }
     }
 }
 
-impl Interceptor for Credentials {
+impl Interceptor for CallCredentials {
     fn call(&mut self, mut request: Request<()>) -> Result<Request<()>, Status> {
         let metadata = request.metadata_mut();
         if let Some(value) = &self.authorization {
@@ -239,62 +239,4 @@ impl Interceptor for Credentials {
 }
 
 #[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
-
-    use super::*;
-
-    fn secret(text: &str) -> Option<Secret> {
-        Some(Secret(text.to_owned()))
-    }
-
-    fn acme() -> CredentialArgs {
-        CredentialArgs { account: Some("acme".to_owned()), ..CredentialArgs::default() }
-    }
-
-    fn sent(args: &CredentialArgs) -> Result<(String, String), String> {
-        let mut credentials = args.credentials().map_err(|error| error.to_string())?;
-        let request = credentials.call(Request::new(())).unwrap();
-        let header = |name: &str| {
-            let value = request.metadata().get(name);
-            value.map(|value| value.to_str().unwrap().to_owned()).unwrap_or_default()
-        };
-        Ok((header("authorization"), header("trestle-account")))
-    }
-
-    #[test]
-    fn a_key_is_sent_with_its_account_and_a_signature_as_it_is() {
-        let key = STANDARD.encode([7; 64]);
-        let basic = format!("Basic {}", STANDARD.encode(format!("acme:{key}")));
-        let acme_sends = |authorization: &str| (authorization.to_owned(), "acme".to_owned());
-
-        let args = CredentialArgs { account_key: secret(&key), ..acme() };
-        assert_eq!(sent(&args), Ok(acme_sends(&basic)));
-        let args = CredentialArgs { sas: secret("sv=1&sig=2"), ..acme() };
-        assert_eq!(sent(&args), Ok(acme_sends("SharedAccessSignature sv=1&sig=2")));
-        let text = format!("DefaultEndpointsProtocol=https;AccountName=acme;AccountKey={key}");
-        let args = CredentialArgs { connection_string: secret(&text), ..CredentialArgs::default() };
-        assert_eq!(sent(&args), Ok(acme_sends(&basic)));
-        assert_eq!(sent(&CredentialArgs::default()), Ok((String::new(), String::new())));
-        let account = Some("devstoreaccount1".to_owned());
-        let (authorization, _) = sent(&CredentialArgs { account, ..acme() }).unwrap();
-        assert!(authorization.starts_with("Basic "), "the key that everybody knows");
-    }
-
-    #[test]
-    fn credentials_that_make_no_sense_are_usage_errors_without_the_secret() {
-        let key = STANDARD.encode([7; 64]);
-        let both = CredentialArgs { account_key: secret(&key), sas: secret("sig=2"), ..acme() };
-        let alone = CredentialArgs { account_key: secret(&key), ..CredentialArgs::default() };
-        let short = CredentialArgs { account_key: secret("AAAA"), ..acme() };
-        let lines = CredentialArgs { sas: secret("hun\nter2"), ..acme() };
-        let named = CredentialArgs { account: Some("No Name".to_owned()), ..acme() };
-        for args in [both, alone, short, lines, named, acme()] {
-            let error = sent(&args).unwrap_err();
-            assert!(!error.contains(&key) && !error.contains("AAAA"), "{error}");
-            assert!(!error.contains("ter2") && !format!("{args:?}").contains(&key), "{error}");
-        }
-        let gone = CredentialArgs { sas_file: Some("/nowhere".into()), ..acme() };
-        assert!(sent(&gone).unwrap_err().contains("/nowhere"));
-    }
-}
+mod tests;

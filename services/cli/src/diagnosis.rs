@@ -1,8 +1,8 @@
 //! What is wrong with an address whose connection broke without a reason.
 //!
-//! A client that speaks plainly to an encrypted server, or has no certificate for one that wants one, is told so
-//! before the connection ends, but what comes out of the layers above depends on which of them sees the end first.
-//! So the address is looked at once more, without sending a call.
+//! A client without TLS at an encrypted server, or without a required certificate, gets a TLS alert before the
+//! connection ends, but which error the layers above make of it depends on timing. So the address is probed, without
+//! sending a call.
 
 use std::{sync::Arc, time::Duration};
 
@@ -43,14 +43,14 @@ async fn look_closely(client: &ClientArgs) -> Option<&'static str> {
     }
     let name = client.tls.server_name.clone().unwrap_or(host);
     let connector = TlsConnector::from(Arc::new(client.tls.probe()?));
-    // Who checks certificates after the handshake speaks next; nothing is sent, so the alert arrives.
+    // A server that checks certificates after the handshake sends next; nothing is sent, so the alert arrives.
     let failed = match connector.connect(ServerName::try_from(name).ok()?, stream).await {
         Ok(mut stream) => stream.read_u8().await.err()?,
         Err(failed) => failed,
     };
     match failed.get_ref()?.downcast_ref()? {
         Error::AlertReceived(AlertDescription::CertificateRequired) => Some(
-            "the TLS handshake failed, nothing was written: the server wants a certificate, give \
+            "the TLS handshake failed, nothing was written: the server requires a certificate, give \
              --cert-file and --key-file",
         ),
         Error::AlertReceived(_) => Some(

@@ -9,9 +9,6 @@ use crate::errors::CliError;
 const FROM: &str = "--endpoint (TRESTLE_ENDPOINT)";
 
 /// Whether calls to an address are encrypted.
-///
-/// # Errors
-/// What is no address of a server, with the rule that it breaks.
 pub(crate) fn is_encrypted(endpoint: &str) -> Result<bool, CliError> {
     check(endpoint)
         .map_err(|rule| CliError::Usage(format!("{FROM}: {rule}: value=`{}`", shown(endpoint))))
@@ -22,7 +19,7 @@ fn shown(endpoint: &str) -> String {
     let (kept, cut) = endpoint.split_at(endpoint.find(['?', '#']).unwrap_or(endpoint.len()));
     let mark = if cut.is_empty() { "" } else { "…" };
     if cut.contains('@') {
-        // Whether a password goes on there or a signature began is not to be told.
+        // Whether a password goes on there or a signature began is not to be expected.
         return mark.to_owned();
     }
     match kept.rsplit_once('@') {
@@ -56,39 +53,4 @@ fn check(endpoint: &str) -> Result<bool, &'static str> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_address_is_a_scheme_a_host_and_perhaps_a_port() {
-        for (endpoint, encrypted) in [
-            ("http://127.0.0.1:50051", false),
-            ("HTTP://localhost", false),
-            ("https://tables.example:65535/", true),
-            ("http://[::1]:1", false),
-        ] {
-            assert_eq!(check(endpoint), Ok(encrypted), "{endpoint}");
-        }
-        for endpoint in ["", "http://", "localhost:1", "/path", "http://[::1]:65536", "https://a:b"]
-        {
-            assert!(check(endpoint).is_err(), "{endpoint}");
-        }
-    }
-
-    #[test]
-    fn an_address_is_shown_without_passwords_and_signatures() {
-        for (endpoint, expected) in [
-            ("http://host:50051/path", "http://host:50051/path"),
-            ("http://me:SECRET@host", "…@host"),
-            ("http://host:50051/?sv=1&sig=SECRET", "http://host:50051/…"),
-            ("http://host#sig=SECRET?", "http://host…"),
-            ("http://me:SECRET@host/?sig=SECRET", "…@host/…"),
-            ("http://me:SEC?RET@host/path", "…"),
-            ("http://host?sig=SECRET@SECRET", "…"),
-        ] {
-            let refused = is_encrypted(endpoint).map_err(|error| error.to_string());
-            let expected = format!("value=`{expected}`");
-            assert!(refused.as_ref().is_err_and(|text| text.ends_with(&expected)), "{refused:?}");
-        }
-    }
-}
+mod tests;

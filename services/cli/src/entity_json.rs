@@ -1,6 +1,6 @@
 //! Entities as JSON: Azure's typed form at minimal metadata, one object for an entity.
 //!
-//! A type that JSON cannot show stands in a member `name@odata.type`; strings, booleans, Int32 (a
+//! A type that JSON cannot represent is in a member `name@odata.type`; strings, booleans, Int32 (a
 //! number without point or exponent) and finite doubles (a number with one) need none. Reading and
 //! writing lose nothing but null members, `Timestamp` and members that begin with `odata.`, none of
 //! which a client can store.
@@ -17,7 +17,7 @@ use trestle_proto::table::v1::{Entity, Property, Value, value::Kind};
 use crate::{
     datetime,
     edm::{self, EdmType},
-    rows::FieldError,
+    field_error::FieldError,
 };
 
 const ANNOTATION: &str = "@odata.type";
@@ -34,9 +34,6 @@ pub(crate) enum Meta {
 }
 
 /// Appends an entity as one JSON object, without a line end.
-///
-/// # Errors
-/// When a value has no text form; servers do not send such values.
 pub(crate) fn write(out: &mut Vec<u8>, entity: &Entity, meta: Meta) -> Result<(), String> {
     out.push(b'{');
     if meta == Meta::All {
@@ -65,9 +62,6 @@ pub(crate) fn write(out: &mut Vec<u8>, entity: &Entity, meta: Meta) -> Result<()
 }
 
 /// The entity as text; see [`write()`].
-///
-/// # Errors
-/// As [`write()`].
 pub(crate) fn to_string(entity: &Entity, meta: Meta) -> Result<String, String> {
     let mut out = Vec::new();
     write(&mut out, entity, meta)?;
@@ -110,9 +104,6 @@ fn string(out: &mut Vec<u8>, text: &str) {
 }
 
 /// Reads an entity from one JSON object. Properties are sorted by name.
-///
-/// # Errors
-/// The first member that breaks a rule, with its value and the rule.
 pub(crate) fn parse(text: &[u8]) -> Result<Entity, FieldError> {
     parse_by(text, edm::parse_value)
 }
@@ -121,11 +112,8 @@ pub(crate) fn parse(text: &[u8]) -> Result<Entity, FieldError> {
 pub(crate) type ReadValue = fn(EdmType, &str) -> Result<Kind, String>;
 
 /// As [`parse`], with another way to read values.
-///
-/// # Errors
-/// As [`parse`].
 pub(crate) fn parse_by(text: &[u8], read: ReadValue) -> Result<Entity, FieldError> {
-    let members: Members<'_> =
+    let members: JsonMembers<'_> =
         serde_json::from_slice(text).map_err(|error| malformed(text, &error))?;
     let mut entity = Entity::default();
     let (mut partition, mut row) = (None, None);
@@ -253,9 +241,9 @@ fn value(
 }
 
 /// The members of an object in their order, repeats included.
-struct Members<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
+struct JsonMembers<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
 
-impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
+impl<'de: 'a, 'a> Deserialize<'de> for JsonMembers<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Collect;
 
@@ -268,21 +256,23 @@ impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
 
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
                 let mut members = Vec::with_capacity(map.size_hint().unwrap_or(16));
-                while let Some((Name(name), raw)) = map.next_entry::<Name<'de>, &'de RawValue>()? {
+                while let Some((MemberName(name), raw)) =
+                    map.next_entry::<MemberName<'de>, &'de RawValue>()?
+                {
                     members.push((name, raw));
                 }
                 Ok(members)
             }
         }
 
-        deserializer.deserialize_map(Collect).map(Members)
+        deserializer.deserialize_map(Collect).map(JsonMembers)
     }
 }
 
 /// A member name, borrowed where it has no escapes.
 #[derive(Deserialize)]
 #[serde(transparent)]
-struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
+struct MemberName<'a>(#[serde(borrow)] Cow<'a, str>);
 
 #[cfg(test)]
 mod tests;

@@ -1,7 +1,6 @@
 //! What can go wrong in a command, how it is shown, and the exit code it ends with.
 //!
-//! Errors of the server are shown with everything it said: reason, message, each violation, retry
-//! advice.
+//! Errors of the server are shown completely: reason, message, each violation, retry advice.
 
 use std::{collections::BTreeMap, fmt::Write as _, io, process::ExitCode};
 
@@ -13,7 +12,7 @@ use trestle_service::fault::code_name;
 mod advice;
 
 use advice::{advice, connect_hint, hint, message, was_refused};
-pub(crate) use advice::{is_transport, needs_restart, retry_after};
+pub(crate) use advice::{innermost, is_transport, needs_restart, retry_after};
 
 /// Text for `--help`.
 pub(crate) const EXIT_CODES: &str = "\
@@ -79,7 +78,7 @@ pub(crate) enum CliError {
     /// A signature that was explained is refused.
     #[error("the signature is refused")]
     Refused,
-    /// Somebody pressed Ctrl-C.
+    /// Ctrl-C.
     #[error("interrupted")]
     Interrupted,
     /// A command of many calls ended on the way.
@@ -98,10 +97,10 @@ pub(crate) enum CliError {
 /// How far a command of many calls came.
 #[derive(Debug)]
 pub(crate) struct Halt {
-    /// Where its calls went.
+    /// The endpoint of its calls.
     pub(crate) endpoint: String,
-    /// What is done, such as `94,800 rows are done`.
-    pub(crate) done: String,
+    /// What is done, such as `94,800 rows written`.
+    pub(crate) progress: String,
     /// What to do next, such as `go on with --resume`.
     pub(crate) next: String,
 }
@@ -125,8 +124,8 @@ impl CliError {
         move |error| Self::Usage(format!("{what}: {error}"))
     }
 
-    /// The failure of a command of many calls, with how far it came; as it is where it says that
-    /// itself, or where the server refused a command that has not `begun`.
+    /// The failure of a command of many calls, with its progress; unchanged where it has that already,
+    /// or where the server refused a command that has not `begun`.
     pub(crate) fn halted(self, begun: bool, at: impl FnOnce() -> Halt) -> Self {
         match self {
             error if error.is_broken_pipe() => error,
@@ -141,7 +140,7 @@ impl CliError {
         }
     }
 
-    /// Whether the reader of our output went away, which is no failure.
+    /// Whether the reader of our output is closed, which is not a failure.
     pub(crate) fn is_broken_pipe(&self) -> bool {
         matches!(self, Self::File { source, .. } if source.kind() == io::ErrorKind::BrokenPipe)
     }
@@ -180,10 +179,10 @@ impl CliError {
     }
 
     /// Whether a connection broke without saying why.
-    pub(crate) fn is_puzzling(&self) -> bool {
+    pub(crate) fn is_unexplained(&self) -> bool {
         match self {
             Self::Call(status) => is_transport(status) && !was_refused(status),
-            Self::Halted { cause, .. } => cause.is_puzzling(),
+            Self::Halted { cause, .. } => cause.is_unexplained(),
             _ => false,
         }
     }
@@ -208,10 +207,10 @@ impl CliError {
             other => format!("error: {other}"),
         };
         if let Some(at) = at {
-            let _ = write!(text, "\n  endpoint: {}\n  done: {}", at.endpoint, at.done);
+            let _ = write!(text, "\n  endpoint: {}\n  progress: {}", at.endpoint, at.progress);
         }
         if let Some(advice) = advice {
-            let _ = write!(text, "\n  retry: {advice}");
+            let _ = write!(text, "\n  hint: {advice}");
         }
         text
     }
@@ -224,17 +223,16 @@ impl CliError {
         if let Some(fields) = error.as_object_mut() {
             if let Some(at) = at {
                 fields.insert("endpoint".to_owned(), json!(at.endpoint));
-                fields.insert("done".to_owned(), json!(at.done));
+                fields.insert("progress".to_owned(), json!(at.progress));
             }
-            if advice.is_some() || fields.contains_key("retry") {
-                fields.insert("retry".to_owned(), json!(advice));
+            if advice.is_some() || fields.contains_key("hint") {
+                fields.insert("hint".to_owned(), json!(advice));
             }
         }
         json!({ "error": error })
     }
 
-    /// What to do about it. That nothing was written, which is said of a call alone, is not true of
-    /// a command that came further.
+    /// What to do about it. That nothing was written is true of a single call only.
     fn advice(&self, at: Option<&Halt>, diagnosis: Option<&str>) -> Option<String> {
         let hint = match self {
             Self::Call(status) => diagnosis.or_else(|| hint(status)),
@@ -294,153 +292,10 @@ fn call_json(status: &Status) -> Value {
         "reason": info.map(|info| &info.reason),
         "metadata": metadata,
         "violations": violations,
-        "retry": null,
+        "hint": null,
         "retry_after_ms": retry_after(&details).map(|delay| delay.as_millis()),
     })
 }
 
 #[cfg(test)]
-mod tests {
-    use std::time::Duration;
-
-    use tonic_types::ErrorDetails;
-
-    use super::*;
-
-    fn refused() -> Status {
-        let mut details = ErrorDetails::new();
-        details.set_error_info(
-            "PROPERTY_NAME_INVALID",
-            "trestle.table.v1.TableService",
-            [("azureCode".to_owned(), "PropertyNameInvalid".to_owned())],
-        );
-        details.add_bad_request_violation("entity.properties[0].name", "name=`a-b`: rule one");
-        details.add_bad_request_violation("entity.properties[1].name", "name=`1`: rule two");
-        Status::with_error_details(Code::InvalidArgument, "entity is malformed", details)
-    }
-
-    #[test]
-    fn a_refused_request_shows_reason_and_every_violation() {
-        let error = CliError::from(refused());
-
-        assert_eq!(
-            error.render(false, None),
-            "error: entity is malformed\n  \
-             reason: PROPERTY_NAME_INVALID (INVALID_ARGUMENT)\n  \
-             violation: entity.properties[0].name: name=`a-b`: rule one\n  \
-             violation: entity.properties[1].name: name=`1`: rule two"
-        );
-        assert_eq!(error.code(), 2);
-    }
-
-    #[test]
-    fn a_refused_request_is_one_object_for_programs() {
-        let text = CliError::from(refused()).render(true, None);
-
-        assert_eq!(
-            text,
-            "{\"error\":{\"message\":\"entity is malformed\",\"code\":\"INVALID_ARGUMENT\",\
-             \"reason\":\"PROPERTY_NAME_INVALID\",\
-             \"metadata\":{\"azureCode\":\"PropertyNameInvalid\"},\"violations\":[\
-             {\"field\":\"entity.properties[0].name\",\"rule\":\"name=`a-b`: rule one\"},\
-             {\"field\":\"entity.properties[1].name\",\"rule\":\"name=`1`: rule two\"}],\
-             \"retry\":null,\"retry_after_ms\":null}}"
-        );
-    }
-
-    #[test]
-    fn a_violation_that_is_the_message_is_not_repeated() {
-        let details = ErrorDetails::with_bad_request_violation("table", "too short");
-        let code = Code::InvalidArgument;
-        let status = Status::with_error_details(code, "table: too short", details);
-
-        let text = CliError::from(status).render(false, None);
-
-        assert_eq!(text, "error: table: too short\n  code: INVALID_ARGUMENT");
-    }
-
-    #[test]
-    fn a_refused_connection_says_that_nothing_was_sent() {
-        let refused = io::Error::from(io::ErrorKind::ConnectionRefused);
-        let text = CliError::from(Status::from_error(Box::new(refused))).render(false, None);
-
-        assert!(text.contains("nothing was sent"), "{text}");
-    }
-
-    #[test]
-    fn a_busy_server_says_how_long_to_wait() {
-        let details = ErrorDetails::with_retry_info(Some(Duration::from_millis(1500)));
-        let status = Status::with_error_details(Code::ResourceExhausted, "busy", details);
-        let error = CliError::from(status);
-
-        assert_eq!(
-            error.render(false, None),
-            "error: busy\n  code: RESOURCE_EXHAUSTED\n  \
-             retry: wait 1500 ms, then repeat later; nothing was written"
-        );
-        assert_eq!(error.code(), 5);
-    }
-
-    #[test]
-    fn exit_codes_follow_the_kind_of_failure() {
-        let call = |code| CliError::from(Status::new(code, "x")).code();
-
-        assert_eq!(call(Code::NotFound), 3);
-        assert_eq!(call(Code::AlreadyExists), 4);
-        assert_eq!(call(Code::Aborted), 4);
-        assert_eq!(call(Code::Unavailable), 5);
-        assert_eq!(call(Code::Internal), 1);
-        assert_eq!(CliError::Usage(String::new()).code(), 2);
-        assert_eq!(CliError::Rows(String::new()).code(), 1);
-        let endpoint = String::new();
-        assert_eq!(CliError::Connect { endpoint, cause: String::new() }.code(), 5);
-    }
-
-    #[test]
-    fn a_stopped_store_asks_for_a_restart() {
-        let mut details = ErrorDetails::with_retry_info(Some(Duration::from_secs(1)));
-        details.set_error_info("STORAGE_STOPPED", "trestle", [("a".to_owned(), "b".to_owned())]);
-        let status = Status::with_error_details(Code::Unavailable, "stopped", details);
-
-        let text = CliError::from(status).render(false, None);
-
-        assert!(text.ends_with("retry: the server needs a restart; nothing was written"), "{text}");
-    }
-
-    #[test]
-    fn a_command_that_came_far_says_how_far_and_never_that_nothing_was_sent() {
-        let refused = io::Error::from(io::ErrorKind::ConnectionRefused);
-        let failed = CliError::from(Status::from_error(Box::new(refused)));
-        let at = || Halt {
-            endpoint: "http://here".to_owned(),
-            done: "94,800 rows are done".to_owned(),
-            next: "go on with --resume".to_owned(),
-        };
-
-        let halted = failed.halted(true, at);
-
-        let text = halted.render(false, None);
-        let told = "\n  endpoint: http://here\n  done: 94,800 rows are done\n  \
-                    retry: go on with --resume";
-        assert!(text.ends_with(told) && !text.contains("nothing was sent"), "{text}");
-        assert_eq!(halted.code(), 5);
-        let object: Value = serde_json::from_str(&halted.render(true, None)).expect("an object");
-        let error = &object["error"];
-        assert_eq!(error["done"], "94,800 rows are done");
-        assert_eq!(error["retry"], "go on with --resume");
-        let text = CliError::Interrupted.halted(false, at).render(false, None);
-        assert_eq!(text, format!("error: interrupted{told}"));
-        let said_already = CliError::Rows("row 5".to_owned()).halted(true, at);
-        assert!(matches!(said_already, CliError::Rows(_)));
-        let refused = CliError::from(Status::not_found("no such table")).halted(false, at);
-        assert!(matches!(refused, CliError::Call(_)), "it never began");
-    }
-
-    #[test]
-    fn a_cut_connection_never_claims_that_nothing_was_written() {
-        let error = Status::from_error(Box::new(io::Error::other("reset")));
-
-        assert!(is_transport(&error));
-        assert!(CliError::from(error).render(false, None).contains("is not known"));
-    }
-}
+mod tests;

@@ -1,22 +1,24 @@
-//! Small files beside a data file: progress notes, and files that take their name when they are
-//! complete.
+//! Files that commands read and write, and the names derived from theirs.
 
 use std::{
     fs::{self, File},
-    io::{self, Write as _},
+    io::{self, Read, Seek as _, SeekFrom},
     path::{Path, PathBuf},
 };
-
-use serde::{Serialize, de::DeserializeOwned};
 
 use crate::errors::CliError;
 
 /// Most links that are followed to a file. As many as the system follows.
 const LINKS_MAX: usize = 40;
 
+/// What could not be done to a file, such as ``cannot read `FILE` ``.
+pub(crate) fn cannot(what: &str, path: &Path) -> String {
+    format!("cannot {what} `{}`", path.display())
+}
+
 /// Where lines go that a command writes.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Target {
+pub(crate) enum OutputTarget {
     /// Standard output.
     Standard,
     /// A pipe or a device: written to as it is, for a file in its place would be another thing.
@@ -25,24 +27,66 @@ pub(crate) enum Target {
     File(PathBuf),
 }
 
+/// A file that is read from its beginning to its end.
+pub(crate) struct Input {
+    path: PathBuf,
+    /// Its size; none for standard input, a pipe or a device, which cannot be read again.
+    pub(crate) bytes: Option<u64>,
+}
+
+impl Input {
+    /// Looks at a file; `-` is standard input.
+    pub(crate) fn find(path: &Path, resume: bool) -> Result<Self, CliError> {
+        let bytes = if path == Path::new("-") {
+            None
+        } else {
+            let metadata = path.metadata().map_err(CliError::input(cannot("read", path)))?;
+            metadata.is_file().then_some(metadata.len())
+        };
+        if resume && bytes.is_none() {
+            return Err(CliError::Usage("--resume needs a file, not a pipe".to_owned()));
+        }
+        Ok(Self { path: path.to_owned(), bytes })
+    }
+
+    /// Its name, for messages.
+    pub(crate) fn name(&self) -> String {
+        self.path.display().to_string()
+    }
+
+    /// Where its checkpoint and its hash come from; none for a pipe.
+    pub(crate) fn file(&self) -> Option<&Path> {
+        self.bytes.map(|_| self.path.as_path())
+    }
+
+    /// Its bytes from a position on, which is 0 for a pipe.
+    pub(crate) fn open(&self, position: u64) -> io::Result<Box<dyn Read + Send>> {
+        if self.path == Path::new("-") {
+            return Ok(Box::new(io::stdin()));
+        }
+        let mut file = File::open(&self.path)?;
+        if position > 0 {
+            file.seek(SeekFrom::Start(position))?;
+        }
+        Ok(Box::new(file))
+    }
+}
+
 /// What there is at a path.
-///
-/// # Errors
-/// A folder, links that lead nowhere, or a path that cannot be looked at.
-pub(crate) fn target(path: &Path) -> Result<Target, CliError> {
+pub(crate) fn target(path: &Path) -> Result<OutputTarget, CliError> {
     if path == Path::new("-") {
-        return Ok(Target::Standard);
+        return Ok(OutputTarget::Standard);
     }
     match fs::metadata(path) {
         Ok(found) if found.is_dir() => {
             Err(CliError::Usage(format!("is a folder, not a file: `{}`", path.display())))
         }
-        Ok(found) if !found.is_file() => Ok(Target::Stream),
+        Ok(found) if !found.is_file() => Ok(OutputTarget::Stream),
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
-            Err(CliError::input(format!("cannot write `{}`", path.display()))(error))
+            Err(CliError::input(cannot("write", path))(error))
         }
         // A link may lead to a file that is not there yet.
-        _ => Ok(Target::File(without_links(path))),
+        _ => Ok(OutputTarget::File(without_links(path))),
     }
 }
 
@@ -50,7 +94,7 @@ pub(crate) fn target(path: &Path) -> Result<Target, CliError> {
 /// what was to go there.
 pub(crate) fn unread(error: io::Error) -> io::Error {
     match error.kind() {
-        io::ErrorKind::BrokenPipe => io::Error::other("nobody reads it any more"),
+        io::ErrorKind::BrokenPipe => io::Error::other("the reader closed it"),
         _ => error,
     }
 }
@@ -66,64 +110,23 @@ fn without_links(path: &Path) -> PathBuf {
 }
 
 /// The path with a suffix after its whole name.
-pub(crate) fn beside(path: &Path, suffix: &str) -> PathBuf {
+pub(crate) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);
     PathBuf::from(name)
 }
 
-/// Reads notes; `None` when there are none.
-///
-/// # Errors
-/// When they cannot be read, or are damaged.
-pub(crate) fn load<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, CliError> {
-    let text = match fs::read(path) {
-        Ok(text) => text,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => {
-            return Err(CliError::file(format!("cannot read `{}`", path.display()))(error));
-        }
-    };
-    serde_json::from_slice(&text).map(Some).map_err(|error| {
-        CliError::Usage(format!(
-            "progress notes are damaged, remove them to start again: `{}`: {error}",
-            path.display()
-        ))
-    })
-}
-
-/// Replaces notes; after a crash either the old or the new ones are there.
-///
-/// # Errors
-/// When the file cannot be written.
-pub(crate) fn save<T: Serialize>(path: &Path, notes: &T) -> Result<(), CliError> {
-    let part = beside(path, "~");
-    let write = || -> io::Result<()> {
-        let mut file = File::create(&part)?;
-        file.write_all(&serde_json::to_vec(notes)?)?;
-        file.sync_data()?;
-        fs::rename(&part, path)
-    };
-    write().map_err(CliError::file(format!("cannot write `{}`", path.display())))
-}
-
 /// Removes a file that may be there.
-///
-/// # Errors
-/// When it is there and stays.
 pub(crate) fn remove(path: &Path) -> Result<(), CliError> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
-            Err(CliError::file(format!("cannot remove `{}`", path.display()))(error))
+            Err(CliError::file(cannot("remove", path))(error))
         }
         _ => Ok(()),
     }
 }
 
 /// Gives a complete file its name, on stable storage.
-///
-/// # Errors
-/// When the file cannot be synced or renamed.
 pub(crate) fn publish(part: &Path, file: &File, path: &Path) -> Result<(), CliError> {
     let publish = || -> io::Result<()> {
         file.sync_all()?;
@@ -134,5 +137,5 @@ pub(crate) fn publish(part: &Path, file: &File, path: &Path) -> Result<(), CliEr
         };
         File::open(folder)?.sync_all()
     };
-    publish().map_err(CliError::file(format!("cannot complete `{}`", path.display())))
+    publish().map_err(CliError::file(cannot("complete", path)))
 }

@@ -1,29 +1,23 @@
-//! Ctrl-C, where a command has something to say or to put right before it ends.
+//! Ctrl-C, for commands that report their progress or clean up before they end.
 //!
-//! From the first listener on the signal ends nothing by itself. So only work that never blocks its thread may be
-//! listened over: what reads standard input or writes to a pipe does so on another one.
+//! After the first listener is registered the signal no longer ends the process. So the work under it must never block
+//! its thread: what reads standard input or writes to a pipe does so on another one.
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::errors::CliError;
 
-/// Hears Ctrl-C, also when it was pressed while nobody waited for it.
+/// Receives Ctrl-C, also when it was pressed between two waits.
 pub(crate) struct Interrupts(Signal);
 
 impl Interrupts {
     /// Begins to listen.
-    ///
-    /// # Errors
-    /// When the system does not allow it.
     pub(crate) fn listen() -> Result<Self, CliError> {
         let listening = signal(SignalKind::interrupt());
         listening.map(Self).map_err(CliError::file("cannot listen for Ctrl-C"))
     }
 
     /// Does the work, unless Ctrl-C is pressed before it is done.
-    ///
-    /// # Errors
-    /// The failure of the work, or that it was interrupted.
     pub(crate) async fn unless_pressed<T>(
         &mut self,
         work: impl Future<Output = Result<T, CliError>>,
@@ -36,9 +30,6 @@ impl Interrupts {
     }
 
     /// That Ctrl-C was not pressed up to now.
-    ///
-    /// # Errors
-    /// It was.
     pub(crate) async fn none_yet(&mut self) -> Result<(), CliError> {
         self.unless_pressed(std::future::ready(Ok(()))).await
     }

@@ -1,6 +1,6 @@
 //! The client commands of the `trestle` binary: tables, entities, queues, files of them, load.
 //!
-//! Each command is one call, or one stream, against the gRPC contract; the crate knows nothing of
+//! Each command is one call, or one stream, against the gRPC contract; the crate does not depend on
 //! the server. Standard output holds the answer only; progress, costs and errors go to standard
 //! error.
 
@@ -8,22 +8,23 @@
 
 mod args;
 mod bench;
+mod checkpoint;
 mod client;
 mod confirm;
 mod credentials;
-mod datetime;
 mod diagnosis;
-mod edm;
 mod endpoint;
 mod entity_json;
 mod errors;
+mod field_error;
 mod files;
 mod interrupt;
+mod lines;
 mod migrate;
 mod output;
-mod prefix;
 mod queue;
 mod raw;
+mod retry;
 mod rows;
 mod sas;
 mod scan;
@@ -34,6 +35,7 @@ mod upload;
 use std::process::ExitCode;
 
 use tonic::transport::Channel;
+use trestle_service::edm::{self, datetime};
 
 pub use args::{
     ClientArgs, DeleteArgs, EntityArgs, ExportArgs, ImportArgs, ImportMode, QueryArgs,
@@ -80,7 +82,7 @@ pub fn run_sas(args: SasArgs) -> ExitCode {
     finish(sas::run(args), json, None)
 }
 
-/// Puts load on a server and prints what it bore; errors go to standard error.
+/// Load-tests a server and prints what it measured; errors go to standard error.
 ///
 /// Must be called on a Tokio runtime. The exit codes are those in the command's help.
 pub async fn run_bench(command: BenchCommand, client: ClientArgs) -> ExitCode {
@@ -90,14 +92,14 @@ pub async fn run_bench(command: BenchCommand, client: ClientArgs) -> ExitCode {
 /// Opens a connection to `endpoint`, encrypted where it begins with `https://`.
 ///
 /// # Errors
-/// Why there is none, as a text.
+/// Why it failed, as a text.
 pub async fn connect(endpoint: &str, tls: &TlsArgs) -> Result<Channel, String> {
     client::connect(endpoint, tls).await.map_err(|error| error.to_string())
 }
 
 async fn finish_call(result: Result<(), CliError>, client: &ClientArgs) -> ExitCode {
     let diagnosis = match &result {
-        Err(error) if error.is_puzzling() => diagnosis::look(client).await,
+        Err(error) if error.is_unexplained() => diagnosis::look(client).await,
         _ => None,
     };
     finish(result, client.json, diagnosis)
@@ -107,10 +109,10 @@ fn finish(result: Result<(), CliError>, json: bool, diagnosis: Option<&str>) -> 
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) if error.is_broken_pipe() => ExitCode::SUCCESS,
-        // Said already, on standard output.
+        // Reported already, on standard output.
         Err(CliError::Refused) => ExitCode::FAILURE,
         Err(error) => {
-            output::say(&error.render(json, diagnosis));
+            output::report_line(&error.render(json, diagnosis));
             error.exit_code()
         }
     }

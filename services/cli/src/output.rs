@@ -78,9 +78,9 @@ impl Output {
                 "returned": cost.returned,
                 "bytes": cost.bytes,
             } });
-            say(&cost.to_string());
+            report_line(&cost.to_string());
         } else {
-            say(&cost_text(cost));
+            report_line(&cost_text(cost));
         }
     }
 
@@ -89,7 +89,7 @@ impl Output {
         self.out.flush().map_err(broken)
     }
 
-    /// A progress bar over `bytes`, or a counter when their number is not known. Shown on a
+    /// A progress bar over `bytes`, or a counter when their number is unknown. Shown on a
     /// terminal only.
     pub(crate) fn progress(&self, bytes: Option<u64>) -> ProgressBar {
         if self.json || !io::stderr().is_terminal() {
@@ -109,11 +109,11 @@ impl Output {
     }
 }
 
-/// Says a line on standard error.
+/// Prints a line on standard error.
 ///
-/// That nobody hears it is no failure: a closed or full standard error must not end a command that
+/// A write that fails is ignored: a closed or full standard error must not end a command that
 /// does its work. The macros of the standard library panic there.
-pub(crate) fn say(text: &str) {
+pub(crate) fn report_line(text: &str) {
     let _ = io::stderr().write_all(format!("{text}\n").as_bytes());
 }
 

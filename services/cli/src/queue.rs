@@ -24,7 +24,7 @@ use crate::{
 type QueueClient = QueueServiceClient<Link>;
 
 /// What every command works with.
-struct Context {
+struct QueueContext {
     session: Session,
     output: Output,
     queues: QueueClient,
@@ -35,13 +35,13 @@ pub(crate) async fn run(command: QueueCommand, client: &ClientArgs) -> Result<()
     let session = Session::on_queue(client, command.queue()).await?;
     let queues = QueueServiceClient::new(session.link());
     let output = Output::standard(client.json);
-    let mut context = Context { session, output, queues };
+    let mut context = QueueContext { session, output, queues };
     dispatch(&mut context, command, client).await?;
     context.output.flush()
 }
 
 async fn dispatch(
-    context: &mut Context,
+    context: &mut QueueContext,
     command: QueueCommand,
     client: &ClientArgs,
 ) -> Result<(), CliError> {
@@ -60,8 +60,8 @@ async fn dispatch(
         },
         QueueCommand::Send(args) => messages::send(context, args).await,
         QueueCommand::Receive { queue, max, hidden, wait, delete } => {
-            let asked = messages::Asked { queue, max, hidden, wait };
-            messages::receive(context, asked, delete).await
+            let options = messages::ReceiveOptions { queue, max, hidden, wait };
+            messages::receive(context, options, delete).await
         }
         QueueCommand::Peek { queue, max } => messages::peek(context, queue, max).await,
         QueueCommand::Redrive { queue, to } => messages::redrive(context, queue, to).await,

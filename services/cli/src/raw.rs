@@ -1,5 +1,5 @@
-//! Calls on encoded messages: what is sent was encoded before, and what comes is decoded by who
-//! wants it.
+//! Calls on encoded messages: what is sent was encoded before, and what is received is
+//! decoded by the caller.
 
 use bytes::Bytes;
 use futures::Stream;
@@ -8,14 +8,14 @@ use trestle_proto::RawCodec;
 
 use crate::client::Link;
 
-/// Largest answer that is taken.
+/// Largest answer that is accepted.
 const ANSWER_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 /// A method of the table service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Method(&'static str);
+pub(crate) struct RpcMethod(&'static str);
 
-impl Method {
+impl RpcMethod {
     pub(crate) const GET_ENTITY: Self = Self("/trestle.table.v1.TableService/GetEntity");
     pub(crate) const INSERT_ENTITY: Self = Self("/trestle.table.v1.TableService/InsertEntity");
     pub(crate) const UPSERT_ENTITY: Self = Self("/trestle.table.v1.TableService/UpsertEntity");
@@ -37,7 +37,7 @@ impl RawClient {
     /// One request, one answer.
     pub(crate) async fn unary(
         &mut self,
-        method: Method,
+        method: RpcMethod,
         request: Request<Bytes>,
     ) -> Result<Bytes, Status> {
         self.ready().await?;
@@ -48,7 +48,7 @@ impl RawClient {
     /// One request, a stream of answers.
     pub(crate) async fn server_stream(
         &mut self,
-        method: Method,
+        method: RpcMethod,
         request: Bytes,
     ) -> Result<Streaming<Bytes>, Status> {
         self.ready().await?;
@@ -59,7 +59,7 @@ impl RawClient {
     /// A stream of requests, a stream of answers.
     pub(crate) async fn both_stream(
         &mut self,
-        method: Method,
+        method: RpcMethod,
         requests: impl Stream<Item = Bytes> + Send + 'static,
     ) -> Result<Streaming<Bytes>, Status> {
         self.ready().await?;

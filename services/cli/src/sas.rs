@@ -18,7 +18,7 @@ use crate::{
     args::duration,
     credentials::CredentialArgs,
     errors::CliError,
-    output::{Output, say},
+    output::{Output, report_line},
 };
 
 mod explain;
@@ -34,7 +34,7 @@ pub struct SasArgs {
     /// Print JSON for programs, errors included
     #[arg(long, global = true)]
     pub json: bool,
-    /// Who signs
+    /// Credentials
     #[command(flatten)]
     pub(crate) credentials: CredentialArgs,
 }
@@ -70,7 +70,7 @@ pub enum SasCommand {
     },
     /// Sign for the messages of one queue
     ///
-    /// Permissions: r peek and read how the queue is, a send, u update, p receive and delete. Over gRPC a call that
+    /// Permissions: r peek and read queue statistics, a send, u update, p receive and delete. Over gRPC a call that
     /// carries the signature names the queue in the header trestle-queue; `trestle queue` does.
     #[command(after_help = HELP)]
     Queue {
@@ -89,17 +89,17 @@ pub enum SasCommand {
         #[command(flatten)]
         grant: ServiceGrantArgs,
     },
-    /// Say what a signature grants, and why it is refused
+    /// Explain what a signature grants, and why it is refused
     ///
     /// Exit code 1: it is refused.
     Explain(ExplainArgs),
 }
 
 const HELP: &str = "\
-The signature is made with the key of --account. It can be taken back only by replacing that key, or
+The signature is made with the key of --account. It can be revoked only by replacing that key, or
 with --policy by changing the stored access policy.";
 
-/// What every signature may say.
+/// Terms of every signature.
 #[derive(Debug, Args)]
 pub struct GrantArgs {
     /// Letters: r read, a add, u update, d delete, l list, c create, w write, p process
@@ -122,10 +122,10 @@ pub struct GrantArgs {
     sas_version: Option<String>,
 }
 
-/// What signatures of one service may say.
+/// Terms of signatures of one service.
 #[derive(Debug, Args)]
 pub struct ServiceGrantArgs {
-    /// What every signature may say
+    /// Terms of every signature
     #[command(flatten)]
     grant: GrantArgs,
     /// The stored access policy that states what is left out here
@@ -179,7 +179,7 @@ pub(crate) fn run(args: SasArgs) -> Result<(), CliError> {
     let now = SystemClock.now();
     let terms = grant.terms(scope, policy, now).map_err(|error| usage_of_flag(&error))?;
     if terms.expiry.as_ref().is_some_and(|expiry| expiry.ticks() <= now) {
-        say("warning: --expiry is past: the signature grants nothing");
+        report_line("warning: --expiry is past: the signature grants nothing");
     }
     let (account, key) = signer(&args.credentials)?;
     let token = mint(terms, account.as_str(), &key).map_err(|error| usage_of_flag(&error))?;

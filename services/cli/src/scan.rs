@@ -1,15 +1,18 @@
-//! A stream of entities that survives lost connections: it goes on after the last message received.
+//! A stream of entities that survives lost connections: it continues after the last message received.
 
 use tonic::{Status, Streaming};
-use trestle_proto::table::v1::{StreamEntitiesRequest, StreamEntitiesResponse};
+use trestle_proto::table::v1::{
+    Entity, StreamEntitiesRequest, StreamEntitiesResponse, stored::decode_entities,
+};
 
 use crate::{
-    client::{Random, Retries, Session, TableClient},
+    client::{Session, TableClient},
     errors::CliError,
+    retry::Retries,
 };
 
 /// Reads the entities of a table, in key order, message by message.
-pub(crate) struct Scan {
+pub(crate) struct TableScan {
     client: TableClient,
     /// What is still to be read.
     request: StreamEntitiesRequest,
@@ -18,10 +21,10 @@ pub(crate) struct Scan {
     complete: bool,
 }
 
-impl Scan {
-    /// A stream that starts, or with a `resume_token` goes on, at its first message.
+impl TableScan {
+    /// A stream that starts, or with a `resume_token` continues.
     pub(crate) fn new(session: &Session, request: StreamEntitiesRequest) -> Self {
-        let retries = Retries::new(Random::from_system());
+        let retries = Retries::new();
         Self { client: session.table(), request, stream: None, retries, complete: false }
     }
 
@@ -30,16 +33,13 @@ impl Scan {
         while !self.complete {
             match self.receive().await {
                 Ok(message) => {
-                    self.retries.progress();
-                    self.note(&message);
+                    self.retries = Retries::new();
+                    self.advance(&message);
                     return Ok(Some(message));
                 }
                 Err(status) => {
                     self.stream = None;
-                    let Some(wait) = self.retries.next(&status) else {
-                        return Err(status.into());
-                    };
-                    tokio::time::sleep(wait).await;
+                    self.retries.wait(status).await?;
                 }
             }
         }
@@ -61,7 +61,7 @@ impl Scan {
             .ok_or_else(|| Status::unavailable("stream ended before its last message"))
     }
 
-    fn note(&mut self, message: &StreamEntitiesResponse) {
+    fn advance(&mut self, message: &StreamEntitiesResponse) {
         self.request.resume_token.clone_from(&message.resume_token);
         self.complete = message.resume_token.is_empty();
         if let Some(limit) = self.request.limit.as_mut() {
@@ -70,4 +70,9 @@ impl Scan {
             self.complete |= *limit == 0;
         }
     }
+}
+
+/// The entities of a message.
+pub(crate) fn decoded(message: &StreamEntitiesResponse) -> Result<Vec<Entity>, CliError> {
+    decode_entities(&message.entities).map_err(|error| CliError::Protocol(error.to_string()))
 }

@@ -16,7 +16,7 @@ mod stats;
 mod tables;
 
 /// What every command works with.
-struct Context {
+struct TableContext {
     session: Session,
     output: Output,
 }
@@ -24,13 +24,13 @@ struct Context {
 /// Runs a command.
 pub(crate) async fn run(command: TableCommand, client: &ClientArgs) -> Result<(), CliError> {
     let session = Session::connect(client).await?;
-    let mut context = Context { session, output: Output::standard(client.json) };
+    let mut context = TableContext { session, output: Output::standard(client.json) };
     dispatch(&mut context, command, client).await?;
     context.output.flush()
 }
 
 async fn dispatch(
-    context: &mut Context,
+    context: &mut TableContext,
     command: TableCommand,
     client: &ClientArgs,
 ) -> Result<(), CliError> {
@@ -41,7 +41,7 @@ async fn dispatch(
         TableCommand::List { prefix } => tables::list(context, prefix.as_deref()).await,
         TableCommand::Delete(args) => match (args.partition_key, args.row_key) {
             (Some(partition_key), Some(row_key)) => {
-                let key = entities::Key { table: args.table, partition_key, row_key };
+                let key = entities::EntityAddress { table: args.table, partition_key, row_key };
                 entities::delete(context, key, args.if_match).await
             }
             _ => tables::delete(context, args.table, args.yes).await,
@@ -51,7 +51,7 @@ async fn dispatch(
             entities::upsert(context, table, mode, entity).await
         }
         TableCommand::Get { table, partition_key, row_key, select, cost } => {
-            let key = entities::Key { table, partition_key, row_key };
+            let key = entities::EntityAddress { table, partition_key, row_key };
             entities::get(context, key, select, cost).await
         }
         TableCommand::Query(args) => query::run(context, args).await,

@@ -1,4 +1,4 @@
-//! Whom a command trusts, and as whom it shows itself, on an encrypted connection.
+//! The certificates that a command trusts and presents on encrypted connections.
 
 use std::{
     fs,
@@ -8,23 +8,25 @@ use std::{
 
 use clap::Args;
 use tokio_rustls::rustls::{
-    ClientConfig, RootCertStore, crypto,
+    ClientConfig, ConfigBuilder, RootCertStore, WantsVerifier,
+    client::WantsClientCert,
+    crypto,
     pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject as _},
 };
 use tonic::transport::{Certificate, ClientTlsConfig, Identity};
 
-use crate::errors::CliError;
+use crate::{errors::CliError, files};
 
 /// For an endpoint that begins with `https://`. All files are in PEM.
 #[derive(Debug, Clone, Default, Args)]
 pub struct TlsArgs {
-    /// Authorities that vouch for the server; needed with https, since no others are known
+    /// CA certificates that the server's certificate is checked against; required with https
     #[arg(long, global = true, env = "TRESTLE_CA_FILE", value_name = "FILE")]
     pub ca_file: Option<PathBuf>,
     /// Name in the server's certificate, where it is not the one in the endpoint
     #[arg(long, global = true, env = "TRESTLE_SERVER_NAME", value_name = "NAME")]
     pub server_name: Option<String>,
-    /// Certificate to show to the server
+    /// Client certificate, with its chain
     #[arg(long, global = true, env = "TRESTLE_CERT_FILE", value_name = "FILE")]
     pub cert_file: Option<PathBuf>,
     /// Private key of that certificate
@@ -33,21 +35,15 @@ pub struct TlsArgs {
 }
 
 impl TlsArgs {
-    /// The same for a connection that is only to show how it fails; none where that cannot be made.
+    /// The same for a connection that only shows how it fails; none where that cannot be made.
     pub(crate) fn probe(&self) -> Option<ClientConfig> {
-        let parsed = |file: &Path| -> Option<Vec<_>> {
-            CertificateDer::pem_slice_iter(&fs::read(file).ok()?).collect::<Result<_, _>>().ok()
-        };
         let mut roots = RootCertStore::empty();
-        roots.add_parsable_certificates(parsed(self.ca_file.as_deref()?)?);
-        let provider = Arc::new(crypto::ring::default_provider());
-        let config = ClientConfig::builder_with_provider(provider);
-        let config = config.with_safe_default_protocol_versions().ok()?;
-        let config = config.with_root_certificates(roots);
+        roots.add_parsable_certificates(certificates(self.ca_file.as_deref()?).ok()?);
+        let config = builder(roots)?;
         let mut config = match (&self.cert_file, &self.key_file) {
             (Some(certificate), Some(key)) => {
-                let key = PrivateKeyDer::from_pem_slice(&fs::read(key).ok()?).ok()?;
-                config.with_client_auth_cert(parsed(certificate)?, key).ok()?
+                let key = PrivateKeyDer::from_pem_slice(&read(key).ok()?).ok()?;
+                config.with_client_auth_cert(certificates(certificate).ok()?, key).ok()?
             }
             _ => config.with_no_client_auth(),
         };
@@ -55,12 +51,13 @@ impl TlsArgs {
         Some(config)
     }
 
-    /// What the arguments say.
+    /// The TLS of calls.
     pub(crate) fn config(&self) -> Result<ClientTlsConfig, CliError> {
-        let needed = "https needs --ca-file, the authorities that vouch for the server";
-        let authorities = self.ca_file.as_deref().ok_or_else(|| CliError::Usage(needed.into()))?;
-        let authorities = Certificate::from_pem(certificates(authorities)?);
-        let mut config = ClientTlsConfig::new().ca_certificate(authorities);
+        let needed = "https needs --ca-file, the CA certificates for the server";
+        let file = self.ca_file.as_deref().ok_or_else(|| CliError::Usage(needed.into()))?;
+        // Without one every server would be refused, for a reason that misleads.
+        certificates(file)?;
+        let mut config = ClientTlsConfig::new().ca_certificate(Certificate::from_pem(read(file)?));
         if let Some(name) = &self.server_name {
             config = config.domain_name(name);
         }
@@ -74,18 +71,41 @@ impl TlsArgs {
     }
 }
 
-/// A file with one certificate at least: with none every server is refused, for a reason that is none.
-fn certificates(file: &Path) -> Result<Vec<u8>, CliError> {
-    let pem = read(file)?;
-    match CertificateDer::pem_slice_iter(&pem).next() {
-        Some(Ok(_)) => Ok(pem),
-        _ => {
-            let file = file.display();
-            Err(CliError::Usage(format!("--ca-file: holds no certificate in PEM: `{file}`")))
+/// TLS to a public service, with the CA certificates of a file or of the system; without any where it is not used.
+pub(crate) fn public_config(file: Option<&Path>, is_used: bool) -> Result<ClientConfig, CliError> {
+    let mut roots = RootCertStore::empty();
+    match file.filter(|_| is_used) {
+        Some(file) => drop(roots.add_parsable_certificates(certificates(file)?)),
+        None if is_used => {
+            let system = rustls_native_certs::load_native_certs();
+            roots.add_parsable_certificates(system.certs);
         }
+        None => {}
     }
+    if is_used && roots.is_empty() {
+        let rule = "no CA certificates were found for the source: give --source-ca-file";
+        return Err(CliError::Usage(rule.to_owned()));
+    }
+    let config = builder(roots);
+    let config = config.ok_or_else(|| CliError::Usage("encryption cannot be used".to_owned()))?;
+    Ok(config.with_no_client_auth())
+}
+
+fn builder(roots: RootCertStore) -> Option<ConfigBuilder<ClientConfig, WantsClientCert>> {
+    let provider = Arc::new(crypto::ring::default_provider());
+    let config: ConfigBuilder<_, WantsVerifier> =
+        ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions().ok()?;
+    Some(config.with_root_certificates(roots))
+}
+
+/// The certificates of a file, at least one.
+fn certificates(file: &Path) -> Result<Vec<CertificateDer<'static>>, CliError> {
+    let parsed: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&read(file)?).collect();
+    parsed.ok().filter(|certificates| !certificates.is_empty()).ok_or_else(|| {
+        CliError::Usage(format!("holds no certificates in PEM: `{}`", file.display()))
+    })
 }
 
 fn read(file: &Path) -> Result<Vec<u8>, CliError> {
-    fs::read(file).map_err(CliError::input(format!("cannot read `{}`", file.display())))
+    fs::read(file).map_err(CliError::input(files::cannot("read", file)))
 }

@@ -15,56 +15,30 @@ use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Code, Status};
 use tonic_types::{RpcStatusExt as _, Status as RpcStatus};
 use trestle_proto::table::v1::{
-    Entity, GetEntityRequest, ImportChunk, ImportEntitiesRequest, ImportEntitiesResponse,
-    ImportResult, ImportSpec, WriteMode, import_entities_request::Message,
+    Entity, GetEntityRequest, ImportEntitiesRequest, ImportEntitiesResponse, ImportResult,
+    ImportSpec, WriteMode, import_entities_request::Message,
 };
 
 use crate::{
-    client::{Random, Retries, Session},
+    client::Session,
     entity_json::{self, Meta},
     errors::CliError,
-    raw::{Method, RawClient},
+    raw::{RawClient, RpcMethod},
+    retry::Retries,
 };
 
-/// Most chunks under way: bounds memory to as many MiB, and keeps the server's commits full.
+mod batch;
+
+pub(crate) use batch::{AHEAD_MAX, Chunk, ChunkBuilder};
+
+/// Most chunks in flight: bounds memory to as many MiB, and keeps the server's commits full.
 const WINDOW: usize = 8;
 /// Most comparisons at once.
 const COMPARISONS_MAX: usize = 32;
 
-/// Entities to send together; the mark is what the sender wants to know of them when they are
-/// answered.
-#[derive(Debug)]
-pub(crate) struct Chunk<M> {
-    /// The encoded request.
-    message: Bytes,
-    /// How many entities there are; where there is none, nothing is sent.
-    count: usize,
-    /// Whether it may have been written before.
-    replayed: bool,
-    pub(crate) mark: M,
-}
-
-impl<M> Chunk<M> {
-    /// A chunk of these entities, which keep to the limits of a chunk.
-    pub(crate) fn new(entities: Vec<Entity>, mark: M) -> Self {
-        let count = entities.len();
-        let message = Some(Message::Chunk(ImportChunk { entities }));
-        let message = ImportEntitiesRequest { message }.encode_to_vec().into();
-        Self { message, count, replayed: false, mark }
-    }
-
-    /// The entities, decoded again: needed for few chunks only.
-    pub(crate) fn entities(&self) -> Vec<Entity> {
-        match ImportEntitiesRequest::decode(self.message.clone()) {
-            Ok(ImportEntitiesRequest { message: Some(Message::Chunk(chunk)) }) => chunk.entities,
-            _ => Vec::new(),
-        }
-    }
-}
-
 /// What became of an entity.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Outcome {
+pub(crate) enum EntityOutcome {
     Written,
     /// It was there already, and equal.
     Present,
@@ -72,22 +46,24 @@ pub(crate) enum Outcome {
     Failed(String),
 }
 
-/// Who is told what became of chunks, in the order they were sent.
-pub(crate) trait Book<M> {
+/// Takes what became of chunks, in the order in which they were sent.
+pub(crate) trait Recorder<C> {
     /// Whether no more chunks are to be sent.
-    fn is_halted(&self) -> bool;
+    fn is_halted(&self) -> bool {
+        false
+    }
     /// Takes an answered chunk, with an outcome for each of its entities.
-    fn book(&mut self, chunk: &Chunk<M>, outcomes: Vec<Outcome>);
+    fn record(&mut self, chunk: C, outcomes: Vec<EntityOutcome>);
 }
 
-/// An upload under way. Who makes the chunks may end them with a reason of type `S`.
-pub(crate) struct Upload<M, S> {
+/// An upload in progress. The producer of the chunks may end them with a reason of type `S`.
+pub(crate) struct Upload<L, R, P, S> {
     session: Session,
     table: String,
     spec: Bytes,
-    chunks: mpsc::Receiver<Result<Chunk<M>, S>>,
+    chunks: mpsc::Receiver<Result<Chunk<L, R, P>, S>>,
     /// Sent, not answered; in the order they were sent.
-    waiting: VecDeque<Chunk<M>>,
+    waiting: VecDeque<Chunk<L, R, P>>,
     drained: bool,
     stop: Option<S>,
     retries: Retries,
@@ -95,13 +71,13 @@ pub(crate) struct Upload<M, S> {
     pub(crate) verify: Option<bool>,
 }
 
-impl<M, S> Upload<M, S> {
+impl<L, R, P, S> Upload<L, R, P, S> {
     /// Into a table that exists; without a mode, entities are inserted.
     pub(crate) fn new(
         session: &Session,
         table: String,
         mode: Option<WriteMode>,
-        chunks: mpsc::Receiver<Result<Chunk<M>, S>>,
+        chunks: mpsc::Receiver<Result<Chunk<L, R, P>, S>>,
     ) -> Self {
         let spec = ImportSpec { table: table.clone(), mode: mode.map(WriteMode::into) };
         let message = Some(Message::Spec(spec));
@@ -114,44 +90,44 @@ impl<M, S> Upload<M, S> {
             waiting: VecDeque::new(),
             drained: false,
             stop: None,
-            retries: Retries::new(Random::from_system()),
+            retries: Retries::new(),
             verify: None,
         }
     }
 
-    /// Sends every chunk and books every answer; the reason why chunks ended, if there was one.
-    pub(crate) async fn run(&mut self, book: &mut impl Book<M>) -> Result<Option<S>, CliError> {
-        while let Err(error) = self.attempt(book).await {
-            let CliError::Call(status) = &error else {
-                return Err(error);
-            };
-            let Some(wait) = self.retries.next(status) else {
-                return Err(error);
-            };
+    /// Sends every chunk and records every answer; the reason why chunks ended, if there was one.
+    pub(crate) async fn run(
+        &mut self,
+        recorder: &mut impl Recorder<Chunk<L, R, P>>,
+    ) -> Result<Option<S>, CliError> {
+        while let Err(error) = self.attempt(recorder).await {
+            self.retries.wait(error).await?;
             for chunk in &mut self.waiting {
                 chunk.replayed = true;
             }
-            tokio::time::sleep(wait).await;
         }
         Ok(self.stop.take())
     }
 
     /// One stream, until everything is answered or the stream breaks.
-    async fn attempt(&mut self, book: &mut impl Book<M>) -> Result<(), CliError> {
+    async fn attempt(
+        &mut self,
+        recorder: &mut impl Recorder<Chunk<L, R, P>>,
+    ) -> Result<(), CliError> {
         // Holds the spec and every chunk of the window, so that sending never waits.
         let (sender, requests) = mpsc::channel(WINDOW.saturating_add(1));
         send(&sender, self.spec.clone());
-        for chunk in self.waiting.iter().filter(|chunk| chunk.count > 0) {
+        for chunk in self.waiting.iter().filter(|chunk| !chunk.labels.is_empty()) {
             send(&sender, chunk.message.clone());
         }
         let mut client = RawClient::new(self.session.link());
         let requests = ReceiverStream::new(requests);
-        let mut answers = client.both_stream(Method::IMPORT_ENTITIES, requests).await?;
+        let mut answers = client.both_stream(RpcMethod::IMPORT_ENTITIES, requests).await?;
         loop {
-            while self.waiting.front().is_some_and(|chunk| chunk.count == 0) {
-                self.waiting.pop_front().iter().for_each(|chunk| book.book(chunk, Vec::new()));
+            while let Some(chunk) = self.waiting.pop_front_if(|chunk| chunk.labels.is_empty()) {
+                recorder.record(chunk, Vec::new());
             }
-            self.drained |= book.is_halted();
+            self.drained |= recorder.is_halted();
             if self.drained && self.waiting.is_empty() {
                 return Ok(());
             }
@@ -162,16 +138,16 @@ impl<M, S> Upload<M, S> {
                     let answer = answer?.ok_or_else(|| {
                         Status::unavailable("stream ended before its last answer")
                     })?;
-                    self.answered(answer, book).await?;
+                    self.answered(answer, recorder).await?;
                 }
             }
         }
     }
 
-    fn take(&mut self, item: Option<Result<Chunk<M>, S>>, sender: &mpsc::Sender<Bytes>) {
+    fn take(&mut self, item: Option<Result<Chunk<L, R, P>, S>>, sender: &mpsc::Sender<Bytes>) {
         match item {
             Some(Ok(chunk)) => {
-                if chunk.count > 0 {
+                if !chunk.labels.is_empty() {
                     send(sender, chunk.message.clone());
                 }
                 self.waiting.push_back(chunk);
@@ -184,23 +160,27 @@ impl<M, S> Upload<M, S> {
         }
     }
 
-    async fn answered(&mut self, answer: Bytes, book: &mut impl Book<M>) -> Result<(), CliError> {
+    async fn answered(
+        &mut self,
+        answer: Bytes,
+        recorder: &mut impl Recorder<Chunk<L, R, P>>,
+    ) -> Result<(), CliError> {
         let answer = ImportEntitiesResponse::decode(answer)
             .map_err(|error| CliError::Protocol(error.to_string()))?;
         let Some(chunk) = self.waiting.pop_front() else {
             return Err(CliError::Protocol("an answer to no chunk".to_owned()));
         };
-        if answer.results.len() != chunk.count {
+        if answer.results.len() != chunk.labels.len() {
             return Err(CliError::Protocol(format!(
                 "a chunk of {} entities was answered with {} results",
-                chunk.count,
+                chunk.labels.len(),
                 answer.results.len()
             )));
         }
         match self.judge(&chunk, answer.results).await {
             Ok(outcomes) => {
-                self.retries.progress();
-                book.book(&chunk, outcomes);
+                self.retries = Retries::new();
+                recorder.record(chunk, outcomes);
                 Ok(())
             }
             Err(status) => {
@@ -213,14 +193,14 @@ impl<M, S> Upload<M, S> {
     /// What became of each entity of a chunk; a status when the chunk has to be sent again.
     async fn judge(
         &self,
-        chunk: &Chunk<M>,
+        chunk: &Chunk<L, R, P>,
         results: Vec<ImportResult>,
-    ) -> Result<Vec<Outcome>, Status> {
-        let passing = results
+    ) -> Result<Vec<EntityOutcome>, Status> {
+        let temporary = results
             .iter()
             .filter_map(|result| result.error.as_ref())
-            .find(|error| is_passing(Code::from(error.code)));
-        if let Some(error) = passing {
+            .find(|error| is_temporary(Code::from(error.code)));
+        if let Some(error) = temporary {
             return Err(status_of(error));
         }
         let compare = self.verify.is_some_and(|resumed| resumed || chunk.replayed);
@@ -229,14 +209,14 @@ impl<M, S> Upload<M, S> {
             let sent = entities.next();
             async move {
                 match (result.error, sent) {
-                    (None, _) => Ok(Outcome::Written),
+                    (None, _) => Ok(EntityOutcome::Written),
                     (Some(error), Some(sent))
                         if Code::from(error.code) == Code::AlreadyExists
                             && self.is_stored(&sent).await? =>
                     {
-                        Ok(Outcome::Present)
+                        Ok(EntityOutcome::Present)
                     }
-                    (Some(error), _) => Ok(Outcome::Failed(describe(&error))),
+                    (Some(error), _) => Ok(EntityOutcome::Failed(describe(&error))),
                 }
             }
         });
@@ -263,7 +243,7 @@ impl<M, S> Upload<M, S> {
 
 fn send(sender: &mpsc::Sender<Bytes>, message: Bytes) {
     // Cannot be full: it has room for the whole window. Closed means that the stream broke, which
-    // its answers tell.
+    // its answers show.
     let _ = sender.try_send(message);
 }
 
@@ -274,7 +254,7 @@ fn content(mut entity: Entity) -> Option<String> {
 }
 
 /// Whether the entity is fine but the server was not.
-fn is_passing(code: Code) -> bool {
+fn is_temporary(code: Code) -> bool {
     matches!(
         code,
         Code::Unavailable
@@ -286,7 +266,7 @@ fn is_passing(code: Code) -> bool {
 }
 
 fn status_of(error: &RpcStatus) -> Status {
-    // A passing failure of one entity is repeated like one of the stream, whatever its code.
+    // A temporary failure of one entity is repeated like one of the stream, whatever its code.
     let code = match Code::from(error.code) {
         code @ (Code::Unavailable | Code::ResourceExhausted) => code,
         _ => Code::Unavailable,

@@ -1,6 +1,11 @@
-//! The property types of the Azure table model, by their names.
+//! The property types of the Azure table model: their names, and values as text.
 
 use trestle_proto::table::v1::value::Kind;
+
+pub mod datetime;
+mod text;
+
+pub use text::{format_value, is_guid, parse_type, parse_value};
 
 /// A property type of the Azure table model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

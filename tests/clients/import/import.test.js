@@ -161,36 +161,36 @@ describe('from the real Azurite', () => {
 
   it('a running account is copied with types, over pages, and nothing is consumed', async () => {
     const server = await fresh();
-    const notes = path.join(workspace.directory, 'peek.notes');
+    const checkpoint = path.join(workspace.directory, 'peek.checkpoint');
 
-    const args = ['import', 'azure', source.connection, '--notes', notes, '--json'];
+    const args = ['import', 'azure', source.connection, '--notes', checkpoint, '--json'];
     const ended = await trestle(server, args);
 
     assert.equal(ended.code, 1, 'more than 32 messages cannot be copied without receiving them');
     const lines = ended.output.split('\n').filter(Boolean).map((line) => JSON.parse(line));
     const about = (name) => lines.find((line) => line.table === name || line.queue === name);
-    const { read, written, refused, here, equal } = about('many');
-    assert.deepEqual([read, written, refused, here, equal], [MANY, MANY, 0, MANY, true]);
-    assert.equal(about('many').digest_written, about('many').digest_here);
-    assert.deepEqual([about('long').sent, about('long').stayed], [32, 8]);
-    assert.deepEqual([about('jobs-1').sent, about('jobs-1').stayed], [3, 1], 'one is hidden');
+    const { read, written, refused, target, match } = about('many');
+    assert.deepEqual([read, written, refused, target, match], [MANY, MANY, 0, MANY, true]);
+    assert.equal(about('many').digest_written, about('many').digest_target);
+    assert.deepEqual([about('long').sent, about('long').remaining], [32, 8]);
+    assert.deepEqual([about('jobs-1').sent, about('jobs-1').remaining], [3, 1], 'one is hidden');
     await checkTables(server);
     const first = (await peek(server, 'jobs-1')).map((message) => message.text);
     assert.deepEqual(first, ['plain <x>&amp; "é😀"', 'for ever', 'short']);
     assert.equal((await source.queue('long').getProperties()).approximateMessagesCount, 40);
     const [jobs] = await succeeds(server, ['queue', 'list', '--json']);
     assert.deepEqual(jobs.metadata, { Kind: 'X', owner: 'me' });
-    assert.ok(!fs.existsSync(notes), 'the notes are gone');
+    assert.ok(!fs.existsSync(checkpoint), 'the checkpoint is removed');
   });
 
   it('a signature copies tables and says what it may not read', async () => {
     const server = await fresh();
     const key = new AzureNamedKeyCredential(azurite.ACCOUNT, azurite.KEY);
     const signature = generateAccountSas(key, { expiresOn: new Date(Date.now() + 3_600_000) });
-    const notes = path.join(workspace.directory, 'sas.notes');
+    const checkpoint = path.join(workspace.directory, 'sas.checkpoint');
 
     const connection = `TableEndpoint=${source.tables};SharedAccessSignature=${signature}`;
-    const ended = await trestle(server, ['import', 'azure', connection, '--notes', notes]);
+    const ended = await trestle(server, ['import', 'azure', connection, '--notes', checkpoint]);
 
     assert.equal(ended.code, 1, ended.errors);
     assert.match(ended.output, /table `MixedCase`, access policies: a signature may not read them/);
@@ -200,13 +200,13 @@ describe('from the real Azurite', () => {
 
   it('an import that is killed goes on, and doubles nothing', async () => {
     const server = await fresh();
-    const notes = path.join(workspace.directory, 'killed.notes');
-    const args = ['import', 'azure', source.connection, '--notes', notes, '--queues', 'skip'];
+    const checkpoint = path.join(workspace.directory, 'killed.checkpoint');
+    const args = ['import', 'azure', source.connection, '--notes', checkpoint, '--queues', 'skip'];
     const deadline = Date.now() + PROGRESS_MS;
 
     const killed = await trestle(server, [...args, '--parallel', '1'], {
       kill: async () => {
-        while (!fs.existsSync(notes) && Date.now() < deadline) {
+        while (!fs.existsSync(checkpoint) && Date.now() < deadline) {
           await new Promise((resolve) => setTimeout(resolve, 1));
         }
       },
@@ -216,12 +216,12 @@ describe('from the real Azurite', () => {
     const again = await trestle(server, args);
     assert.equal(again.code, 2, again.errors);
     const lines = await succeeds(server, [...args, '--resume', '--json']);
-    assert.equal(summary(lines).equal, true);
+    assert.equal(summary(lines).match, true);
     assert.equal(lines.find((line) => line.table === 'many').written, MANY);
     await checkTables(server);
   });
 
-  it('a key that is wrong is told without the key', async () => {
+  it('a wrong key is reported without the key', async () => {
     const server = await fresh();
     const wrong = Buffer.alloc(64, 7).toString('base64');
     const connection = source.connection.replace(azurite.KEY, wrong);
@@ -242,10 +242,10 @@ describe('from the real Azurite', () => {
     const directory = path.join(workspace.directory, 'ws');
     const lines = await succeeds(server, ['import', 'azurite', directory, '--json']);
 
-    assert.deepEqual(summary(lines), { tables: 2, queues: 2, not_copied: 0, equal: true });
+    assert.deepEqual(summary(lines), { tables: 2, queues: 2, not_copied: 0, match: true });
     await checkTables(server);
     const long = lines.find((line) => line.queue === 'long');
-    assert.deepEqual([long.sent, long.here, long.before], [40, 40, 0]);
+    assert.deepEqual([long.sent, long.target, long.before], [40, 40, 0]);
     const jobs = await peek(server, 'jobs-1');
     assert.deepEqual(
       jobs.map((message) => message.text),
@@ -260,34 +260,34 @@ describe('from the real Azurite', () => {
 
   it('messages that are received are moved, each once', async () => {
     const server = await fresh();
-    const notes = path.join(workspace.directory, 'moved.notes');
+    const checkpoint = path.join(workspace.directory, 'moved.checkpoint');
 
-    const args = ['import', 'azure', source.connection, '--notes', notes, '--queues', 'receive'];
+    const args = ['import', 'azure', source.connection, '--notes', checkpoint, '--queues', 'receive'];
     const ended = await trestle(server, [...args, '--json']);
 
     const lines = ended.output.split('\n').filter(Boolean).map((line) => JSON.parse(line));
     const long = lines.find((line) => line.queue === 'long');
-    assert.deepEqual([long.sent, long.stayed, long.here, long.equal], [40, 0, 40, true]);
+    assert.deepEqual([long.sent, long.remaining, long.target, long.match], [40, 0, 40, true]);
     assert.equal((await source.queue('long').getProperties()).approximateMessagesCount, 0);
     assert.equal(ended.code, 1, 'a hidden message cannot be moved');
-    assert.equal(lines.find((line) => line.queue === 'jobs-1').stayed, 1);
+    assert.equal(lines.find((line) => line.queue === 'jobs-1').remaining, 1);
     await checkTables(server);
   });
 
   it('an import that is killed lets go of the messages that it had received', async () => {
     const server = await fresh();
-    const notes = path.join(workspace.directory, 'held.notes');
+    const checkpoint = path.join(workspace.directory, 'held.checkpoint');
     const queue = source.queue('held');
     await queue.create();
     const texts = Array.from({ length: 160 }, (_, at) => `message ${at} <x>&amp;é`);
     for (const text of texts) await queue.sendMessage(text);
-    const args = ['import', 'azure', source.connection, '--notes', notes, '--queues', 'receive'];
+    const args = ['import', 'azure', source.connection, '--notes', checkpoint, '--queues', 'receive'];
     const deadline = Date.now() + PROGRESS_MS;
-    const noted = () => (fs.existsSync(notes) ? fs.readFileSync(notes, 'utf8') : '');
+    const saved = () => (fs.existsSync(checkpoint) ? fs.readFileSync(checkpoint, 'utf8') : '');
 
     const killed = await trestle(server, [...args, '--parallel', '1'], {
       kill: async () => {
-        while (!noted().includes('"receipt"') && Date.now() < deadline) {
+        while (!saved().includes('"receipt"') && Date.now() < deadline) {
           await new Promise((resolve) => setTimeout(resolve, 1));
         }
       },
@@ -297,7 +297,7 @@ describe('from the real Azurite', () => {
     const ended = await trestle(server, [...args, '--resume', '--json']);
     const lines = ended.output.split('\n').filter(Boolean).map((line) => JSON.parse(line));
     const held = lines.find((line) => line.queue === 'held');
-    assert.deepEqual([held.read, held.sent, held.stayed, held.here], [160, 160, 0, 160]);
+    assert.deepEqual([held.read, held.sent, held.remaining, held.target], [160, 160, 0, 160]);
     assert.equal((await queue.getProperties()).approximateMessagesCount, 0);
     const found = [];
     for (let more = true; more; ) {

@@ -16,24 +16,21 @@ use trestle_proto::table::v1::{
 };
 
 use super::{
-    BenchOp, TableBenchArgs, Tally,
+    BenchOp, BenchTally, TableBenchArgs,
     template::{PARTITION, ROW, Template},
 };
-use crate::{
-    client::Random,
-    raw::{Method, RawClient},
-};
+use crate::raw::{RawClient, RpcMethod};
 
 /// Entities of a batch, of a page and of an imported chunk.
 const GROUP: usize = 100;
 /// Rows of one caller begin at a multiple of this, so that callers never meet.
 const ROWS_A_CALLER: u64 = 100_000_000_000;
-/// A caller whose call failed waits, so that a dead server is not asked in a busy loop.
+/// A caller whose call failed waits, so that a dead server is not called in a busy loop.
 const WAIT_AFTER_ERROR: Duration = Duration::from_millis(10);
 
 /// The requests of a bench.
 #[derive(Clone)]
-pub(super) struct Load {
+pub(super) struct BenchLoad {
     op: BenchOp,
     template: Arc<Template>,
     /// Fills the table.
@@ -43,7 +40,7 @@ pub(super) struct Load {
     entities: u64,
 }
 
-impl Load {
+impl BenchLoad {
     pub(super) fn new(args: &TableBenchArgs, table: &str) -> Self {
         let size = usize::try_from(args.entity_bytes).unwrap_or_default();
         let chunk = Template::new(&chunk(size));
@@ -118,7 +115,7 @@ impl Load {
         let closed = |_| Status::unavailable("stream is closed");
         sender.send(self.spec.clone()).await.map_err(closed)?;
         let requests = ReceiverStream::new(requests);
-        let answers = client.both_stream(Method::IMPORT_ENTITIES, requests).await?;
+        let answers = client.both_stream(RpcMethod::IMPORT_ENTITIES, requests).await?;
         Ok((sender, answers))
     }
 }
@@ -129,7 +126,7 @@ async fn send_chunk(
     answers: &mut Streaming<Bytes>,
     request: Bytes,
 ) -> Result<usize, Status> {
-    // A closed stream says why in its answers.
+    // The answers of a closed stream have the reason.
     let _ = sender.send(request).await;
     let answer = answers.message().await?;
     let answer = answer.ok_or_else(|| Status::unavailable("stream ended early"))?;
@@ -142,16 +139,16 @@ async fn send_chunk(
 
 /// One caller.
 pub(super) struct Worker {
-    pub(super) load: Load,
+    pub(super) load: BenchLoad,
     pub(super) number: u32,
     pub(super) measured_from: Instant,
     pub(super) end: Instant,
 }
 
 impl Worker {
-    /// Calls until the end; what began and ended within the measured time is booked.
-    pub(super) async fn run(self, mut client: RawClient, tally: &mut Tally) {
-        let mut random = Random::from_seed(u64::from(self.number));
+    /// Calls until the end; what began and ended within the measured time is counted.
+    pub(super) async fn run(self, mut client: RawClient, tally: &mut BenchTally) {
+        let mut random = fastrand::Rng::with_seed(u64::from(self.number));
         let mut row = u64::from(self.number).saturating_mul(ROWS_A_CALLER);
         let mut import = None;
         let mut began = Instant::now();
@@ -183,28 +180,28 @@ impl Worker {
     async fn unary(
         &self,
         client: &mut RawClient,
-        random: &mut Random,
+        random: &mut fastrand::Rng,
         row: u64,
     ) -> Result<usize, Status> {
         let load = &self.load;
         let (method, partition, row) = match load.op {
-            BenchOp::Insert => (Method::INSERT_ENTITY, random.below(load.partitions), row),
+            BenchOp::Insert => (RpcMethod::INSERT_ENTITY, random.u64(..load.partitions), row),
             BenchOp::Upsert => {
-                let row = random.below(load.entities);
-                (Method::UPSERT_ENTITY, random.below(load.partitions), row)
+                let row = random.u64(..load.entities);
+                (RpcMethod::UPSERT_ENTITY, random.u64(..load.partitions), row)
             }
-            BenchOp::MergeHot => (Method::UPSERT_ENTITY, 0, 0),
-            BenchOp::Batch => (Method::EXECUTE_BATCH, random.below(load.partitions), row),
+            BenchOp::MergeHot => (RpcMethod::UPSERT_ENTITY, 0, 0),
+            BenchOp::Batch => (RpcMethod::EXECUTE_BATCH, random.u64(..load.partitions), row),
             BenchOp::Query => {
-                let group = random.below(load.groups());
+                let group = random.u64(..load.groups());
                 let partition = group.checked_rem(load.partitions).unwrap_or_default();
-                (Method::QUERY_ENTITIES, partition, group.saturating_mul(GROUP as u64))
+                (RpcMethod::QUERY_ENTITIES, partition, group.saturating_mul(GROUP as u64))
             }
             _ => {
-                let row = random.below(load.groups().saturating_mul(GROUP as u64));
+                let row = random.u64(..load.groups().saturating_mul(GROUP as u64));
                 let group = row / (GROUP as u64);
                 let partition = group.checked_rem(load.partitions).unwrap_or_default();
-                (Method::GET_ENTITY, partition, row)
+                (RpcMethod::GET_ENTITY, partition, row)
             }
         };
         let request = Request::new(load.template.fill(partition, row));
@@ -220,11 +217,11 @@ impl Worker {
         }
     }
 
-    /// Reads the whole table; entities are booked as they come, as one stream may outlast the
+    /// Reads the whole table; entities are counted as they come, as one stream may outlast the
     /// bench.
-    async fn stream(&self, client: &mut RawClient, tally: &mut Tally) -> Result<(), Status> {
+    async fn stream(&self, client: &mut RawClient, tally: &mut BenchTally) -> Result<(), Status> {
         let request = self.load.template.fill(0, 0);
-        let mut answers = client.server_stream(Method::STREAM_ENTITIES, request).await?;
+        let mut answers = client.server_stream(RpcMethod::STREAM_ENTITIES, request).await?;
         while let Some(answer) = answers.message().await? {
             let message =
                 StreamEntitiesResponse::decode(answer).map_err(|error| malformed(&error))?;

@@ -3,9 +3,9 @@
 use bytes::{Bytes, BytesMut};
 use prost::Message;
 
-/// Stands for a partition key: as long as the keys that replace it.
+/// Placeholder of a partition key, as long as the keys that replace it.
 pub(super) const PARTITION: &str = "PPPPPPPP";
-/// Stands for a row key.
+/// Placeholder of a row key.
 pub(super) const ROW: &str = "RRRRRRRRRRRRRRRR";
 
 /// A message encoded with [`PARTITION`] and [`ROW`] as keys, any number of times.
@@ -57,8 +57,6 @@ fn key(number: u64, digits: usize) -> String {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
-
     use trestle_proto::table::v1::{ExecuteBatchRequest, batch_operation::Operation};
 
     use super::*;

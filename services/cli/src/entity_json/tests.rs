@@ -1,7 +1,5 @@
 //! The JSON form: fixed texts, refusals, and round trips of arbitrary entities.
 
-#![allow(clippy::unwrap_used, reason = "tests")]
-
 use proptest::prelude::*;
 
 use super::*;

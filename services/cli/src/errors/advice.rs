@@ -9,7 +9,7 @@ use tonic_types::{ErrorDetails, StatusExt as _};
 const STOPPED: &str = "STORAGE_STOPPED";
 /// Whether the status was made on this side, because the connection failed under the call.
 ///
-/// Statuses that a server sent have no source; a deadline of our own has one, but says so itself.
+/// Statuses that a server sent have no source; a deadline of our own has one, and its own code.
 pub(crate) fn is_transport(status: &Status) -> bool {
     let own_deadline = matches!(status.code(), Code::DeadlineExceeded)
         || (status.code() == Code::Cancelled && status.message().contains("Timeout expired"));
@@ -17,33 +17,34 @@ pub(crate) fn is_transport(status: &Status) -> bool {
     (status.source().is_some() || cut) && !own_deadline
 }
 
-/// Whether no repetition helps before somebody has restarted the server.
+/// Whether repetitions fail until the server is restarted.
 pub(crate) fn needs_restart(status: &Status) -> bool {
     status.get_details_error_info().is_some_and(|info| info.reason == STOPPED)
 }
 
-/// How long the server asks to wait before a retry.
+/// The wait before a retry that the server requests.
 pub(crate) fn retry_after(details: &ErrorDetails) -> Option<Duration> {
     details.retry_info().and_then(|info| info.retry_delay)
 }
 
-/// What a status says, with the cause where the connection failed.
+/// The message of a status, with the cause where the connection failed.
 pub(super) fn message(status: &Status) -> String {
-    let said = status.message();
-    match innermost(status).filter(|cause| is_transport(status) && !said.contains(cause.as_str())) {
-        Some(cause) => format!("{said}: {cause}"),
-        None => said.to_owned(),
+    let message = status.message();
+    let cause = status.source().filter(|_| is_transport(status)).map(innermost);
+    match cause.filter(|cause| !message.contains(cause.as_str())) {
+        Some(cause) => format!("{message}: {cause}"),
+        None => message.to_owned(),
     }
 }
 
-/// Whether and how to repeat the call, where nothing else is known.
+/// Whether and how to repeat the call, without a more specific hint.
 pub(super) fn advice(status: &Status, delay: Option<Duration>) -> Option<String> {
     if was_refused(status) {
         return Some("the server cannot be reached; nothing was sent".to_owned());
     }
     if is_transport(status) {
         return Some(
-            "the connection failed; whether a write took place is not known, read back first"
+            "the connection failed; whether a write took place is unknown, read back first"
                 .to_owned(),
         );
     }
@@ -52,7 +53,7 @@ pub(super) fn advice(status: &Status, delay: Option<Duration>) -> Option<String>
         Code::ResourceExhausted => "repeat later; nothing was written",
         Code::Aborted => "read the entity again and redo the change",
         Code::DeadlineExceeded | Code::Cancelled | Code::Unknown => {
-            "whether a write took place is not known, read back first"
+            "whether a write took place is unknown, read back first"
         }
         _ if delay.is_some() => "repeat as it is",
         _ => return None,
@@ -63,14 +64,16 @@ pub(super) fn advice(status: &Status, delay: Option<Duration>) -> Option<String>
     })
 }
 
-/// What has to change before any repetition helps, where that can be told.
+/// What has to change before any repetition helps, where that can be expected.
 pub(super) fn hint(status: &Status) -> Option<&'static str> {
     if needs_restart(status) {
         return Some("the server needs a restart; nothing was written");
     }
-    let said = status.message();
+    let message = status.message();
     // What tonic makes of answers that are none of gRPC: a page, or a refusal in JSON or XML.
-    if said.starts_with("grpc-status header missing") || said.contains("invalid compression flag") {
+    if message.starts_with("grpc-status header missing")
+        || message.contains("invalid compression flag")
+    {
         return Some("is this the gRPC address of the server?");
     }
     None
@@ -96,11 +99,11 @@ pub(super) fn was_refused(status: &Status) -> bool {
     false
 }
 
-/// What the failure goes back to, where that is known.
-fn innermost(status: &Status) -> Option<String> {
-    let mut cause = status.source()?;
+/// The text of the first cause of an error.
+pub(crate) fn innermost(error: &(dyn Error + 'static)) -> String {
+    let mut cause = error;
     while let Some(source) = cause.source() {
         cause = source;
     }
-    Some(cause.to_string())
+    cause.to_string()
 }

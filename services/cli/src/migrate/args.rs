@@ -45,7 +45,7 @@ pub struct AzureArgs {
     /// File with the connection string of the account
     #[arg(long, value_name = "FILE", conflicts_with = "source")]
     pub(crate) source_file: Option<PathBuf>,
-    /// Authorities that vouch for the account, in PEM; by default those of the system
+    /// CA certificates for the account, in PEM; by default those of the system
     #[arg(long, value_name = "FILE")]
     pub(crate) source_ca_file: Option<PathBuf>,
     /// What becomes of queues
@@ -56,8 +56,8 @@ pub struct AzureArgs {
     pub(crate) copy: CopyArgs,
 }
 
-/// How queues of an account are copied: its protocol shows only the first messages of a queue to
-/// who does not receive them.
+/// How queues of an account are copied: without receiving them, only the first
+/// messages of a queue can be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Messages {
     /// Copy queues and up to 32 messages of each, and change nothing in the account
@@ -74,13 +74,13 @@ pub struct CopyArgs {
     /// Also copy into tables and queues that are not empty: entities are replaced, messages added
     #[arg(long)]
     pub(crate) into_existing: bool,
-    /// Go on where an interrupted import stopped
+    /// Continue an interrupted import
     #[arg(long)]
     pub(crate) resume: bool,
     /// Where the progress of the import is kept until it ends
     #[arg(long, value_name = "FILE")]
     pub(crate) notes: Option<PathBuf>,
-    /// Most tables, or stretches of large ones, that are copied at the same time
+    /// Most tables, or key ranges of large ones, that are copied at the same time
     #[arg(long, default_value = "8", value_name = "N")]
     pub(crate) parallel: NonZeroUsize,
 }
@@ -89,12 +89,12 @@ const AZURITE_HELP: &str = "\
 Stop Azurite first: it writes its files only now and then. They are read and never changed.
 
 Copied: tables with the types of their properties, queues with their metadata and messages, stored
-access policies. Messages keep their text, what is left of their life, and what is left of the time
-that they are hidden. Not copied: blobs, timestamps and etags, dequeue counts, service properties.
+access policies. Messages keep their text, the rest of their time to live, and the rest of their
+visibility timeout. Not copied: blobs, timestamps and etags, dequeue counts, service properties.
 
 The whole workspace is read once before anything is written, so that a damaged one is refused.
-Progress is kept in DIR.trestle-import until the import ends; --resume goes on from there, and
-nothing is doubled. At the end both sides are compared: exit code 1 says that something was not
+Progress is kept in DIR.trestle-import until the import ends; --resume continues there, and
+nothing is duplicated. At the end both sides are compared: exit code 1 means that something was not
 copied, or differs.";
 
 const AZURE_HELP: &str = "\
@@ -104,10 +104,10 @@ UseDevelopmentStorage=true means an emulator on this machine.
 Copied: tables with the types of their properties, queues with their metadata, and stored access
 policies, which only a key may read. The protocol has no way to read all messages of a queue and
 leave them: --queues peek (the default) changes nothing in the account and copies the first 32
-messages of each queue; --queues receive moves all that can be received. Messages that stay make the
-exit code 1. A moved message is hidden in the account for 5 minutes until it is deleted there;
---resume lets those come again at once that a killed import had hidden.
+messages of each queue; --queues receive moves all that can be received. Messages that remain make the
+exit code 1. A moved message is invisible in the account for 5 minutes until it is deleted there;
+--resume makes those visible at once that a killed import had received.
 
 The account should not be written to meanwhile. Progress is kept in ACCOUNT.trestle-import in the
-current directory until the import ends; --resume goes on from there, and nothing is doubled. At the
-end both sides are compared: exit code 1 says that something was not copied, or differs.";
+current directory until the import ends; --resume continues there, and nothing is duplicated. At the
+end both sides are compared: exit code 1 means that something was not copied, or differs.";

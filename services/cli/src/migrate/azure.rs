@@ -3,25 +3,26 @@
 use std::{fs, path::PathBuf, sync::Arc};
 
 use futures::{StreamExt as _, TryStreamExt as _};
+use serde_json::{Value, json};
 
 use super::{
     Source,
     args::{AzureArgs, Messages},
-    notes::Ledger,
-    plan::Plan,
-    queues::Queues,
+    plan::ImportPlan,
+    progress::Tracker,
+    queues::TargetQueues,
 };
-use crate::{client::Session, errors::CliError};
+use crate::{client::Session, errors::CliError, files};
 
 mod connection;
 mod http;
 mod policies;
 mod queues;
-mod stretches;
+mod ranges;
 mod tables;
 mod xml;
 
-use connection::Connection;
+use connection::AzureConnection;
 use http::Http;
 
 /// An account.
@@ -32,17 +33,13 @@ pub(super) struct Azure {
 }
 
 impl Azure {
-    /// Finds what an account holds.
-    ///
-    /// # Errors
-    /// A connection string that is none, and an account that cannot be read.
-    pub(super) async fn open(args: &AzureArgs) -> Result<(Self, Plan), CliError> {
+    /// Lists what an account holds.
+    pub(super) async fn open(args: &AzureArgs) -> Result<(Self, ImportPlan), CliError> {
         let usage = |rule: String| CliError::Usage(format!("connection string: {rule}"));
         let text = match (&args.source, &args.source_file) {
             (Some(text), None) => text.reveal().to_owned(),
             (None, Some(file)) => {
-                let what = format!("cannot read `{}`", file.display());
-                fs::read_to_string(file).map_err(CliError::input(what))?
+                fs::read_to_string(file).map_err(CliError::input(files::cannot("read", file)))?
             }
             _ => {
                 let rule = "give it as an argument, in AZURE_STORAGE_CONNECTION_STRING, or in a \
@@ -50,13 +47,13 @@ impl Azure {
                 return Err(usage(rule.to_owned()));
             }
         };
-        let connection = Connection::parse(text.trim()).map_err(usage)?;
+        let connection = AzureConnection::parse(text.trim()).map_err(usage)?;
         let http = Http::new(connection, args.source_ca_file.as_deref())?;
-        let mut plan = Plan::default();
-        if http.connection().tables.is_some() {
+        let mut plan = ImportPlan::default();
+        if http.connection.tables.is_some() {
             tables::list(&http, &mut plan).await?;
         }
-        if http.connection().queues.is_some() && args.queues != Messages::Skip {
+        if http.connection.queues.is_some() && args.queues != Messages::Skip {
             queues::list(&http, &mut plan).await?;
         }
         let parallel = args.copy.parallel.into();
@@ -65,26 +62,14 @@ impl Azure {
 }
 
 impl Source for Azure {
-    fn name(&self) -> String {
-        let connection = self.http.connection();
-        let bases: Vec<&str> = [&connection.tables, &connection.queues]
-            .into_iter()
-            .flatten()
-            .map(String::as_str)
-            .collect();
-        bases.join(" ")
+    fn identity(&self) -> Result<Value, CliError> {
+        let AzureConnection { account, tables, queues, .. } = &*self.http.connection;
+        let messages = format!("{:?}", self.messages);
+        Ok(json!({ "account": account, "tables": tables, "queues": queues, "--queues": messages }))
     }
 
-    fn account(&self) -> &str {
-        &self.http.connection().account
-    }
-
-    fn terms(&self) -> Result<Vec<String>, CliError> {
-        Ok(vec![format!("{:?}", self.messages)])
-    }
-
-    fn notes(&self) -> PathBuf {
-        PathBuf::from(format!("{}.trestle-import", self.account()))
+    fn checkpoint(&self) -> PathBuf {
+        PathBuf::from(format!("{}.trestle-import", self.http.connection.account))
     }
 
     fn bytes(&self) -> Option<u64> {
@@ -94,19 +79,19 @@ impl Source for Azure {
     async fn copy(
         &self,
         session: &Session,
-        ledger: &Arc<Ledger>,
-        plan: &Plan,
+        tracker: &Arc<Tracker>,
+        plan: &ImportPlan,
     ) -> Result<(), CliError> {
         let (http, messages) = (&self.http, self.messages);
-        let parts = plan.tables.iter().map(|table| tables::parts(http, ledger, &table.name));
+        let parts = plan.tables.iter().map(|table| tables::parts(http, tracker, &table.name));
         let parts = futures::stream::iter(parts).buffered(self.parallel);
         let copies = parts
             .map_ok(|parts| futures::stream::iter(parts).map(Ok))
             .try_flatten()
-            .map_ok(|part| tables::copy(http, session, ledger, part))
+            .map_ok(|part| tables::copy(http, session, tracker, part))
             .try_buffer_unordered(self.parallel);
         let moves = plan.queues.iter().map(|queue| {
-            queues::copy(http, Queues::new(session), ledger, queue.name.clone(), messages)
+            queues::copy(http, TargetQueues::new(session), tracker, queue.name.clone(), messages)
         });
         let moves = futures::stream::iter(moves).buffer_unordered(self.parallel);
         tokio::try_join!(copies.try_collect::<()>(), moves.try_collect::<()>())?;

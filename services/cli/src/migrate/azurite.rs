@@ -1,10 +1,11 @@
 //! `import azurite`: a workspace that Azurite left on disk.
 //!
-//! Two threads read the two databases from front to back. Entities go to their table chunk by chunk
-//! and messages to their queue, each at its own pace, within bounds of memory.
+//! Two threads read the two databases from front to back. Entities go to their table chunk by chunk and messages to
+//! their queue, each at its own pace, within bounds of memory.
 
 use std::{path::PathBuf, sync::Arc};
 
+use serde_json::{Value, json};
 use tokio::{
     sync::mpsc,
     task::{JoinError, JoinSet},
@@ -13,23 +14,22 @@ use tokio::{
 use super::{
     Source,
     args::AzuriteArgs,
-    notes::{Ledger, Place},
-    plan::Plan,
-    queues::Queues,
-    tables::{self, Batch, Chunk, Chunks},
+    plan::ImportPlan,
+    progress::{SourcePosition, Tracker},
+    queues::TargetQueues,
+    tables::{self, Chunk, Chunks, TableBatch},
 };
-use crate::{client::Session, errors::CliError};
+use crate::{client::Session, errors::CliError, upload::AHEAD_MAX};
 
 mod documents;
+#[cfg(feature = "testing")]
+pub(super) mod filtered;
 mod loki;
 mod messages;
-#[cfg(feature = "testing")]
-pub(super) mod sifted;
-mod survey;
 mod texts;
+mod workspace;
 
-use loki::Interest;
-use survey::Workspace;
+use workspace::Workspace;
 
 /// A workspace.
 pub(super) struct Azurite {
@@ -39,35 +39,26 @@ pub(super) struct Azurite {
 }
 
 impl Azurite {
-    /// Finds a workspace and what it holds.
-    ///
-    /// # Errors
-    /// A workspace that is none, or damaged.
-    pub(super) async fn open(args: &AzuriteArgs) -> Result<(Self, Plan), CliError> {
+    /// Finds a workspace and lists what it holds.
+    pub(super) async fn open(args: &AzuriteArgs) -> Result<(Self, ImportPlan), CliError> {
         let workspace = Workspace::find(&args.directory)?;
         let (found, account) = (workspace.clone(), args.from_account.clone());
-        let survey = move || survey::survey(&found, account.as_deref(), Box::new(|_| {}));
+        let scan = move || workspace::scan(&found, account.as_deref());
         let (account, plan) =
-            tokio::task::spawn_blocking(survey).await.map_err(|error| ended(&error))??;
+            tokio::task::spawn_blocking(scan).await.map_err(|error| ended(&error))??;
         Ok((Self { workspace, account, parallel: args.copy.parallel.into() }, plan))
     }
 }
 
 impl Source for Azurite {
-    fn name(&self) -> String {
-        self.workspace.directory.display().to_string()
+    fn identity(&self) -> Result<Value, CliError> {
+        let Self { workspace, account, .. } = self;
+        let (directory, files) = (&workspace.directory, workspace.versions()?);
+        Ok(json!({ "directory": directory.to_string_lossy(), "account": account, "files": files }))
     }
 
-    fn account(&self) -> &str {
-        &self.account
-    }
-
-    fn terms(&self) -> Result<Vec<String>, CliError> {
-        self.workspace.terms()
-    }
-
-    fn notes(&self) -> PathBuf {
-        crate::files::beside(&self.workspace.directory, ".trestle-import")
+    fn checkpoint(&self) -> PathBuf {
+        crate::files::with_suffix(&self.workspace.directory, ".trestle-import")
     }
 
     fn bytes(&self) -> Option<u64> {
@@ -77,16 +68,16 @@ impl Source for Azurite {
     async fn copy(
         &self,
         session: &Session,
-        ledger: &Arc<Ledger>,
-        plan: &Plan,
+        tracker: &Arc<Tracker>,
+        plan: &ImportPlan,
     ) -> Result<(), CliError> {
         tokio::try_join!(
-            self.copy_tables(session, ledger, plan),
-            messages::copy(&self.workspace, &self.account, Queues::new(session), ledger),
+            self.copy_tables(session, tracker, plan),
+            messages::copy(&self.workspace, &self.account, TargetQueues::new(session), tracker),
         )?;
         // Read to the end, every message answered.
-        ledger.change(|notes| {
-            notes.queues.values_mut().for_each(|queue| queue.complete = true);
+        tracker.change(|progress| {
+            progress.queues.values_mut().for_each(|queue| queue.complete = true);
         });
         Ok(())
     }
@@ -96,17 +87,17 @@ impl Azurite {
     async fn copy_tables(
         &self,
         session: &Session,
-        ledger: &Arc<Ledger>,
-        plan: &Plan,
+        tracker: &Arc<Tracker>,
+        plan: &ImportPlan,
     ) -> Result<(), CliError> {
         let Some(path) = self.workspace.tables.clone() else { return Ok(()) };
         let (opened, mut tables) = mpsc::channel(1);
         let mut reader = TableReader {
             prefix: format!("{}$", self.account),
             names: plan.tables.iter().map(|table| table.name.clone()).collect(),
-            ledger: Arc::clone(ledger),
+            tracker: Arc::clone(tracker),
             opened,
-            batch: Batch::default(),
+            batch: TableBatch::default(),
             chunks: None,
         };
         let reading = tokio::task::spawn_blocking(move || loki::read(&path, &mut reader));
@@ -115,9 +106,9 @@ impl Azurite {
             tokio::select! {
                 table = tables.recv(), if filling.len() < self.parallel => {
                     let Some((name, chunks)): Option<(String, Chunks)> = table else { break };
-                    let (session, ledger) = (session.clone(), Arc::clone(ledger));
+                    let (session, tracker) = (session.clone(), Arc::clone(tracker));
                     filling.spawn(async move {
-                        tables::fill(&session, &ledger, name, None, chunks).await
+                        tables::fill(&session, &tracker, name, None, chunks).await
                     });
                 }
                 Some(filled) = filling.join_next() => filled.map_err(|error| ended(&error))??,
@@ -130,76 +121,69 @@ impl Azurite {
     }
 }
 
-/// A part of the import that came to no end.
+/// A task of the import that did not finish.
 fn ended(error: &JoinError) -> CliError {
     CliError::Protocol(format!("a part of the import ended: {error}"))
 }
 
-/// Nobody takes what is read: whoever did has failed, and says why itself.
-fn nobody() -> CliError {
+/// The receiver of what is read has failed, and reports why itself.
+fn closed() -> CliError {
     CliError::Protocol("the import ended".to_owned())
 }
 
-/// Hands the entities of each table to who writes them.
+/// Hands the entities of each table to the task that writes them.
 struct TableReader {
     /// What the names of collections of entities begin with.
     prefix: String,
     names: Vec<String>,
-    ledger: Arc<Ledger>,
+    tracker: Arc<Tracker>,
     opened: mpsc::Sender<(String, Chunks)>,
-    batch: Batch,
+    batch: TableBatch,
     chunks: Option<mpsc::Sender<Result<Chunk, CliError>>>,
 }
 
 impl TableReader {
     fn hand(&mut self, chunk: Option<Chunk>) -> Result<(), CliError> {
         match (chunk, &self.chunks) {
-            (Some(chunk), Some(chunks)) => chunks.blocking_send(Ok(chunk)).map_err(|_| nobody()),
+            (Some(chunk), Some(chunks)) => chunks.blocking_send(Ok(chunk)).map_err(|_| closed()),
             _ => Ok(()),
         }
     }
 }
 
-impl loki::Reader for TableReader {
-    fn interest(&mut self, collection: &str) -> Interest {
-        let Some(name) = collection.strip_prefix(&self.prefix) else { return Interest::Skip };
-        if !self.names.iter().any(|planned| planned == name) {
-            return Interest::Skip;
-        }
-        let notes = self.ledger.read(|notes| notes.tables.get(&tables::folded(name)).cloned());
-        let after = match notes {
-            Some(notes) if notes.complete => return Interest::Skip,
-            Some(notes) => match notes.place {
-                Some(Place::Documents(count)) => count,
-                _ => 0,
-            },
-            // Refused as a whole.
-            None => return Interest::Skip,
+impl loki::DatabaseReader for TableReader {
+    fn select(&mut self, collection: &str) -> Option<u64> {
+        let name = collection.strip_prefix(&self.prefix)?;
+        self.names.iter().find(|planned| *planned == name)?;
+        // Without progress the target refused the whole table.
+        let table =
+            self.tracker.read(|progress| progress.tables.get(&tables::folded(name)).cloned())?;
+        let after = match table.position {
+            _ if table.complete => return None,
+            Some(SourcePosition::Documents(count)) => count,
+            _ => 0,
         };
-        let (sender, chunks) = mpsc::channel(tables::AHEAD_MAX);
+        let (sender, chunks) = mpsc::channel(AHEAD_MAX);
         self.chunks = Some(sender);
-        // Where nobody receives, the first chunk finds out.
+        // A closed receiver is reported for the first chunk.
         let _ = self.opened.blocking_send((name.to_owned(), chunks));
-        Interest::After(after)
+        Some(after)
     }
 
     fn document(&mut self, _: &str, number: u64, json: &str) -> Result<(), CliError> {
-        let before = Some(Place::Documents(number.saturating_sub(1)));
-        let chunk = match documents::entity(json, number) {
-            Ok(entity) => self.batch.add(entity, before),
-            Err((which, why)) => self.batch.refuse(which, why, before),
-        };
+        let before = Some(SourcePosition::Documents(number.saturating_sub(1)));
+        let chunk = self.batch.add(documents::entity(json, number), before);
         self.hand(chunk)
     }
 
     fn end(&mut self, _: &str) -> Result<(), CliError> {
-        let last = self.batch.finish(Some(Place::End));
+        let last = self.batch.finish(SourcePosition::End);
         self.hand(Some(last))?;
         self.chunks = None;
         Ok(())
     }
 
     fn bytes(&mut self, more: u64) {
-        self.ledger.progress().inc(more);
+        self.tracker.bar.inc(more);
     }
 }

@@ -2,16 +2,18 @@
 
 use std::collections::HashMap;
 
+use serde::Deserialize;
 use trestle_proto::service::v1::AccessPolicy;
 
-use super::notes::Left;
+use super::progress::Skipped;
+use crate::datetime;
 
-/// What is to be copied, and what is known from the start to stay behind.
+/// What is to be copied, and what is known from the start to be skipped.
 #[derive(Debug, Default)]
-pub(super) struct Plan {
+pub(super) struct ImportPlan {
     pub(super) tables: Vec<PlannedTable>,
     pub(super) queues: Vec<PlannedQueue>,
-    pub(super) left: Vec<Left>,
+    pub(super) skipped: Vec<Skipped>,
 }
 
 /// A table of the source.
@@ -28,4 +30,76 @@ pub(super) struct PlannedQueue {
     pub(super) name: String,
     pub(super) metadata: HashMap<String, String>,
     pub(super) policies: Vec<AccessPolicy>,
+}
+
+/// A stored access policy, as a source writes it: Azure in XML, Azurite in its database.
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct PolicyDocument {
+    #[serde(alias = "Id")]
+    id: String,
+    #[serde(default, rename = "accessPolicy", alias = "AccessPolicy")]
+    terms: Option<TermsDocument>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct TermsDocument {
+    #[serde(alias = "Start")]
+    start: String,
+    #[serde(alias = "Expiry")]
+    expiry: String,
+    #[serde(alias = "Permission")]
+    permission: String,
+}
+
+/// Reads the policies of a table or a queue; the rule that one of them breaks.
+pub(super) fn policies(documents: Vec<PolicyDocument>) -> Result<Vec<AccessPolicy>, String> {
+    documents.into_iter().map(policy).collect()
+}
+
+fn policy(document: PolicyDocument) -> Result<AccessPolicy, String> {
+    let PolicyDocument { id, terms } = document;
+    let TermsDocument { start, expiry, permission } = terms.unwrap_or_default();
+    let time = |text: &str| match text.trim() {
+        "" => Ok(None),
+        text => datetime::parse(&full(text))
+            .map(Some)
+            .ok_or_else(|| format!("policy `{id}`: time `{text}`: {}", datetime::RULE)),
+    };
+    let (start_time, expiry_time) = (time(&start)?, time(&expiry)?);
+    let permissions = Some(permission.trim().to_owned()).filter(|letters| !letters.is_empty());
+    Ok(AccessPolicy { start_time, expiry_time, permissions, id })
+}
+
+/// A time with all its parts: policies may leave out the seconds, or the time of the day.
+fn full(text: &str) -> String {
+    match (text.len(), text.strip_suffix('Z')) {
+        (10, _) => format!("{text}T00:00:00Z"),
+        (17, Some(minutes)) => format!("{minutes}:00Z"),
+        _ => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn policies_keep_what_they_contain_and_what_they_leave_out() {
+        let documents = r#"[{"Id":"a","AccessPolicy":{"Start":"2026-01-02",
+            "Expiry":"2026-01-02T03:04Z","Permission":"raud"}},
+            {"id":"bare"},{"id":"b","accessPolicy":{"expiry":"2026-01-02T03:04:05Z"}}]"#;
+
+        let read = policies(serde_json::from_str(documents).unwrap()).unwrap();
+
+        let shown = |at: &Option<prost_types::Timestamp>| datetime::format(&at.unwrap()).unwrap();
+        assert_eq!(shown(&read[0].start_time), "2026-01-02T00:00:00Z");
+        assert_eq!(shown(&read[0].expiry_time), "2026-01-02T03:04:00Z");
+        assert_eq!(read[0].permissions.as_deref(), Some("raud"));
+        assert_eq!(read[1], AccessPolicy { id: "bare".to_owned(), ..AccessPolicy::default() });
+        assert_eq!(shown(&read[2].expiry_time), "2026-01-02T03:04:05Z");
+        let soon = r#"[{"id":"c","accessPolicy":{"start":"soon"}}]"#;
+        let error = policies(serde_json::from_str(soon).unwrap()).unwrap_err();
+        assert!(error.starts_with("policy `c`: time `soon`"), "{error}");
+    }
 }

@@ -1,37 +1,119 @@
-//! Tables and queues made ready for what is copied into them, and queues set right afterwards.
+//! Tables and queues made ready for what is copied into them, and queues restored afterwards.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use futures::{StreamExt as _, TryStreamExt as _};
 
 use super::{
     args::CopyArgs,
-    notes::{Ledger, QueueNotes, TableNotes},
-    plan::Plan,
-    queues::{self, Queues},
+    plan::{ImportPlan, PlannedQueue, PlannedTable},
+    progress::{MigrationProgress, QueueProgress, Skipped, TableProgress, Tracker},
+    queues::{self, TargetQueues},
     tables,
 };
 use crate::{client::Session, errors::CliError};
 
-/// Most tables or queues that are looked at or made at once.
+/// Most tables or queues that are inspected or created at once.
 const AT_ONCE: usize = 16;
 /// Most names of a refusal.
 const NAMES_MAX: usize = 10;
 
-/// Makes every table and queue of the plan ready; those that the server refuses are left.
+/// A table or a queue of the plan.
+#[derive(Clone, Copy)]
+enum ImportTarget<'a> {
+    Table(&'a PlannedTable),
+    Queue(&'a PlannedQueue),
+}
+
+/// What a target held before the import.
+enum TargetState {
+    Table { is_filled: bool },
+    Queue(QueueProgress),
+}
+
+impl ImportTarget<'_> {
+    fn whose(self) -> String {
+        match self {
+            Self::Table(table) => tables::whose(&table.name),
+            Self::Queue(queue) => queues::whose(&queue.name),
+        }
+    }
+
+    /// Whether it is complete; none where it has no progress yet.
+    fn is_complete(self, progress: &MigrationProgress) -> Option<bool> {
+        match self {
+            Self::Table(table) => {
+                progress.tables.get(&tables::folded(&table.name)).map(|table| table.complete)
+            }
+            Self::Queue(queue) => progress.queues.get(&queue.name).map(|queue| queue.complete),
+        }
+    }
+
+    async fn inspect(self, session: &Session) -> Result<TargetState, CliError> {
+        Ok(match self {
+            Self::Table(table) => {
+                TargetState::Table { is_filled: tables::is_filled(session, &table.name).await? }
+            }
+            Self::Queue(queue) => {
+                TargetState::Queue(TargetQueues::new(session).inspect(&queue.name).await?)
+            }
+        })
+    }
+
+    /// Begins its progress; whether it holds something.
+    fn begin(self, progress: &mut MigrationProgress, found: TargetState) -> bool {
+        match (self, found) {
+            (Self::Table(table), TargetState::Table { is_filled }) => {
+                progress.tables.insert(tables::folded(&table.name), TableProgress::default());
+                is_filled
+            }
+            (Self::Queue(queue), TargetState::Queue(found)) => {
+                let is_filled = found.before > 0;
+                progress.queues.insert(queue.name.clone(), found);
+                is_filled
+            }
+            _ => false,
+        }
+    }
+
+    async fn open(self, session: &Session) -> Result<Option<Skipped>, CliError> {
+        match self {
+            Self::Table(table) => tables::open(session, table).await,
+            Self::Queue(queue) => TargetQueues::new(session).open(queue).await,
+        }
+    }
+
+    fn forget(self, progress: &mut MigrationProgress) {
+        match self {
+            Self::Table(table) => drop(progress.tables.remove(&tables::folded(&table.name))),
+            Self::Queue(queue) => drop(progress.queues.remove(&queue.name)),
+        }
+    }
+}
+
+/// Creates every table and queue of the plan; those that the server refuses are skipped.
 ///
-/// What is there is looked at before anything is changed, and the notes are on disk before it is.
-///
-/// # Errors
-/// Tables and queues that hold something already, unless that is welcome; a server that fails.
+/// Existing ones are inspected before anything is changed, and the checkpoint is on disk before it is. Those that hold
+/// something are refused unless that is allowed.
 pub(super) async fn prepare(
     session: &Session,
-    ledger: &Arc<Ledger>,
-    plan: &Plan,
+    tracker: &Arc<Tracker>,
+    plan: &ImportPlan,
     args: &CopyArgs,
 ) -> Result<(), CliError> {
-    let mut filled = look_at_tables(session, ledger, plan, args.into_existing).await?;
-    filled.extend(look_at_queues(session, ledger, plan, args.into_existing).await?);
+    let tables = plan.tables.iter().map(ImportTarget::Table);
+    let targets: Vec<_> = tables.chain(plan.queues.iter().map(ImportTarget::Queue)).collect();
+    let states: Vec<_> = tracker
+        .read(|progress| targets.iter().map(|target| target.is_complete(progress)).collect());
+    let new = targets.iter().zip(states).filter(|(_, state)| state.is_none());
+    let found =
+        new.map(async |(target, _)| Ok::<_, CliError>((target, target.inspect(session).await?)));
+    let found: Vec<_> = futures::stream::iter(found).buffered(AT_ONCE).try_collect().await?;
+    let mut filled = Vec::new();
+    for (target, found) in found {
+        let is_filled = tracker.change_unsaved(|progress| target.begin(progress, found));
+        filled.extend((is_filled && !args.into_existing).then(|| target.whose()));
+    }
     if !filled.is_empty() {
         let more = filled.len().saturating_sub(NAMES_MAX);
         filled.truncate(NAMES_MAX);
@@ -42,117 +124,33 @@ pub(super) async fn prepare(
             filled.join(", ")
         )));
     }
-    ledger.change(|notes| plan.left.iter().for_each(|left| notes.leave(left.clone())));
-    ledger.save()?;
-    open_tables(session, ledger, plan).await?;
-    open_queues(session, ledger, plan).await?;
-    ledger.save()
-}
-
-/// Begins the notes of tables that have none; those that hold something unasked.
-async fn look_at_tables(
-    session: &Session,
-    ledger: &Ledger,
-    plan: &Plan,
-    into_existing: bool,
-) -> Result<Vec<String>, CliError> {
-    let is_known = |name: &str| ledger.read(|notes| notes.tables.contains_key(name));
-    let new = plan.tables.iter().filter(|table| !is_known(&tables::folded(&table.name)));
-    let looks = new.map(|table| async move {
-        let filled = !into_existing && tables::is_filled(session, &table.name).await?;
-        Ok::<_, CliError>((table.name.clone(), filled))
-    });
-    let looked: Vec<_> = futures::stream::iter(looks).buffered(AT_ONCE).try_collect().await?;
-    let mut filled = Vec::new();
-    for (name, is_filled) in looked {
-        if is_filled {
-            filled.push(tables::whose(&name));
-        }
-        ledger.change_quietly(|notes| {
-            notes.tables.insert(tables::folded(&name), TableNotes::default());
-        });
-    }
-    Ok(filled)
-}
-
-/// Begins the notes of queues that have none; those that hold something unasked.
-async fn look_at_queues(
-    session: &Session,
-    ledger: &Ledger,
-    plan: &Plan,
-    into_existing: bool,
-) -> Result<Vec<String>, CliError> {
-    let is_known = |name: &str| ledger.read(|notes| notes.queues.contains_key(name));
-    let new = plan.queues.iter().filter(|queue| !is_known(&queue.name));
-    let looks = new.map(|queue| async move {
-        let found = Queues::new(session).get(&queue.name).await?;
-        Ok::<_, CliError>((queue.name.clone(), found))
-    });
-    let looked: Vec<_> = futures::stream::iter(looks).buffered(AT_ONCE).try_collect().await?;
-    let mut filled = Vec::new();
-    for (name, found) in looked {
-        let (queue, before) = found.unwrap_or_default();
-        if before > 0 && !into_existing {
-            filled.push(queues::whose(&name));
-        }
-        let window_ms = queue.deduplication_window.and_then(millis);
-        let notes = QueueNotes { before, window_ms, ..QueueNotes::default() };
-        ledger.change_quietly(|all| all.queues.insert(name, notes));
-    }
-    Ok(filled)
-}
-
-fn millis(window: prost_types::Duration) -> Option<u64> {
-    Duration::try_from(window).ok().and_then(|window| u64::try_from(window.as_millis()).ok())
-}
-
-async fn open_tables(session: &Session, ledger: &Arc<Ledger>, plan: &Plan) -> Result<(), CliError> {
-    let is_open = |name: &str| {
-        let folded = tables::folded(name);
-        ledger.read(|notes| notes.tables.get(&folded).is_some_and(|table| !table.complete))
+    tracker.change(|progress| plan.skipped.iter().cloned().for_each(|it| progress.skip(it)));
+    tracker.save()?;
+    let incomplete = |target: &&ImportTarget<'_>| {
+        tracker.read(|progress| target.is_complete(progress)) == Some(false)
     };
-    let opens = plan.tables.iter().filter(|table| is_open(&table.name)).map(|table| async move {
-        let left = tables::open(session, table).await?;
-        ledger.change(|notes| {
-            let Some(left) = left else { return };
-            if left.which.is_empty() {
-                notes.tables.remove(&tables::folded(&table.name));
-            }
-            notes.leave(left);
-        });
+    let opens = targets.iter().filter(incomplete).map(async |target| {
+        if let Some(skipped) = target.open(session).await? {
+            tracker.change(|progress| {
+                if skipped.which.is_empty() {
+                    target.forget(progress);
+                }
+                progress.skip(skipped);
+            });
+        }
         Ok::<_, CliError>(())
     });
-    futures::stream::iter(opens).buffer_unordered(AT_ONCE).try_collect().await
+    futures::stream::iter(opens).buffer_unordered(AT_ONCE).try_collect::<()>().await?;
+    tracker.save()
 }
 
-async fn open_queues(session: &Session, ledger: &Arc<Ledger>, plan: &Plan) -> Result<(), CliError> {
-    let is_open = |name: &str| {
-        ledger.read(|notes| notes.queues.get(name).is_some_and(|queue| !queue.complete))
-    };
-    let opens = plan.queues.iter().filter(|queue| is_open(&queue.name)).map(|queue| async move {
-        let left = Queues::new(session).open(queue).await?;
-        ledger.change(|notes| {
-            let Some(left) = left else { return };
-            if left.which.is_empty() {
-                notes.queues.remove(&queue.name);
-            }
-            notes.leave(left);
-        });
-        Ok::<_, CliError>(())
+/// Gives queues their deduplication windows back.
+pub(super) async fn restore(session: &Session, tracker: &Tracker) -> Result<(), CliError> {
+    let queues: Vec<_> = tracker.read(|progress| {
+        progress.queues.iter().map(|(name, queue)| (name.clone(), queue.window_ms)).collect()
     });
-    futures::stream::iter(opens).buffer_unordered(AT_ONCE).try_collect().await
-}
-
-/// Lets queues forget the ids of the messages that were copied into them.
-///
-/// # Errors
-/// A server that fails.
-pub(super) async fn settle(session: &Session, ledger: &Ledger) -> Result<(), CliError> {
-    let queues: Vec<_> = ledger.read(|notes| {
-        notes.queues.iter().map(|(name, queue)| (name.clone(), queue.window_ms)).collect()
+    let restores = queues.into_iter().map(|(name, window_ms)| async move {
+        TargetQueues::new(session).restore(&name, window_ms).await
     });
-    let settles = queues.into_iter().map(|(name, window_ms)| async move {
-        Queues::new(session).settle(&name, window_ms).await
-    });
-    futures::stream::iter(settles).buffer_unordered(AT_ONCE).try_collect().await
+    futures::stream::iter(restores).buffer_unordered(AT_ONCE).try_collect().await
 }

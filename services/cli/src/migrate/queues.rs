@@ -1,7 +1,7 @@
-//! Queues on our side: made ready, filled, looked at.
+//! Queues of the target: created, filled, inspected.
 //!
-//! Each message carries its id of the source as deduplication id, and its queue remembers those
-//! while the import lasts, so that a message is queued once however often it is sent.
+//! Each message carries its id of the source as deduplication id, and its queue keeps those while the import lasts, so
+//! that a message is queued once however often it is sent.
 
 use std::{collections::HashSet, sync::Arc, time::Duration};
 
@@ -21,12 +21,14 @@ use trestle_service::{
 
 use super::{
     digest::{self, Hash},
-    notes::{Ledger, Left, QueueNotes},
     plan::PlannedQueue,
+    progress::{QueueProgress, Skipped, Tracker},
+    proto_duration,
 };
 use crate::{
-    client::{Link, Random, Retries, Session, is_retryable, repeated},
+    client::{Link, Session},
     errors::CliError,
+    retry::{Retries, Temporary as _, repeated},
     upload::describe,
 };
 
@@ -36,30 +38,27 @@ pub(super) const BATCH_MAX: usize = 100;
 pub(super) const BATCH_BYTES_MAX: usize = 3 * 1024 * 1024;
 /// Most messages of one peek. The server's limit.
 const PEEK_MAX: u32 = 32;
-/// How many of the first messages are remembered to compare a peek with: more than it shows, since
-/// some may expire meanwhile.
-const FIRST_MAX: usize = 128;
-/// Shortest life of a message.
-const LIFE_MIN: Duration = Duration::from_secs(1);
+/// Shortest time to live of a message.
+const TTL_MIN: Duration = Duration::from_secs(1);
 
 /// A message of the source.
 #[derive(Debug, Clone)]
-pub(super) struct Carried {
+pub(super) struct SourceMessage {
     /// Its id there.
     pub(super) id: String,
     /// Its number in the source, rising; 0 where there is none.
-    pub(super) place: u64,
-    /// What it carries, or why that is not known.
+    pub(super) position: u64,
+    /// What it carries, or why that cannot be read.
     pub(super) body: Result<Body, String>,
-    /// Hidden until then.
+    /// Invisible until then.
     pub(super) visible: Option<Ticks>,
-    /// Gone from then on; none for never.
+    /// None for no expiry.
     pub(super) expires: Option<Ticks>,
     /// How often it was received.
     pub(super) dequeue_count: u32,
 }
 
-impl Carried {
+impl SourceMessage {
     /// Bytes of its body.
     pub(super) fn len(&self) -> usize {
         self.body.as_ref().map_or(0, |body| bytes_of(body).len())
@@ -73,32 +72,35 @@ fn bytes_of(body: &Body) -> &[u8] {
     }
 }
 
-/// Whether the source may give a message once more after it was sent and noted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Again {
-    Never,
-    Possible,
-}
-
 /// The queue of a name, for people.
 pub(super) fn whose(name: &str) -> String {
     format!("queue `{name}`")
 }
 
-/// Queues of an endpoint.
+/// Queues of the target.
 #[derive(Clone)]
-pub(super) struct Queues {
+pub(super) struct TargetQueues {
     session: Session,
     client: QueueServiceClient<Link>,
 }
 
-impl Queues {
+impl TargetQueues {
     pub(super) fn new(session: &Session) -> Self {
         Self { session: session.clone(), client: QueueServiceClient::new(session.link()) }
     }
 
-    /// A queue as it is, and how many messages it holds; none where there is none.
-    pub(super) async fn get(&mut self, name: &str) -> Result<Option<(Queue, u64)>, CliError> {
+    /// What a queue holds before the import; nothing where it does not exist.
+    pub(super) async fn inspect(&mut self, name: &str) -> Result<QueueProgress, CliError> {
+        let Some((queue, before)) = self.get(name).await? else {
+            return Ok(QueueProgress::default());
+        };
+        let window = queue.deduplication_window.and_then(|it| Duration::try_from(it).ok());
+        let window_ms = window.and_then(|window| u64::try_from(window.as_millis()).ok());
+        Ok(QueueProgress { before, window_ms, ..QueueProgress::default() })
+    }
+
+    /// A queue, and how many messages it holds; none where it does not exist.
+    async fn get(&mut self, name: &str) -> Result<Option<(Queue, u64)>, CliError> {
         let Self { session, client } = self;
         let request = GetQueueRequest { queue: name.to_owned() };
         match repeated(async || client.get_queue(session.request(request.clone())).await).await {
@@ -114,60 +116,49 @@ impl Queues {
         }
     }
 
-    /// Makes a queue ready to be filled: there, with metadata and policies, and remembering
-    /// deduplication ids. What of it the server refuses.
-    pub(super) async fn open(&mut self, queue: &PlannedQueue) -> Result<Option<Left>, CliError> {
-        let name = queue.name.clone();
-        let metadata = queue.metadata.clone();
-        let deduplication_window = Some(super::span(DEDUPLICATION_WINDOW_MAX));
+    /// How many messages a queue holds.
+    pub(super) async fn count(&mut self, name: &str) -> Result<u64, CliError> {
+        Ok(self.get(name).await?.map_or(0, |(_, messages)| messages))
+    }
+
+    /// Creates a queue with metadata, policies and the longest deduplication window; what of it the server refuses.
+    pub(super) async fn open(&mut self, queue: &PlannedQueue) -> Result<Option<Skipped>, CliError> {
+        let (name, metadata) = (queue.name.clone(), queue.metadata.clone());
+        let deduplication_window = Some(proto_duration(DEDUPLICATION_WINDOW_MAX));
         let wanted = Queue { name, metadata, deduplication_window, ..Queue::default() };
-        let made = self.make(wanted).await;
-        let left = |which: &str, status: &Status| {
-            let (which, why) = (which.to_owned(), status.message().to_owned());
-            Ok(Some(Left { whose: whose(&queue.name), which, why }))
-        };
-        match made {
-            Ok(()) => {}
-            Err(status) if status.code() == Code::InvalidArgument => return left("", &status),
-            Err(status) => return Err(status.into()),
-        }
-        if queue.policies.is_empty() {
-            return Ok(None);
+        let created = self.create(wanted).await;
+        let refused = Skipped::refused(created, &[Code::InvalidArgument], whose(&queue.name), "")?;
+        if refused.is_some() || queue.policies.is_empty() {
+            return Ok(refused);
         }
         let Self { session, client } = self;
-        let (queue_name, policies) = (queue.name.clone(), queue.policies.clone());
-        let request = SetQueueAccessPoliciesRequest { queue: queue_name, policies };
+        let (name, policies) = (queue.name.clone(), queue.policies.clone());
+        let request = SetQueueAccessPoliciesRequest { queue: name, policies };
         let set = repeated(async || {
             client.set_queue_access_policies(session.request(request.clone())).await
         });
-        match set.await {
-            Ok(_) => Ok(None),
-            Err(status)
-                if matches!(status.code(), Code::InvalidArgument | Code::PermissionDenied) =>
-            {
-                left("access policies", &status)
-            }
-            Err(status) => Err(status.into()),
-        }
+        let codes = [Code::InvalidArgument, Code::PermissionDenied];
+        Skipped::refused(set.await, &codes, whose(&queue.name), "access policies")
     }
 
     /// Gives a queue back the deduplication window that it had before the import.
-    pub(super) async fn settle(
+    pub(super) async fn restore(
         &mut self,
         name: &str,
         window_ms: Option<u64>,
     ) -> Result<(), CliError> {
-        let deduplication_window = window_ms.map(|ms| super::span(Duration::from_millis(ms)));
+        let deduplication_window = window_ms.map(|ms| proto_duration(Duration::from_millis(ms)));
         let queue = Queue { name: name.to_owned(), deduplication_window, ..Queue::default() };
         Ok(self.update(queue, &["deduplication_window"]).await?)
     }
 
-    /// Creates a queue; one that is there with other settings gets these.
-    async fn make(&mut self, wanted: Queue) -> Result<(), Status> {
+    /// Creates a queue; an existing one with other settings is updated.
+    async fn create(&mut self, wanted: Queue) -> Result<(), Status> {
         let Self { session, client } = self;
         let request = CreateQueueRequest { queue: Some(wanted.clone()) };
-        let made = repeated(async || client.create_queue(session.request(request.clone())).await);
-        match made.await {
+        let created =
+            repeated(async || client.create_queue(session.request(request.clone())).await);
+        match created.await {
             Ok(_) => Ok(()),
             Err(status) if status.code() == Code::AlreadyExists => {
                 self.update(wanted, &["metadata", "deduplication_window"]).await
@@ -206,211 +197,145 @@ impl Queues {
         }))
     }
 
-    /// Sends messages of one queue, again if that may help, and notes what became of them; the ids
-    /// of those that are here now.
+    /// Sends messages of one queue, and records what became of them; the ids of those that the target holds now.
+    ///
+    /// Where the source may give a message `again` after it was sent and recorded, its id is kept.
     pub(super) async fn send(
         &mut self,
-        ledger: &Arc<Ledger>,
+        tracker: &Arc<Tracker>,
         queue: &str,
-        batch: Vec<Carried>,
-        again: Again,
+        batch: Vec<SourceMessage>,
+        again: bool,
     ) -> Result<HashSet<String>, CliError> {
-        let counted = ledger.read(|notes| {
-            notes.queues.get(queue).map(|queue| queue.counted.clone()).unwrap_or_default()
+        let counted = tracker.read(|progress| {
+            progress.queues.get(queue).map(|queue| queue.counted.clone()).unwrap_or_default()
         });
         let now = SystemClock.now();
         let (mut sent, mut messages) = (Vec::new(), Vec::new());
-        let mut delta = Delta::default();
-        for carried in batch {
-            delta.see(&carried);
-            let body = match carried.body {
+        let (mut more, mut refused) = (QueueProgress::default(), Vec::new());
+        for message in batch {
+            more.read += 1;
+            more.position = more.position.max(message.position);
+            let body = match message.body {
                 Ok(body) => body,
                 Err(why) => {
-                    delta.refused.push((which(&carried.id), why));
+                    refused.push((message.id, why));
                     continue;
                 }
             };
-            let Some((life, delay)) = times(&carried.visible, &carried.expires, now) else {
-                delta.expired = delta.expired.saturating_add(1);
+            let Some((expiration, visibility_delay)) = times(message.visible, message.expires, now)
+            else {
+                more.expired += 1;
                 continue;
             };
-            sent.push(Sent {
-                id: carried.id.clone(),
-                hash: digest::of_message(bytes_of(&body)),
-                at_once: delay.is_none(),
-                received: carried.dequeue_count > 0,
-            });
+            let (hash, at_once) = (digest::of_message(bytes_of(&body)), visibility_delay.is_none());
+            sent.push((message.id.clone(), hash, at_once, message.dequeue_count > 0));
             messages.push(OutgoingMessage {
                 body: Some(body),
-                visibility_delay: delay,
-                expiration: Some(life),
-                deduplication_id: carried.id,
+                visibility_delay,
+                expiration: Some(expiration),
+                deduplication_id: message.id,
                 ordering_group: String::new(),
             });
         }
-        let mut taken = HashSet::new();
-        if !messages.is_empty() {
-            let outcomes = self.deliver(queue, messages).await?;
-            for (sent, outcome) in sent.iter().zip(outcomes) {
-                if delta.book(sent, outcome, &counted) {
-                    taken.insert(sent.id.clone());
+        let outcomes = self.deliver(queue, &messages).await?;
+        let mut accepted = HashSet::new();
+        for ((id, hash, at_once, was_received), outcome) in sent.into_iter().zip(outcomes) {
+            let message = match outcome {
+                Outcome::Sent(message) => message,
+                Outcome::Error(error) => {
+                    refused.push((id, describe(&error)));
+                    continue;
                 }
+            };
+            if message.duplicate && counted.contains(&id) {
+                // Counted by a run that was killed before it was deleted in the source.
+                more.read = more.read.saturating_sub(1);
+            } else {
+                more.sent.add(hash);
+                more.first.extend(at_once.then_some(hash));
+                more.repeated += u64::from(message.duplicate);
+                more.received_before += u64::from(was_received);
             }
+            if again && !counted.contains(&id) {
+                more.counted.push(id.clone());
+            }
+            accepted.insert(id);
         }
-        ledger.change(|notes| {
-            let left = delta.refused.clone();
-            let queue_notes = notes.queues.entry(queue.to_owned()).or_default();
-            delta.add_to(queue_notes);
-            if again == Again::Possible {
-                let new = taken.iter().filter(|id| !counted.contains(id));
-                queue_notes.counted.extend(new.cloned());
-            }
-            for (which, why) in left {
-                notes.leave(Left { whose: whose(queue), which, why });
+        more.refused = u64::try_from(refused.len()).unwrap_or(u64::MAX);
+        tracker.change(|progress| {
+            progress.queues.entry(queue.to_owned()).or_default().add(more);
+            for (id, why) in refused {
+                let (whose, which) = (whose(queue), format!("message `{id}`"));
+                progress.skip(Skipped { whose, which, why });
             }
         });
-        Ok(taken)
+        Ok(accepted)
     }
 
+    /// Not with `repeated`, whose future is not `Send`, as that of a task must be.
     async fn deliver(
         &mut self,
         queue: &str,
-        messages: Vec<OutgoingMessage>,
+        messages: &[OutgoingMessage],
     ) -> Result<Vec<Outcome>, CliError> {
-        let mut retries = Retries::new(Random::from_system());
+        let mut retries = Retries::new();
         loop {
-            let (queue, messages) = (queue.to_owned(), messages.clone());
-            let request = SendMessagesRequest { queue, messages, request_id: String::new() };
-            let request = self.session.request(request);
-            let failed = match self.client.send_messages(request).await {
-                Ok(answer) => {
-                    let results = answer.into_inner().results.into_iter();
-                    let outcomes: Option<Vec<_>> = results.map(|result| result.outcome).collect();
-                    let outcomes = outcomes.ok_or_else(|| {
-                        CliError::Protocol("a message without an outcome".to_owned())
-                    })?;
-                    match passing(&outcomes) {
-                        None => return Ok(outcomes),
-                        Some(status) => status,
-                    }
-                }
-                Err(status) => status,
-            };
-            match retries.next(&failed) {
-                Some(wait) => tokio::time::sleep(wait).await,
-                None => return Err(failed.into()),
+            match self.deliver_once(queue, messages).await {
+                Ok(outcomes) => return Ok(outcomes),
+                Err(failure) => retries.wait(failure).await?,
             }
         }
     }
+
+    async fn deliver_once(
+        &mut self,
+        queue: &str,
+        messages: &[OutgoingMessage],
+    ) -> Result<Vec<Outcome>, CliError> {
+        if messages.is_empty() {
+            return Ok(Vec::new());
+        }
+        let (queue, messages) = (queue.to_owned(), messages.to_vec());
+        let request_id = String::new();
+        let request = SendMessagesRequest { queue, messages, request_id };
+        let answer = self.client.send_messages(self.session.request(request)).await?.into_inner();
+        let outcomes: Option<Vec<_>> =
+            answer.results.into_iter().map(|result| result.outcome).collect();
+        let outcomes = outcomes
+            .ok_or_else(|| CliError::Protocol("a message without an outcome".to_owned()))?;
+        temporary(&outcomes).map_or(Ok(outcomes), |status| Err(status.into()))
+    }
 }
 
-/// The failure of a message that may go better the next time.
-fn passing(outcomes: &[Outcome]) -> Option<Status> {
+/// The temporary failure of a message, for which all are sent again.
+fn temporary(outcomes: &[Outcome]) -> Option<Status> {
     outcomes.iter().find_map(|outcome| match outcome {
         Outcome::Error(error) => {
             let status = Status::new(Code::from_i32(error.code), error.message.clone());
-            is_retryable(&status).then_some(status)
+            status.is_temporary().then_some(status)
         }
         Outcome::Sent(_) => None,
     })
 }
 
-/// What is left of the life of a message, and of the time that it is hidden; none where its life
-/// is over.
+/// What is left of the time to live of a message, and of its visibility delay; none where it has expired.
 fn times(
-    visible: &Option<Ticks>,
-    expires: &Option<Ticks>,
+    visible: Option<Ticks>,
+    expires: Option<Ticks>,
     now: Ticks,
 ) -> Option<(Expiration, Option<prost_types::Duration>)> {
-    let life = match expires {
+    let expiration = match expires.map(|expires| expires.since(now)) {
         None => Expiration::NeverExpires(NoExpiry {}),
-        Some(expires) => {
-            let rest = expires.since(now);
-            if rest < LIFE_MIN {
-                return None;
-            }
-            Expiration::TimeToLive(super::span(rest))
-        }
+        Some(rest) if rest < TTL_MIN => return None,
+        Some(rest) => Expiration::TimeToLive(proto_duration(rest)),
     };
     let delay = visible.map(|visible| visible.since(now)).filter(|delay| !delay.is_zero());
-    Some((life, delay.map(super::span)))
-}
-
-/// A message, for people.
-fn which(id: &str) -> String {
-    format!("message `{id}`")
-}
-
-/// What is remembered of a message until it is answered.
-struct Sent {
-    id: String,
-    hash: Hash,
-    /// Whether it can be received at once.
-    at_once: bool,
-    /// Whether it had been received before.
-    received: bool,
-}
-
-/// What a batch adds to the notes of its queue.
-#[derive(Default)]
-struct Delta {
-    read: u64,
-    place: u64,
-    expired: u64,
-    repeated: u64,
-    received_before: u64,
-    sent: Vec<Hash>,
-    first: Vec<Hash>,
-    refused: Vec<(String, String)>,
-}
-
-impl Delta {
-    fn see(&mut self, carried: &Carried) {
-        self.read = self.read.saturating_add(1);
-        self.place = self.place.max(carried.place);
-    }
-
-    /// Whether the message is here now.
-    fn book(&mut self, sent: &Sent, outcome: Outcome, counted: &[String]) -> bool {
-        let taken = match outcome {
-            Outcome::Sent(taken) => taken,
-            Outcome::Error(error) => {
-                self.refused.push((which(&sent.id), describe(&error)));
-                return false;
-            }
-        };
-        if taken.duplicate && counted.contains(&sent.id) {
-            // Counted by a run that was killed before the source knew.
-            self.read = self.read.saturating_sub(1);
-            return true;
-        }
-        self.sent.push(sent.hash);
-        if sent.at_once {
-            self.first.push(sent.hash);
-        }
-        self.repeated = self.repeated.saturating_add(u64::from(taken.duplicate));
-        self.received_before = self.received_before.saturating_add(u64::from(sent.received));
-        true
-    }
-
-    fn add_to(self, notes: &mut QueueNotes) {
-        notes.read = notes.read.saturating_add(self.read);
-        notes.place = notes.place.max(self.place);
-        notes.expired = notes.expired.saturating_add(self.expired);
-        notes.repeated = notes.repeated.saturating_add(self.repeated);
-        notes.received_before = notes.received_before.saturating_add(self.received_before);
-        let refused = u64::try_from(self.refused.len()).unwrap_or(u64::MAX);
-        notes.refused = notes.refused.saturating_add(refused);
-        let room = FIRST_MAX.saturating_sub(notes.first.len());
-        notes.first.extend(self.first.into_iter().take(room));
-        self.sent.into_iter().for_each(|hash| notes.sent.add(hash));
-    }
+    Some((expiration, delay.map(proto_duration)))
 }
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
-
     use super::*;
 
     fn at(seconds: u64) -> Ticks {
@@ -418,16 +343,16 @@ mod tests {
     }
 
     #[test]
-    fn a_message_takes_along_what_is_left_of_its_times() {
+    fn a_message_keeps_the_rest_of_its_ttl_and_visibility_delay() {
         let seconds = |seconds| prost_types::Duration { seconds, nanos: 0 };
         let of = |visible: Option<u64>, expires: Option<u64>| {
-            times(&visible.map(at), &expires.map(at), at(100))
+            times(visible.map(at), expires.map(at), at(100))
         };
 
         let hidden = Some(seconds(30));
         assert_eq!(of(Some(130), Some(200)), Some((Expiration::TimeToLive(seconds(100)), hidden)));
         let never = Expiration::NeverExpires(NoExpiry {});
         assert_eq!(of(Some(90), None), Some((never, None)), "it can be received already");
-        assert_eq!(of(None, Some(100)), None, "its life is over");
+        assert_eq!(of(None, Some(100)), None, "it has expired");
     }
 }

@@ -16,7 +16,7 @@ Such as {\"logging\":{\"read\":true,\"write\":true,\"delete\":true,\"retention_d
 #[derive(Debug, Subcommand)]
 #[command(after_help = EXIT_CODES)]
 pub enum QueueCommand {
-    /// Create a queue; one that is there with the same settings is left as it is
+    /// Create a queue; an existing one with the same settings is unchanged
     #[command(after_help = EXIT_CODES)]
     Create {
         /// Name: 3 to 63 lower-case letters, digits and single dashes
@@ -44,7 +44,7 @@ pub enum QueueCommand {
     /// Send messages
     #[command(after_help = EXIT_CODES)]
     Send(MessageArgs),
-    /// Receive messages, which hides them from others for a time
+    /// Receive messages, which makes them invisible to others for a time
     #[command(after_help = EXIT_CODES)]
     Receive {
         /// Name of the queue
@@ -52,7 +52,7 @@ pub enum QueueCommand {
         /// At most this many
         #[arg(long, short = 'n', default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=32))]
         max: u32,
-        /// How long they are hidden, 1s to 7 days
+        /// Visibility timeout, 1s to 7 days
         #[arg(long, value_parser = duration, default_value = "30s", value_name = "TIME")]
         hidden: Duration,
         /// How long to wait for a message, up to 20s
@@ -97,7 +97,7 @@ pub enum QueueCommand {
         #[arg(long, short = 'y')]
         yes: bool,
     },
-    /// Show how a queue is, or the service
+    /// Show the statistics of a queue, or of the service
     #[command(after_help = EXIT_CODES)]
     Stats {
         /// Name of the queue
@@ -118,16 +118,16 @@ pub enum QueueCommand {
     /// Move every visible message into a file, one JSON object a line
     ///
     /// A message is deleted once its line is on stable storage, so one may be in the file twice
-    /// after a failure, but none is lost. Lines are appended. Hidden messages stay in the queue, and the end says how
-    /// many they are; Ctrl-C makes visible again what was received and not written.
+    /// after a failure, but none is lost. Lines are appended. Invisible messages remain in the queue, and their number
+    /// is reported at the end; Ctrl-C makes visible again what was received and not written.
     #[command(after_help = EXIT_CODES)]
     Drain(DrainArgs),
     /// Send every line of a file as a message
     ///
     /// Lines as `drain` writes them are sent as they were; with --text every line is the text of a message. A load that
-    /// was interrupted goes on with --resume, and sends nothing twice if that is within eight minutes; later, up to a
-    /// hundred messages. As many may be sent twice, never left out, where the lines that were under way have changed,
-    /// which it warns of. How far it is stands in FILE.trestle-load until it is complete: while that is there, a load
+    /// was interrupted continues with --resume, and sends nothing twice within eight minutes; later, up to a hundred
+    /// messages. As many may be sent twice, never left out, where the lines of an unfinished batch have changed, which
+    /// is reported. Progress is kept in FILE.trestle-load until the load is complete: while that exists, a load
     /// without --resume is refused, and with it one of a file that changed before the place where it stopped.
     #[command(after_help = EXIT_CODES)]
     Load(LoadArgs),
@@ -159,7 +159,7 @@ pub enum PropertiesCommand {
     /// Print them as a JSON object
     #[command(after_help = EXIT_CODES)]
     Get,
-    /// Change them to what a JSON object says, as `get` prints one; parts that it does not have stay
+    /// Change them to a JSON object such as `get` prints; parts that it does not have are kept
     #[command(after_help = format!("{PROPERTIES_HELP}\n\n{EXIT_CODES}"))]
     Set {
         /// The file; `-` reads standard input
@@ -175,13 +175,13 @@ pub struct MessageArgs {
     /// Texts, a message each; `-` reads one from standard input
     #[arg(required = true)]
     pub(crate) texts: Vec<String>,
-    /// How long they are hidden at first, up to 7 days
+    /// Visibility delay, up to 7 days
     #[arg(long, value_parser = duration, value_name = "TIME")]
     pub(crate) delay: Option<Duration>,
-    /// How long they live, 1s or more [default: 7 days]
+    /// Time to live, 1s or more [default: 7 days]
     #[arg(long, value_parser = duration, value_name = "TIME", conflicts_with = "never_expires")]
     pub(crate) life: Option<Duration>,
-    /// They live until they are deleted
+    /// No expiry
     #[arg(long)]
     pub(crate) never_expires: bool,
     /// Ordering group: its messages are delivered one at a time, in the order in which they were sent
@@ -212,8 +212,8 @@ pub struct LoadArgs {
     /// Every line is the text of a message
     #[arg(long)]
     pub(crate) text: bool,
-    /// Go on where an interrupted load of this file stopped; up to a hundred messages may be sent twice if the lines
-    /// that were under way have changed
+    /// Continue an interrupted load of this file; up to a hundred messages may be sent twice if the lines of an
+    /// unfinished batch have changed
     #[arg(long)]
     pub(crate) resume: bool,
 }

@@ -14,36 +14,41 @@ use serde_json::json;
 use trestle_proto::queue::v1::{Delivery, GetQueueRequest};
 
 use super::{
-    Context, DrainArgs,
-    messages::{Asked, delete_all, give_back, take, to_json},
+    DrainArgs, QueueContext,
+    messages::{ReceiveOptions, delete_all, release, take, to_json},
 };
 use crate::{
     args::ClientArgs,
     errors::{CliError, Halt},
-    files::{self, Target},
+    files::{self, OutputTarget},
     interrupt::Interrupts,
-    output::{counted, say},
+    output::{counted, report_line},
 };
 
 /// Most messages of one receive. The server's limit.
 const RECEIVE_MAX: u32 = 32;
-/// How long messages are hidden while they are written down.
-const HIDDEN: Duration = Duration::from_secs(300);
+/// Visibility timeout while messages are written.
+const VISIBILITY_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// Drains a queue.
 pub(super) async fn run(
-    context: &mut Context,
+    context: &mut QueueContext,
     args: DrainArgs,
     client: &ClientArgs,
 ) -> Result<(), CliError> {
     let sink = Sink::open(&args.to)?;
-    let asked = Asked { queue: args.queue, max: RECEIVE_MAX, hidden: HIDDEN, wait: None };
+    let options = ReceiveOptions {
+        queue: args.queue,
+        max: RECEIVE_MAX,
+        hidden: VISIBILITY_TIMEOUT,
+        wait: None,
+    };
     let progress = context.output.progress(None);
-    let mut drain = Drain { asked, sink, progress, drained: 0, hidden: false };
+    let mut drain = Drain { options, sink, progress, drained: 0, hidden: false };
     let mut interrupts = Interrupts::listen()?;
     let outcome = match drain.all(context, &mut interrupts).await {
         Ok(()) => {
-            let left = left(context, &drain.asked.queue);
+            let left = left(context, &drain.options.queue);
             interrupts.unless_pressed(async { Ok(left.await) }).await
         }
         Err(error) => Err(error),
@@ -52,59 +57,59 @@ pub(super) async fn run(
     let drained = counted(drain.drained, "message");
     let left = outcome.map_err(|error| {
         let next = match drain.hidden {
-            true => "repeat it later: some may be hidden for 5 minutes, and come again then",
+            true => "repeat it later: some may be invisible for 5 minutes",
             false => "repeat it: what was not written can be received again",
         };
         error.halted(drain.drained > 0 || drain.hidden, || Halt {
             endpoint: client.endpoint.clone(),
-            done: format!("{drained} are drained"),
+            progress: format!("{drained} drained"),
             next: next.to_owned(),
         })
     })?;
     let name = &drain.sink.name;
     let mut text = format!("drained {drained} to {name}");
     if let Some(left) = left.filter(|left| *left > 0) {
-        let (left, stay) = (counted(left, "message"), if left == 1 { "is" } else { "are" });
-        // So that nobody deletes the queue, since all of it seems to be in the file.
-        let _ = write!(text, "; {left} {stay} hidden or new and stay in the queue");
+        let left = counted(left, "message");
+        // The queue is not empty, though the drain is complete.
+        let _ = write!(text, "; {left} invisible or new in the queue");
     }
-    let (queue, drained) = (&drain.asked.queue, drain.drained);
+    let (queue, drained) = (&drain.options.queue, drain.drained);
     let object = json!({ "queue": queue, "drained": drained, "file": name, "left": left });
     match (&drain.sink.to, context.output.is_json()) {
-        (Place::Standard, true) => say(&object.to_string()),
-        (Place::Standard, false) => say(&text),
+        (DrainTarget::Standard, true) => report_line(&object.to_string()),
+        (DrainTarget::Standard, false) => report_line(&text),
         _ => context.output.either(&text, &object)?,
     }
     Ok(())
 }
 
-/// How many messages are in the queue; none where the caller may not know.
-async fn left(context: &mut Context, queue: &str) -> Option<u64> {
+/// How many messages are in the queue; none without the permission to read it.
+async fn left(context: &mut QueueContext, queue: &str) -> Option<u64> {
     let request = context.session.request(GetQueueRequest { queue: queue.to_owned() });
     let answer = context.queues.get_queue(request).await.ok()?;
     Some(answer.into_inner().stats?.approximate_message_count)
 }
 
-/// A drain under way.
+/// A drain in progress.
 struct Drain {
-    asked: Asked,
+    options: ReceiveOptions,
     sink: Sink,
     progress: ProgressBar,
     drained: u64,
-    /// Whether messages were received that are neither deleted nor given back.
+    /// Whether messages were received that are neither deleted nor released.
     hidden: bool,
 }
 
 impl Drain {
     async fn all(
         &mut self,
-        context: &mut Context,
+        context: &mut QueueContext,
         interrupts: &mut Interrupts,
     ) -> Result<(), CliError> {
         loop {
             interrupts.none_yet().await?;
-            // Not cut short: nobody would have the receipts of what it took.
-            let deliveries = match take(context, &self.asked).await {
+            // Not interrupted: the receipts of its messages would be lost.
+            let deliveries = match take(context, &self.options).await {
                 Ok(deliveries) => deliveries,
                 Err(error) => {
                     self.sink.withdraw(self.drained)?;
@@ -118,11 +123,11 @@ impl Drain {
             }
             self.hidden = true;
             if let Err(error) = interrupts.unless_pressed(self.sink.write(&deliveries)).await {
-                let queue = &self.asked.queue;
-                self.hidden = give_back(context, queue, &deliveries).await.is_err();
+                let queue = &self.options.queue;
+                self.hidden = release(context, queue, &deliveries).await.is_err();
                 return Err(error);
             }
-            delete_all(context, &self.asked.queue, &deliveries).await?;
+            delete_all(context, &self.options.queue, &deliveries).await?;
             self.hidden = false;
             self.drained = self.drained.saturating_add(deliveries.len().try_into().unwrap_or(0));
             self.progress.set_message(format!("{} drained", counted(self.drained, "message")));
@@ -132,13 +137,13 @@ impl Drain {
 
 /// Where messages are written.
 struct Sink {
-    to: Place,
+    to: DrainTarget,
     name: String,
 }
 
-enum Place {
+enum DrainTarget {
     Standard,
-    /// A pipe or a device, which knows no stable storage.
+    /// A pipe or a device, without stable storage.
     Stream(Arc<File>),
     File {
         file: Arc<File>,
@@ -155,14 +160,14 @@ impl Sink {
             file.map(Arc::new).map_err(CliError::input(format!("cannot write `{name}`")))
         };
         let to = match files::target(path)? {
-            Target::Standard => {
-                return Ok(Self { to: Place::Standard, name: "standard output".to_owned() });
+            OutputTarget::Standard => {
+                return Ok(Self { to: DrainTarget::Standard, name: "standard output".to_owned() });
             }
-            Target::Stream => Place::Stream(open(path, false)?),
-            Target::File(path) => {
+            OutputTarget::Stream => DrainTarget::Stream(open(path, false)?),
+            OutputTarget::File(path) => {
                 let was_there = path.exists();
                 let file = open(&path, true)?;
-                Place::File { file, made: (!was_there).then_some(path) }
+                DrainTarget::File { file, made: (!was_there).then_some(path) }
             }
         };
         Ok(Self { to, name })
@@ -177,22 +182,22 @@ impl Sink {
         }
         let what = format!("cannot write `{}`", self.name);
         let write: Box<dyn FnOnce() -> io::Result<()> + Send> = match &self.to {
-            Place::Standard => Box::new(move || {
+            DrainTarget::Standard => Box::new(move || {
                 let mut out = io::stdout().lock();
                 out.write_all(lines.as_bytes()).and_then(|()| out.flush())
             }),
-            Place::Stream(file) => {
+            DrainTarget::Stream(file) => {
                 let file = Arc::clone(file);
                 Box::new(move || (&*file).write_all(lines.as_bytes()))
             }
-            Place::File { file, .. } => {
+            DrainTarget::File { file, .. } => {
                 let file = Arc::clone(file);
                 Box::new(move || {
                     (&*file).write_all(lines.as_bytes()).and_then(|()| file.sync_data())
                 })
             }
         };
-        // On another thread: a pipe that nobody reads blocks, and Ctrl-C is to be heard meanwhile.
+        // On another thread: a pipe without a reader blocks, and Ctrl-C is received meanwhile.
         let written = tokio::task::spawn_blocking(write).await;
         written
             .map_err(|error| CliError::Protocol(format!("writer failed: {error}")))?
@@ -204,7 +209,7 @@ impl Sink {
     /// Removes the file of a drain that received nothing, unless it was there before.
     fn withdraw(&self, drained: u64) -> Result<(), CliError> {
         match &self.to {
-            Place::File { made: Some(path), .. } if drained == 0 => files::remove(path),
+            DrainTarget::File { made: Some(path), .. } if drained == 0 => files::remove(path),
             _ => Ok(()),
         }
     }

@@ -14,7 +14,7 @@ use trestle_proto::queue::v1::{
     send_result::Outcome,
 };
 
-use super::{Context, MessageArgs, duration};
+use super::{MessageArgs, QueueContext, duration};
 use crate::{
     datetime,
     errors::CliError,
@@ -28,8 +28,8 @@ const REDRIVE_MAX: u32 = 1000;
 /// How much longer than its wait a receive may take.
 const WAIT_EXTRA: Duration = Duration::from_secs(10);
 
-/// What a receive asks for.
-pub(super) struct Asked {
+/// Arguments of a receive.
+pub(super) struct ReceiveOptions {
     pub(super) queue: String,
     pub(super) max: u32,
     pub(super) hidden: Duration,
@@ -37,7 +37,7 @@ pub(super) struct Asked {
 }
 
 /// Sends messages.
-pub(super) async fn send(context: &mut Context, args: MessageArgs) -> Result<(), CliError> {
+pub(super) async fn send(context: &mut QueueContext, args: MessageArgs) -> Result<(), CliError> {
     if !args.id.is_empty() && args.texts.len() > 1 {
         return Err(CliError::Usage("--id is for one message".to_owned()));
     }
@@ -58,7 +58,7 @@ pub(super) async fn send(context: &mut Context, args: MessageArgs) -> Result<(),
     for batch in messages.chunks(BATCH_MAX) {
         for sent in send_batch(context, &args.queue, batch.to_vec(), "").await? {
             let text = match sent.duplicate {
-                true => format!("{} stands for it already", sent.message_id),
+                true => format!("{} is its duplicate", sent.message_id),
                 false => format!("sent {}", sent.message_id),
             };
             let object = json!({
@@ -84,7 +84,7 @@ fn text_or_input(text: String) -> Result<String, CliError> {
 
 /// Sends up to a hundred messages; the first that is refused fails the command.
 pub(super) async fn send_batch(
-    context: &mut Context,
+    context: &mut QueueContext,
     queue: &str,
     messages: Vec<OutgoingMessage>,
     request_id: &str,
@@ -121,26 +121,29 @@ fn status(error: &tonic_types::Status) -> Status {
 }
 
 /// Receives messages; the call itself may take as long as its wait.
-pub(super) async fn take(context: &mut Context, asked: &Asked) -> Result<Vec<Delivery>, CliError> {
+pub(super) async fn take(
+    context: &mut QueueContext,
+    options: &ReceiveOptions,
+) -> Result<Vec<Delivery>, CliError> {
     let mut request = context.session.request(ReceiveMessagesRequest {
-        queue: asked.queue.clone(),
-        max_messages: Some(asked.max),
-        visibility_timeout: Some(duration(asked.hidden)),
-        wait: asked.wait.map(duration),
+        queue: options.queue.clone(),
+        max_messages: Some(options.max),
+        visibility_timeout: Some(duration(options.hidden)),
+        wait: options.wait.map(duration),
     });
-    if let Some(wait) = asked.wait {
+    if let Some(wait) = options.wait {
         request.set_timeout(wait.saturating_add(WAIT_EXTRA));
     }
     Ok(context.queues.receive_messages(request).await?.into_inner().deliveries)
 }
 
-/// Receives messages and prints them, and deletes them if that is asked for.
+/// Receives messages and prints them, and deletes them if that is requested.
 pub(super) async fn receive(
-    context: &mut Context,
-    asked: Asked,
+    context: &mut QueueContext,
+    options: ReceiveOptions,
     delete: bool,
 ) -> Result<(), CliError> {
-    let deliveries = take(context, &asked).await?;
+    let deliveries = take(context, &options).await?;
     if deliveries.is_empty() && !context.output.is_json() {
         return context.output.line("no messages");
     }
@@ -168,14 +171,14 @@ pub(super) async fn receive(
     // Shown first: what was deleted cannot be received again.
     context.output.flush()?;
     if delete {
-        delete_all(context, &asked.queue, &deliveries).await?;
+        delete_all(context, &options.queue, &deliveries).await?;
     }
     Ok(())
 }
 
 /// Deletes deliveries; the first that is refused fails the command.
 pub(super) async fn delete_all(
-    context: &mut Context,
+    context: &mut QueueContext,
     queue: &str,
     deliveries: &[Delivery],
 ) -> Result<(), CliError> {
@@ -194,7 +197,7 @@ fn receipt(delivery: &Delivery) -> ReceiptRef {
 }
 
 async fn delete_receipts(
-    context: &mut Context,
+    context: &mut QueueContext,
     queue: String,
     receipts: Vec<ReceiptRef>,
 ) -> Result<(), CliError> {
@@ -207,8 +210,8 @@ async fn delete_receipts(
 }
 
 /// Makes deliveries visible again, all that can be; the first that cannot fails the command.
-pub(super) async fn give_back(
-    context: &mut Context,
+pub(super) async fn release(
+    context: &mut QueueContext,
     queue: &str,
     deliveries: &[Delivery],
 ) -> Result<(), CliError> {
@@ -228,7 +231,7 @@ pub(super) async fn give_back(
 
 /// Deletes one message.
 pub(super) async fn delete(
-    context: &mut Context,
+    context: &mut QueueContext,
     queue: String,
     (message_id, pop_receipt): (String, String),
 ) -> Result<(), CliError> {
@@ -239,7 +242,11 @@ pub(super) async fn delete(
 }
 
 /// Prints messages without receiving them.
-pub(super) async fn peek(context: &mut Context, queue: String, max: u32) -> Result<(), CliError> {
+pub(super) async fn peek(
+    context: &mut QueueContext,
+    queue: String,
+    max: u32,
+) -> Result<(), CliError> {
     let request = context.session.request(PeekMessagesRequest { queue, max_messages: Some(max) });
     let messages = context.queues.peek_messages(request).await?.into_inner().messages;
     if context.output.is_json() {
@@ -263,7 +270,7 @@ pub(super) async fn peek(context: &mut Context, queue: String, max: u32) -> Resu
 
 /// Moves messages back, or elsewhere.
 pub(super) async fn redrive(
-    context: &mut Context,
+    context: &mut QueueContext,
     queue: String,
     destination: String,
 ) -> Result<(), CliError> {
@@ -338,8 +345,8 @@ mod tests {
         assert_eq!(outcomes(vec![sent.clone()], 1).map(|sent| sent.len()).ok(), Some(1));
         for count in [0, 2] {
             let error = outcomes(vec![sent.clone()], count).map(drop).map_err(|e| e.to_string());
-            let said = format!("{count} messages were answered with 1 results");
-            assert!(error.as_ref().is_err_and(|error| error.contains(&said)), "{error:?}");
+            let text = format!("{count} messages were answered with 1 results");
+            assert!(error.as_ref().is_err_and(|error| error.contains(&text)), "{error:?}");
         }
     }
 }

@@ -12,7 +12,7 @@ use serde_json::json;
 use trestle_proto::queue::v1::{GetServicePropertiesRequest, SetServicePropertiesRequest};
 use trestle_proto::service::v1 as service;
 
-use super::Context;
+use super::QueueContext;
 use crate::errors::CliError;
 
 /// Largest file of settings, in bytes: many times what the server takes.
@@ -70,7 +70,7 @@ struct CorsRule {
 }
 
 /// Prints the settings.
-pub(super) async fn get(context: &mut Context) -> Result<(), CliError> {
+pub(super) async fn get(context: &mut QueueContext) -> Result<(), CliError> {
     let request = context.session.request(GetServicePropertiesRequest {});
     let answer = context.queues.get_service_properties(request).await?.into_inner();
     let properties = Properties::from(answer.properties.unwrap_or_default());
@@ -80,7 +80,7 @@ pub(super) async fn get(context: &mut Context) -> Result<(), CliError> {
 }
 
 /// Changes what the file has.
-pub(super) async fn set(context: &mut Context, file: &Path) -> Result<(), CliError> {
+pub(super) async fn set(context: &mut QueueContext, file: &Path) -> Result<(), CliError> {
     let properties = Some(read(file)?.into());
     let request = context.session.request(SetServicePropertiesRequest { properties });
     context.queues.set_service_properties(request).await?;

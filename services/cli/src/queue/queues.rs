@@ -11,15 +11,15 @@ use trestle_proto::queue::v1::{
     GetQueueRequest, GetServiceStatsRequest, ListQueuesRequest, Queue,
 };
 
-use super::{Context, duration};
+use super::{QueueContext, duration};
 use crate::{
-    confirm::{Deletion, confirm},
+    confirm::confirm,
     datetime,
     errors::CliError,
     output::{bytes, counted, thousands},
 };
 
-/// The settings that the arguments say.
+/// The settings in the arguments.
 pub(super) fn settings(
     name: String,
     metadata: Vec<String>,
@@ -33,7 +33,7 @@ pub(super) fn settings(
     let mut named = HashMap::new();
     for text in metadata {
         let (name, value) = pair(text)?;
-        // The server cannot tell: in what is sent a name stands once.
+        // A map in a message has each name once, so the server cannot check.
         if named.insert(name.clone(), value).is_some() {
             return Err(CliError::Usage(format!("metadata must have each name once: `{name}`")));
         }
@@ -46,19 +46,19 @@ pub(super) fn settings(
 }
 
 /// Creates a queue.
-pub(super) async fn create(context: &mut Context, queue: Queue) -> Result<(), CliError> {
+pub(super) async fn create(context: &mut QueueContext, queue: Queue) -> Result<(), CliError> {
     let name = queue.name.clone();
     let request = context.session.request(CreateQueueRequest { queue: Some(queue) });
     let created = context.queues.create_queue(request).await?.into_inner().created;
     let text = match created {
         true => format!("created queue {name}"),
-        false => format!("queue {name} exists already, with the same settings"),
+        false => format!("queue {name} already exists, with the same settings"),
     };
     context.output.either(&text, &json!({ "queue": name, "created": created }))
 }
 
 /// Prints the queues whose names begin so.
-pub(super) async fn list(context: &mut Context, prefix: String) -> Result<(), CliError> {
+pub(super) async fn list(context: &mut QueueContext, prefix: String) -> Result<(), CliError> {
     let (mut page_token, mut rows) = (String::new(), Vec::new());
     loop {
         let prefix = prefix.clone();
@@ -129,14 +129,13 @@ fn settings_rows(queue: &Queue) -> Vec<Vec<String>> {
 
 /// Deletes a queue.
 pub(super) async fn delete(
-    context: &mut Context,
+    context: &mut QueueContext,
     queue: String,
     yes: bool,
 ) -> Result<(), CliError> {
     if !yes {
         let question = format!("Delete queue {queue} and its messages");
-        let (doing, kind, name) = ("deleting a queue", "queue", &queue);
-        confirm(&Deletion { doing, question: &question, kind, name })?;
+        confirm("deleting a queue", &question, "queue", &queue)?;
     }
     let request = context.session.request(DeleteQueueRequest { queue: queue.clone() });
     context.queues.delete_queue(request).await?;
@@ -145,11 +144,14 @@ pub(super) async fn delete(
 }
 
 /// Deletes the messages of a queue.
-pub(super) async fn clear(context: &mut Context, queue: String, yes: bool) -> Result<(), CliError> {
+pub(super) async fn clear(
+    context: &mut QueueContext,
+    queue: String,
+    yes: bool,
+) -> Result<(), CliError> {
     if !yes {
         let question = format!("Delete every message of queue {queue}");
-        let (doing, kind, name) = ("clearing a queue", "queue", &queue);
-        confirm(&Deletion { doing, question: &question, kind, name })?;
+        confirm("clearing a queue", &question, "queue", &queue)?;
     }
     let request = context.session.request(ClearMessagesRequest { queue: queue.clone() });
     context.queues.clear_messages(request).await?;
@@ -157,8 +159,11 @@ pub(super) async fn clear(context: &mut Context, queue: String, yes: bool) -> Re
     context.output.either(&text, &json!({ "queue": queue, "cleared": true }))
 }
 
-/// Prints how a queue is, or the service.
-pub(super) async fn stats(context: &mut Context, queue: Option<String>) -> Result<(), CliError> {
+/// Prints the statistics of a queue, or of the service.
+pub(super) async fn stats(
+    context: &mut QueueContext,
+    queue: Option<String>,
+) -> Result<(), CliError> {
     let Some(queue) = queue else { return service(context).await };
     let request = context.session.request(GetQueueRequest { queue: queue.clone() });
     let answer = context.queues.get_queue(request).await?.into_inner();
@@ -179,7 +184,7 @@ pub(super) async fn stats(context: &mut Context, queue: Option<String>) -> Resul
     context.output.table(&["Queue", &queue], &rows)
 }
 
-async fn service(context: &mut Context) -> Result<(), CliError> {
+async fn service(context: &mut QueueContext) -> Result<(), CliError> {
     let request = context.session.request(GetServiceStatsRequest {});
     let stats = context.queues.get_service_stats(request).await?.into_inner();
     let durability = stats.durability().as_str_name();

@@ -14,13 +14,13 @@ use std::{
 use csv::{ByteRecord, ReaderBuilder, WriterBuilder};
 use trestle_proto::table::v1::{Entity, Property, Value};
 
-use super::{Budget, ColumnTypes, FieldError, Position, Row};
-use crate::{datetime, edm, edm::EdmType};
+use super::{ColumnTypes, Position, Row, budget::RowBudget};
+use crate::{datetime, edm, edm::EdmType, field_error::FieldError};
 
 const BUFFER_BYTES: usize = 256 * 1024;
 const TYPE_SUFFIX: &str = "@type";
 
-type Input = Budget<Box<dyn Read + Send>>;
+type Input = RowBudget<Box<dyn Read + Send>>;
 
 /// What a column holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,7 +28,7 @@ enum Column {
     PartitionKey,
     RowKey,
     Ignored,
-    /// A property whose type stands in another column.
+    /// A property whose type is in another column.
     Typed {
         name: String,
         type_at: usize,
@@ -41,7 +41,7 @@ enum Column {
 }
 
 /// Reads entities record by record.
-pub(crate) struct Reader {
+pub(crate) struct CsvReader {
     input: csv::Reader<Input>,
     columns: Vec<Column>,
     record: ByteRecord,
@@ -52,11 +52,8 @@ pub(crate) struct Reader {
     crlf: bool,
 }
 
-impl Reader {
+impl CsvReader {
     /// Reads the header; rows follow.
-    ///
-    /// # Errors
-    /// When the file cannot be read, or the header breaks a rule.
     pub(crate) fn new(input: Box<dyn Read + Send>, types: &ColumnTypes) -> io::Result<Self> {
         let mut input = open(input);
         let mut header = ByteRecord::new();
@@ -67,7 +64,7 @@ impl Reader {
         Ok(Self { input, columns, record: header, base, rows: 0, crlf: false })
     }
 
-    /// Reads on at `at` in `rest`, which must stand there, with the header that was read before.
+    /// Continues at `at` in `rest`, which must be there, with the header that was read before.
     pub(crate) fn resume(self, rest: Box<dyn Read + Send>, at: Position) -> Self {
         // The parser drops a byte order mark at its very start. Here one would be content, so a
         // blank line, which the parser skips, goes before it.
@@ -101,7 +98,7 @@ impl Reader {
         Ok(Some(Row { line: self.first_line(), entity: self.entity() }))
     }
 
-    /// The line on which the record begins: counted back from its end, because the parser notes the
+    /// The line on which the record begins: counted back from its end, because the parser records the
     /// start before it skips blank lines. Of `\r\n` it has consumed only the first half by then.
     fn first_line(&self) -> u64 {
         let breaks = self.record.as_slice().iter().filter(|byte| **byte == b'\n').count();
@@ -157,7 +154,7 @@ fn open(input: Box<dyn Read + Send>) -> csv::Reader<Input> {
         .has_headers(false)
         .flexible(true)
         .buffer_capacity(BUFFER_BYTES)
-        .from_reader(Budget::new(input))
+        .from_reader(RowBudget::new(input))
 }
 
 fn broken(error: csv::Error) -> io::Error {
@@ -247,16 +244,16 @@ fn column(name: &str, names: &[&str], types: &ColumnTypes) -> Result<Column, Fie
 }
 
 /// Writes entities record by record under a fixed header.
-pub(crate) struct Writer<W: Write> {
+pub(crate) struct CsvWriter<W: Write> {
     out: csv::Writer<W>,
     columns: Vec<String>,
-    /// Where each property stands in `columns`.
+    /// The index of each property in `columns`.
     places: HashMap<String, usize>,
     with_timestamp: bool,
 }
 
-impl<W: Write> Writer<W> {
-    /// A writer of these properties; the header is written by [`Writer::header`].
+impl<W: Write> CsvWriter<W> {
+    /// A writer of these properties; the header is written by [`CsvWriter::header`].
     pub(crate) fn new(out: W, columns: Vec<String>, with_timestamp: bool) -> Self {
         let out = WriterBuilder::new().buffer_capacity(BUFFER_BYTES).from_writer(out);
         let places = columns.iter().cloned().zip(0..).collect();
@@ -264,9 +261,6 @@ impl<W: Write> Writer<W> {
     }
 
     /// Writes the header.
-    ///
-    /// # Errors
-    /// When the output fails.
     pub(crate) fn header(&mut self) -> io::Result<()> {
         let mut cells = vec![Cow::Borrowed("PartitionKey"), Cow::Borrowed("RowKey")];
         cells.extend(self.with_timestamp.then_some(Cow::Borrowed("Timestamp")));

@@ -1,9 +1,10 @@
-//! Both file formats: arbitrary entities survive them, rows know their lines, reading goes on
+//! Both file formats: arbitrary entities survive them, rows have their lines, reading continues
 //! anywhere.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
-
-use std::{collections::BTreeSet, io::Cursor};
+use std::{
+    collections::BTreeSet,
+    io::{Cursor, Read as _},
+};
 
 use proptest::{collection::btree_map, prelude::*};
 use prost::Message as _;
@@ -95,9 +96,7 @@ fn write(format: Format, entities: &[Entity]) -> Vec<u8> {
         Format::Csv => {
             let names = entities.iter().flat_map(|entity| &entity.properties);
             let names: BTreeSet<_> = names.map(|property| property.name.clone()).collect();
-            let mut writer = csv::Writer::new(&mut out, names.into_iter().collect(), false);
-            writer.header().unwrap();
-            RowWriter::Csv(Box::new(writer))
+            RowWriter::csv(&mut out, names.into_iter().collect(), false, true).unwrap()
         }
     };
     for entity in entities {
@@ -111,18 +110,18 @@ fn write(format: Format, entities: &[Entity]) -> Vec<u8> {
 fn open(format: Format, bytes: &[u8]) -> RowReader {
     let input = Box::new(Cursor::new(bytes.to_vec()));
     match format {
-        Format::Jsonl => RowReader::Jsonl(jsonl::Reader::new(input, Position::default())),
-        Format::Csv => RowReader::Csv(csv::Reader::new(input, &Vec::new()).unwrap()),
+        Format::Jsonl => RowReader::Jsonl(jsonl::JsonlReader::new(input, Position::default())),
+        Format::Csv => RowReader::Csv(csv::CsvReader::new(input, &Vec::new()).unwrap()),
     }
 }
 
 fn reopen(format: Format, bytes: &[u8], at: Position) -> RowReader {
     let rest = bytes[usize::try_from(at.byte).unwrap()..].to_vec();
     match format {
-        Format::Jsonl => RowReader::Jsonl(jsonl::Reader::new(Box::new(Cursor::new(rest)), at)),
+        Format::Jsonl => RowReader::Jsonl(jsonl::JsonlReader::new(Box::new(Cursor::new(rest)), at)),
         Format::Csv => {
             let header = Box::new(Cursor::new(bytes.to_vec()));
-            let header = csv::Reader::new(header, &Vec::new()).unwrap();
+            let header = csv::CsvReader::new(header, &Vec::new()).unwrap();
             RowReader::Csv(header.resume(Box::new(Cursor::new(rest)), at))
         }
     }
@@ -173,11 +172,10 @@ proptest! {
 
 fn csv_rows(text: &str, types: &ColumnTypes) -> Vec<(u64, Result<String, String>)> {
     let input = Box::new(Cursor::new(text.as_bytes().to_vec()));
-    let mut reader = RowReader::Csv(csv::Reader::new(input, types).unwrap());
+    let mut reader = RowReader::Csv(csv::CsvReader::new(input, types).unwrap());
     std::iter::from_fn(|| {
         let row = reader.next().unwrap()?;
-        let entity =
-            row.entity.map(|entity| crate::entity_json::to_string(&entity, Meta::None).unwrap());
+        let entity = row.entity.map(|entity| entity_json::to_string(&entity, Meta::None).unwrap());
         Some((row.line, entity.map_err(|error| error.to_string())))
     })
     .collect()
@@ -185,7 +183,7 @@ fn csv_rows(text: &str, types: &ColumnTypes) -> Vec<(u64, Result<String, String>
 
 fn header_error(text: &str, types: &ColumnTypes) -> String {
     let input = Box::new(Cursor::new(text.as_bytes().to_vec()));
-    csv::Reader::new(input, types).err().unwrap().to_string()
+    csv::CsvReader::new(input, types).err().unwrap().to_string()
 }
 
 #[test]
@@ -259,7 +257,7 @@ fn csv_headers_that_cannot_be_understood_are_refused() {
 #[test]
 fn invalid_utf8_is_an_error_of_its_field() {
     let input = Box::new(Cursor::new(b"PartitionKey,RowKey,a\np,1,\xff\n".to_vec()));
-    let mut reader = csv::Reader::new(input, &Vec::new()).unwrap();
+    let mut reader = csv::CsvReader::new(input, &Vec::new()).unwrap();
 
     let error = reader.next().unwrap().unwrap().entity.unwrap_err().to_string();
 
@@ -269,9 +267,9 @@ fn invalid_utf8_is_an_error_of_its_field() {
 #[test]
 fn an_endless_row_is_refused_before_it_fills_the_memory() {
     let endless = || io::repeat(b'x').take(u64::MAX);
-    let mut jsonl = jsonl::Reader::new(Box::new(endless()), Position::default());
+    let mut jsonl = jsonl::JsonlReader::new(Box::new(endless()), Position::default());
     let header = Cursor::new(b"PartitionKey,RowKey\n".to_vec());
-    let mut csv = csv::Reader::new(Box::new(header.chain(endless())), &Vec::new()).unwrap();
+    let mut csv = csv::CsvReader::new(Box::new(header.chain(endless())), &Vec::new()).unwrap();
 
     assert!(jsonl.next().unwrap_err().to_string().contains("longer than 16777216 bytes"));
     assert!(csv.next().unwrap_err().to_string().contains("longer than 16777216 bytes"));

@@ -24,7 +24,7 @@ pub struct ExplainArgs {
     /// that of --sas-file
     #[arg(default_value = "", hide_default_value = true)]
     token: String,
-    /// The queue that it is for, which it does not say itself
+    /// The queue that it is for, which is not part of it
     #[arg(long, value_name = "NAME", conflicts_with = "container")]
     queue: Option<String>,
     /// The container that it is for, or container/blob
@@ -113,7 +113,7 @@ fn text(explanation: &Explanation) -> String {
     lines.push(String::new());
     lines.push(match explanation.refusal() {
         Some(finding) => format!("refused: {}", finding.text),
-        None => "not refused by what is known here".to_owned(),
+        None => "not refused by the checks that were possible".to_owned(),
     });
     lines.join("\n")
 }

@@ -10,7 +10,7 @@ use trestle_proto::table::v1::{
     UpsertEntityRequest, Value, WriteMode,
 };
 
-use super::Context;
+use super::TableContext;
 use crate::{
     args::{EntityArgs, UpsertMode},
     datetime,
@@ -23,7 +23,7 @@ use crate::{
 const INPUT_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
 /// Where an entity is.
-pub(super) struct Key {
+pub(super) struct EntityAddress {
     pub(super) table: String,
     pub(super) partition_key: String,
     pub(super) row_key: String,
@@ -31,7 +31,7 @@ pub(super) struct Key {
 
 /// Inserts an entity.
 pub(super) async fn insert(
-    context: &mut Context,
+    context: &mut TableContext,
     table: String,
     args: EntityArgs,
 ) -> Result<(), CliError> {
@@ -43,7 +43,7 @@ pub(super) async fn insert(
 
 /// Inserts an entity, or changes the one that is there.
 pub(super) async fn upsert(
-    context: &mut Context,
+    context: &mut TableContext,
     table: String,
     mode: UpsertMode,
     args: EntityArgs,
@@ -60,7 +60,7 @@ pub(super) async fn upsert(
 }
 
 fn written(
-    context: &mut Context,
+    context: &mut TableContext,
     verb: &str,
     etag: &str,
     at: Option<&Timestamp>,
@@ -73,8 +73,8 @@ fn written(
 
 /// Prints an entity.
 pub(super) async fn get(
-    context: &mut Context,
-    key: Key,
+    context: &mut TableContext,
+    key: EntityAddress,
     select: Vec<String>,
     cost: bool,
 ) -> Result<(), CliError> {
@@ -99,7 +99,7 @@ pub(super) async fn get(
 }
 
 /// One entity reads best upright: a row for each property.
-fn show(context: &mut Context, entity: &Entity) -> Result<(), CliError> {
+fn show(context: &mut TableContext, entity: &Entity) -> Result<(), CliError> {
     let row = |name: &str, edm: &str, value: &str| {
         vec![name.to_owned(), edm.to_owned(), value.to_owned()]
     };
@@ -121,8 +121,8 @@ fn show(context: &mut Context, entity: &Entity) -> Result<(), CliError> {
 
 /// Deletes an entity.
 pub(super) async fn delete(
-    context: &mut Context,
-    key: Key,
+    context: &mut TableContext,
+    key: EntityAddress,
     if_match: Option<String>,
 ) -> Result<(), CliError> {
     let request = context.session.request(DeleteEntityRequest {
@@ -177,8 +177,6 @@ fn property(text: &str) -> Result<Property, CliError> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
-
     use trestle_proto::table::v1::value::Kind;
 
     use super::*;

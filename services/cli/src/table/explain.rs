@@ -3,12 +3,12 @@
 use serde_json::json;
 use trestle_proto::table::v1::{ExplainQueryRequest, ExplainQueryResponse, KeyBound};
 
-use super::{Context, entities::mask};
+use super::{TableContext, entities::mask};
 use crate::{errors::CliError, output};
 
 /// Prints the plan of a query, and with `analyze` the cost of its first page.
 pub(super) async fn run(
-    context: &mut Context,
+    context: &mut TableContext,
     table: String,
     filter: String,
     select: Vec<String>,

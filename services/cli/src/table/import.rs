@@ -1,205 +1,109 @@
 //! `import`: a file of entities into a table, in memory that does not grow with the file.
 //!
-//! A thread reads rows into chunks, a bounded number of chunks is under way, and notes beside the
-//! file say up to where every row is answered, so that an import that was killed can go on.
+//! A thread reads rows into chunks, a bounded number of chunks is in flight, and a checkpoint next to the file records
+//! up to where every row is answered, so that an import that was killed can be resumed.
 
-use std::{
-    fs::File,
-    io::{self, Read, Seek as _, SeekFrom},
-    path::{Path, PathBuf},
-};
+use std::io;
 
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::{sync::mpsc, time::Instant};
 use trestle_proto::table::v1::{GetTableRequest, WriteMode};
 
-use super::Context;
+use super::TableContext;
 use crate::{
     args::{ClientArgs, ImportArgs, ImportMode},
+    checkpoint::Checkpoint,
     datetime,
     errors::CliError,
-    files,
+    files::{self, Input},
     interrupt::Interrupts,
-    output::{counted, say, thousands},
-    prefix::Prefix,
-    rows::{Format, Position, RowReader, csv, jsonl},
-    upload::{Book as _, Upload},
+    lines::Position,
+    output::{counted, report_line, thousands},
+    rows::{Format, RowReader},
+    upload::{self, Recorder as _, Upload},
 };
 
 mod chunk;
-mod ledger;
+mod recorder;
 
-use chunk::Stop;
-use ledger::{Job, Ledger, Notes};
+use chunk::ImportStop;
+use recorder::{ImportRecorder, Rows};
 
 /// Imports a file.
 pub(super) async fn run(
-    context: &mut Context,
+    context: &mut TableContext,
     args: ImportArgs,
     client: &ClientArgs,
 ) -> Result<(), CliError> {
-    let input = Input::find(&args)?;
-    let job = job(context, &args, &input, client).await?;
-    let notes_path = input.size.map(|_| files::beside(&args.file, ".trestle-import"));
-    let mut prefix = input.size.map(|_| Prefix::open(&args.file)).transpose()?;
-    let notes = begin(&args, job, notes_path.as_deref(), prefix.as_mut())?;
-    let (start, resumed) = (notes.done, notes.done != Position::default());
-    let reader = input.open(&args, start)?;
+    let input = Input::find(&args.file, args.resume)?;
+    let format = Format::of(&args.file, args.format)?;
+    if format == Format::Jsonl && !args.types.is_empty() {
+        return Err(CliError::Usage("--types is for CSV; JSONL has its own".to_owned()));
+    }
+    let job = job(context, &args, format, client).await?;
+    let mut checkpoint = Checkpoint::new(job, Rows::default());
+    if let Some(file) = input.file() {
+        checkpoint.keep(files::with_suffix(file, ".trestle-import"), Some(file))?;
+    }
+    checkpoint.load(args.resume)?;
+    let start = checkpoint.state.done;
+    let reader = RowReader::open(&input, format, &args.types, start);
+    let reader = reader.map_err(|error| match error.kind() {
+        io::ErrorKind::InvalidData => CliError::Usage(format!("{}: {error}", input.name())),
+        _ => CliError::file(files::cannot("read", &args.file))(error),
+    })?;
 
-    let progress = context.output.progress(input.size);
-    let mut ledger = Ledger::new(notes, notes_path, progress, args.keep_going);
-    ledger.prefix = prefix;
-    ledger.file = args.file.display().to_string();
-    let (sender, chunks) = mpsc::channel(chunk::AHEAD_MAX);
+    let mut recorder = ImportRecorder {
+        checkpoint,
+        progress: context.output.progress(input.bytes),
+        keep_going: args.keep_going,
+        file: input.name(),
+        table: args.table.to_ascii_lowercase(),
+        failures: Vec::new(),
+        failed_now: 0,
+        last: start,
+    };
+    let (sender, chunks) = mpsc::channel(upload::AHEAD_MAX);
     let keep_going = args.keep_going;
     let producer = tokio::task::spawn_blocking(move || chunk::produce(reader, keep_going, &sender));
 
     let started = Instant::now();
-    let verify = (args.mode == ImportMode::Insert).then_some(resumed);
     let mut upload = Upload::new(&context.session, args.table, write_mode(args.mode), chunks);
-    upload.verify = verify;
-    let result = Interrupts::listen()?.unless_pressed(upload.run(&mut ledger)).await;
+    upload.verify = (args.mode == ImportMode::Insert).then_some(start != Position::default());
+    let result = Interrupts::listen()?.unless_pressed(upload.run(&mut recorder)).await;
     drop(upload);
-    if result.is_ok() && !ledger.is_halted() {
-        // Otherwise nobody waits for it: it may hang at a pipe that says nothing.
+    if result.is_ok() && !recorder.is_halted() {
+        // Otherwise it is left alone: it may be blocked on a pipe without data.
         producer.await.map_err(|error| CliError::Protocol(format!("reader failed: {error}")))?;
     }
-    let result = result.and_then(|stop| stop.map_or(Ok(()), |stop| stopped(stop, &mut ledger)));
-    ledger.finish_progress();
-    ledger.show_failures(context.output.is_json());
+    let result = result.and_then(|stop| stop.map_or(Ok(()), |stop| stopped(stop, &mut recorder)));
+    recorder.progress.finish_and_clear();
+    recorder.show_failures(context.output.is_json());
     if let Err(error) = result {
-        ledger.save();
-        return Err(error.halted(ledger.rows_seen() > 0, || ledger.halt()));
+        recorder.save();
+        return Err(error.halted(recorder.last.row > 0, || recorder.halt(&client.endpoint)));
     }
-    let seconds = started.elapsed().as_secs_f64();
-    report(context, &ledger, start, seconds)?;
-    ledger.close()
-}
-
-/// The file, and how it is read.
-struct Input {
-    format: Format,
-    /// Bytes of a plain file; none of a pipe, which cannot be read again.
-    size: Option<u64>,
-}
-
-impl Input {
-    fn find(args: &ImportArgs) -> Result<Self, CliError> {
-        let standard = args.file == Path::new("-");
-        let format = match args.format.or_else(|| Format::of(&args.file)) {
-            Some(format) => format,
-            None if standard => Format::Jsonl,
-            None => {
-                let rule = "format is not known from the extension: give --format jsonl or csv";
-                return Err(CliError::Usage(format!("{rule}: `{}`", args.file.display())));
-            }
-        };
-        let size = if standard {
-            None
-        } else {
-            let what = format!("cannot read `{}`", args.file.display());
-            let metadata = args.file.metadata().map_err(CliError::input(what))?;
-            metadata.is_file().then_some(metadata.len())
-        };
-        if size.is_none() && args.resume {
-            return Err(CliError::Usage("--resume needs a file, not a pipe".to_owned()));
-        }
-        if format == Format::Jsonl && !args.types.is_empty() {
-            return Err(CliError::Usage("--types is for CSV; JSONL has its own".to_owned()));
-        }
-        Ok(Self { format, size })
-    }
-
-    fn open(&self, args: &ImportArgs, start: Position) -> Result<RowReader, CliError> {
-        let fail = |error| cannot_read(&args.file)(error);
-        let input = source(&args.file, 0).map_err(fail)?;
-        if start == Position::default() {
-            return Ok(match self.format {
-                Format::Jsonl => RowReader::Jsonl(jsonl::Reader::new(input, start)),
-                Format::Csv => RowReader::Csv(csv::Reader::new(input, &args.types).map_err(fail)?),
-            });
-        }
-        let rest = source(&args.file, start.byte).map_err(fail)?;
-        Ok(match self.format {
-            Format::Jsonl => RowReader::Jsonl(jsonl::Reader::new(rest, start)),
-            Format::Csv => {
-                let header = csv::Reader::new(input, &args.types).map_err(fail)?;
-                RowReader::Csv(header.resume(rest, start))
-            }
-        })
-    }
-}
-
-fn source(path: &Path, byte: u64) -> io::Result<Box<dyn Read + Send>> {
-    if path == Path::new("-") {
-        return Ok(Box::new(io::stdin()));
-    }
-    let mut file = File::open(path)?;
-    if byte > 0 {
-        file.seek(SeekFrom::Start(byte))?;
-    }
-    Ok(Box::new(file))
-}
-
-fn cannot_read(path: &Path) -> impl Fn(io::Error) -> CliError {
-    let path: PathBuf = path.to_owned();
-    move |error| match error.kind() {
-        io::ErrorKind::InvalidData => CliError::Usage(format!("{}: {error}", path.display())),
-        _ => CliError::file(format!("cannot read `{}`", path.display()))(error),
-    }
+    report(context, &recorder, start, started.elapsed().as_secs_f64())?;
+    recorder.close()
 }
 
 /// What is imported, and how; fails early when the table does not exist.
 async fn job(
-    context: &Context,
+    context: &TableContext,
     args: &ImportArgs,
-    input: &Input,
+    format: Format,
     client: &ClientArgs,
-) -> Result<Job, CliError> {
+) -> Result<Value, CliError> {
     let request = context.session.request(GetTableRequest { table: args.table.clone() });
     let table = context.session.table().get_table(request).await?.into_inner().table;
+    // A table that was created again is another table.
     let created = table.and_then(|table| table.create_time).as_ref().and_then(datetime::format);
-    Ok(Job {
-        endpoint: client.endpoint.clone(),
-        table: args.table.to_ascii_lowercase(),
-        table_created: created,
-        mode: format!("{:?}", args.mode).to_ascii_lowercase(),
-        format: input.format,
-        types: args.types.iter().map(|(name, edm)| format!("{name}={}", edm.name())).collect(),
-        size: input.size,
-    })
-}
-
-/// The notes of the import that goes on, or new ones.
-fn begin(
-    args: &ImportArgs,
-    job: Job,
-    notes_path: Option<&Path>,
-    prefix: Option<&mut Prefix>,
-) -> Result<Notes, CliError> {
-    let (Some(path), Some(prefix)) = (notes_path, prefix) else { return Ok(Notes::new(job)) };
-    let shown = path.display();
-    match files::load::<Notes>(path)? {
-        None => {
-            if args.resume {
-                say("no interrupted import was found; begins at line 1");
-            }
-            Ok(Notes::new(job))
-        }
-        Some(_) if !args.resume => Err(CliError::Usage(format!(
-            "an interrupted import was found: `{shown}`: go on with --resume, or remove it"
-        ))),
-        Some(notes) if !notes.are_of(&job) => Err(CliError::Usage(format!(
-            "the interrupted import was another one (table, endpoint, mode, format, types or file \
-             size differ): to begin anew, remove `{shown}`"
-        ))),
-        Some(notes) => {
-            if let Some(hash) = &notes.hash {
-                prefix.verify(notes.done.byte, hash, path)?;
-            }
-            Ok(Notes { job, ..notes })
-        }
-    }
+    let types = args.types.iter().map(|(name, edm)| format!("{name}={}", edm.name()));
+    Ok(json!({
+        "endpoint": client.endpoint, "table": args.table.to_ascii_lowercase(),
+        "table_created": created, "mode": format!("{:?}", args.mode), "format": format,
+        "types": types.collect::<Vec<_>>(),
+    }))
 }
 
 fn write_mode(mode: ImportMode) -> Option<WriteMode> {
@@ -211,49 +115,47 @@ fn write_mode(mode: ImportMode) -> Option<WriteMode> {
 }
 
 /// The file was not read to its end.
-fn stopped(stop: Stop, ledger: &mut Ledger) -> Result<(), CliError> {
+fn stopped(stop: ImportStop, recorder: &mut ImportRecorder) -> Result<(), CliError> {
     match stop {
-        Stop::File(line, error) => {
-            let what = format!("cannot read `{}` after line {line}", ledger.file);
+        ImportStop::File(line, error) => {
+            let what = format!("cannot read `{}` after line {line}", recorder.file);
             Err(CliError::file(what)(error))
         }
-        Stop::Row(line, error) => {
-            ledger.fail(line, error.to_string());
+        ImportStop::Row(line, error) => {
+            recorder.fail(line, error.to_string());
             Ok(())
         }
     }
 }
 
 fn report(
-    context: &mut Context,
-    ledger: &Ledger,
+    context: &mut TableContext,
+    recorder: &ImportRecorder,
     start: Position,
     seconds: f64,
 ) -> Result<(), CliError> {
-    let notes = &ledger.notes;
+    let (rows, failed) = (&recorder.checkpoint.state, recorder.failed());
     if context.output.is_json() {
-        return context.output.line(
-            &json!({
-                "rows": notes.done.row.max(ledger.rows_seen()),
-                "imported": notes.written,
-                "already_present": notes.present,
-                "failed": notes.failed,
-                "resumed_at_row": start.row,
-                "seconds": seconds,
-            })
-            .to_string(),
-        );
+        let object = json!({
+            "rows": rows.done.row.max(recorder.last.row),
+            "imported": rows.written,
+            "already_present": rows.present,
+            "failed": failed,
+            "resumed_at_row": start.row,
+            "seconds": seconds,
+        });
+        return context.output.line(&object.to_string());
     }
-    let mut text = format!("imported {} in {seconds:.1} s", counted(notes.written, "entity"));
-    if notes.present > 0 {
-        text.push_str(&format!(", {} were there already", thousands(notes.present)));
+    let mut text = format!("imported {} in {seconds:.1} s", counted(rows.written, "entity"));
+    if rows.present > 0 {
+        text.push_str(&format!(", {} already present", thousands(rows.present)));
     }
     if start.row > 0 {
         text.push_str(&format!(", resumed after row {}", thousands(start.row)));
     }
-    if notes.failed > 0 {
-        text.push_str(&format!(", {} failed", thousands(notes.failed)));
+    if failed > 0 {
+        text.push_str(&format!(", {} failed", thousands(failed)));
     }
-    say(&text);
+    report_line(&text);
     Ok(())
 }

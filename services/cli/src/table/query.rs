@@ -4,11 +4,11 @@ use trestle_proto::table::v1::{
     QueryCost, QueryEntitiesRequest, StreamEntitiesRequest, stored::decode_entities,
 };
 
-use super::{Context, entities::mask};
-use crate::{args::QueryArgs, errors::CliError, output, scan::Scan};
+use super::{TableContext, entities::mask};
+use crate::{args::QueryArgs, errors::CliError, output, scan::TableScan};
 
 /// Prints the matching entities as they come.
-pub(super) async fn run(context: &mut Context, args: QueryArgs) -> Result<(), CliError> {
+pub(super) async fn run(context: &mut TableContext, args: QueryArgs) -> Result<(), CliError> {
     let with_cost = args.cost;
     let total = match args.page_size {
         Some(size) => by_pages(context, args, size).await?,
@@ -16,7 +16,7 @@ pub(super) async fn run(context: &mut Context, args: QueryArgs) -> Result<(), Cl
     };
     context.output.flush()?;
     if !context.output.is_json() {
-        output::say(&output::counted(total.returned, "entity"));
+        output::report_line(&output::counted(total.returned, "entity"));
     }
     if with_cost {
         context.output.cost(&total);
@@ -24,8 +24,8 @@ pub(super) async fn run(context: &mut Context, args: QueryArgs) -> Result<(), Cl
     Ok(())
 }
 
-async fn by_stream(context: &mut Context, args: QueryArgs) -> Result<QueryCost, CliError> {
-    let mut scan = Scan::new(
+async fn by_stream(context: &mut TableContext, args: QueryArgs) -> Result<QueryCost, CliError> {
+    let mut scan = TableScan::new(
         &context.session,
         StreamEntitiesRequest {
             table: args.table,
@@ -44,7 +44,7 @@ async fn by_stream(context: &mut Context, args: QueryArgs) -> Result<QueryCost, 
 }
 
 async fn by_pages(
-    context: &mut Context,
+    context: &mut TableContext,
     args: QueryArgs,
     size: u32,
 ) -> Result<QueryCost, CliError> {
@@ -73,7 +73,7 @@ async fn by_pages(
     }
 }
 
-fn print(context: &mut Context, encoded: &[bytes::Bytes]) -> Result<(), CliError> {
+fn print(context: &mut TableContext, encoded: &[bytes::Bytes]) -> Result<(), CliError> {
     let entities =
         decode_entities(encoded).map_err(|error| CliError::Protocol(error.to_string()))?;
     context.output.entities(&entities)?;

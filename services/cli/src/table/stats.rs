@@ -5,23 +5,23 @@ use std::collections::BTreeMap;
 use serde_json::json;
 use trestle_proto::service::v1::Durability;
 use trestle_proto::table::v1::{
-    Entity, GetServiceStatsRequest, HotPartition, StreamEntitiesRequest, stored::decode_entities,
+    Entity, GetServiceStatsRequest, HotPartition, StreamEntitiesRequest,
 };
 
-use super::Context;
+use super::TableContext;
 use crate::{
     datetime,
     edm::EdmType,
     errors::CliError,
     output::{bytes, thousands},
-    scan::Scan,
+    scan::{TableScan, decoded},
 };
 
 /// Most property names that are counted one by one; the rest is counted together.
 const NAMES_MAX: usize = 10_000;
 
 /// Prints the state of the service.
-pub(super) async fn service(context: &mut Context) -> Result<(), CliError> {
+pub(super) async fn service(context: &mut TableContext) -> Result<(), CliError> {
     let request = context.session.request(GetServiceStatsRequest {});
     let stats = context.session.table().get_service_stats(request).await?.into_inner();
     let durability = Durability::try_from(stats.durability).unwrap_or_default().as_str_name();
@@ -132,15 +132,13 @@ impl Summary {
 }
 
 /// Reads a whole table and prints what is in it.
-pub(super) async fn table(context: &mut Context, table: String) -> Result<(), CliError> {
+pub(super) async fn table(context: &mut TableContext, table: String) -> Result<(), CliError> {
     let request = StreamEntitiesRequest { table, ..StreamEntitiesRequest::default() };
-    let mut scan = Scan::new(&context.session, request);
+    let mut scan = TableScan::new(&context.session, request);
     let progress = context.output.progress(None);
     let mut summary = Summary::default();
     while let Some(message) = scan.next().await? {
-        let entities = decode_entities(&message.entities)
-            .map_err(|error| CliError::Protocol(error.to_string()))?;
-        for (entity, encoded) in entities.iter().zip(&message.entities) {
+        for (entity, encoded) in decoded(&message)?.iter().zip(&message.entities) {
             summary.add(entity, encoded.len());
         }
         progress.tick();
@@ -154,7 +152,7 @@ pub(super) async fn table(context: &mut Context, table: String) -> Result<(), Cl
     print(context, &summary)
 }
 
-fn print(context: &mut Context, summary: &Summary) -> Result<(), CliError> {
+fn print(context: &mut TableContext, summary: &Summary) -> Result<(), CliError> {
     if context.output.is_json() {
         return context.output.line(&object(summary).to_string());
     }
@@ -211,35 +209,4 @@ fn object(summary: &Summary) -> serde_json::Value {
 }
 
 #[cfg(test)]
-mod tests {
-    use trestle_proto::table::v1::{Property, Value, value::Kind};
-
-    use super::*;
-
-    fn entity(partition: &str, kind: Kind) -> Entity {
-        let value = Some(Value { kind: Some(kind) });
-        Entity {
-            partition_key: partition.to_owned(),
-            properties: vec![Property { name: "a".to_owned(), value }],
-            ..Entity::default()
-        }
-    }
-
-    #[test]
-    fn a_summary_counts_partitions_their_sizes_and_types() {
-        let mut summary = Summary::default();
-
-        summary.add(&entity("", Kind::Int32Value(1)), 10);
-        summary.add(&entity("p", Kind::Int64Value(1)), 20);
-        summary.add(&entity("p", Kind::Int32Value(1)), 30);
-        summary.add(&entity("q", Kind::Int32Value(1)), 500);
-
-        assert_eq!(
-            object(&summary).to_string(),
-            "{\"entities\":4,\"partitions\":3,\"bytes\":560,\
-             \"largest_partition\":{\"partition_key\":\"p\",\"entities\":2,\"bytes\":50},\
-             \"properties\":{\"a\":{\"Edm.Int32\":3,\"Edm.Int64\":1}},\
-             \"properties_not_counted\":0}"
-        );
-    }
-}
+mod tests;

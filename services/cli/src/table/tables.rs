@@ -4,16 +4,12 @@ use serde_json::json;
 use tonic::Code;
 use trestle_proto::table::v1::{CreateTableRequest, DeleteTableRequest, ListTablesRequest, Table};
 
-use super::Context;
-use crate::{
-    confirm::{Deletion, confirm},
-    datetime,
-    errors::CliError,
-};
+use super::TableContext;
+use crate::{confirm::confirm, datetime, errors::CliError};
 
 /// Creates a table.
 pub(super) async fn create(
-    context: &mut Context,
+    context: &mut TableContext,
     table: String,
     if_not_exists: bool,
 ) -> Result<(), CliError> {
@@ -35,7 +31,7 @@ pub(super) async fn create(
 }
 
 /// Prints the tables whose names begin with `prefix`, in any case.
-pub(super) async fn list(context: &mut Context, prefix: Option<&str>) -> Result<(), CliError> {
+pub(super) async fn list(context: &mut TableContext, prefix: Option<&str>) -> Result<(), CliError> {
     let filter = prefix.map(prefix_filter).transpose()?.unwrap_or_default();
     let mut page_token = String::new();
     let mut printed = 0_u64;
@@ -59,7 +55,7 @@ pub(super) async fn list(context: &mut Context, prefix: Option<&str>) -> Result<
     Ok(())
 }
 
-fn print(context: &mut Context, tables: &[Table], first: bool) -> Result<(), CliError> {
+fn print(context: &mut TableContext, tables: &[Table], first: bool) -> Result<(), CliError> {
     let created = |table: &Table| table.create_time.as_ref().and_then(datetime::format);
     if context.output.is_json() {
         for table in tables {
@@ -92,16 +88,15 @@ fn prefix_filter(prefix: &str) -> Result<String, CliError> {
     Ok(format!("TableName ge '{lower}' and TableName lt '{stem}{after}'"))
 }
 
-/// Deletes a table; asks on a terminal unless `yes`.
+/// Deletes a table; prompts on a terminal unless `yes`.
 pub(super) async fn delete(
-    context: &mut Context,
+    context: &mut TableContext,
     table: String,
     yes: bool,
 ) -> Result<(), CliError> {
     if !yes {
         let question = format!("Delete table {table} and everything in it");
-        let (doing, kind, name) = ("deleting a table", "table", &table);
-        confirm(&Deletion { doing, question: &question, kind, name })?;
+        confirm("deleting a table", &question, "table", &table)?;
     }
     let request = context.session.request(DeleteTableRequest { table: table.clone() });
     context.session.table().delete_table(request).await?;
@@ -112,8 +107,6 @@ pub(super) async fn delete(
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
-
     use super::*;
 
     #[test]

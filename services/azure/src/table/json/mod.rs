@@ -4,7 +4,6 @@
 //! table service answers with, `write` renders them at the metadata level that was asked for, and
 //! `page` does so for a whole page while it is sent.
 
-mod datetime;
 mod page;
 mod read;
 mod select;

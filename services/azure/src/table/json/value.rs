@@ -1,10 +1,9 @@
 //! One value of a request: its JSON text and the type that was declared for it.
 
-use base64::{Engine as _, engine::general_purpose::STANDARD};
 use trestle_proto::table::v1::{Value, value::Kind};
-use trestle_service::edm::EdmType;
+use trestle_service::edm::{self, EdmType, datetime};
 
-use super::{datetime, read::Text};
+use super::read::Text;
 
 /// The value that a JSON text means; none for null.
 ///
@@ -22,8 +21,8 @@ pub(super) fn parse(json: &str, annotation: Option<&str>) -> Result<Option<Value
     let kind = match (edm, json.as_bytes().first()) {
         (_, Some(b'{' | b'[')) => return Err("must be a plain value".to_owned()),
         (None, Some(b'"')) => Kind::StringValue(text(json, NOT_TEXT)?.into_owned()),
-        (None, Some(b't' | b'f')) => boolean(json)?,
-        (None, _) if json.contains(['.', 'e', 'E']) => double(json)?,
+        (None, Some(b't' | b'f')) => edm::parse_value(EdmType::Boolean, json)?,
+        (None, _) if json.contains(['.', 'e', 'E']) => edm::parse_value(EdmType::Double, json)?,
         (None, _) => int32(json)?,
         (Some(edm), Some(b'"')) => declared(edm, &text(json, NOT_TEXT)?)?,
         (Some(edm @ (EdmType::Int32 | EdmType::Int64 | EdmType::Double | EdmType::Boolean)), _) => {
@@ -49,59 +48,17 @@ fn declared_type(annotation: &str) -> Result<EdmType, String> {
 /// The value of a declared type.
 fn declared(edm: EdmType, text: &str) -> Result<Kind, String> {
     match edm {
-        EdmType::String => Ok(Kind::StringValue(text.to_owned())),
-        EdmType::Int32 => int32(text),
-        EdmType::Int64 => decimal(text)
-            .and_then(|digits| digits.parse().ok())
-            .map(Kind::Int64Value)
-            .ok_or_else(|| "Edm.Int64: must be a whole number from -2^63 to 2^63-1".to_owned()),
-        EdmType::Double => double(text),
-        EdmType::Boolean => boolean(text),
+        // Which years there are, the service says.
         EdmType::DateTime => datetime::parse(text)
             .map(Kind::DatetimeValue)
             .ok_or_else(|| format!("Edm.DateTime: {}", datetime::RULE)),
         // Of which form it must be, the service says; it stores lower case.
         EdmType::Guid => Ok(Kind::GuidValue(text.to_ascii_lowercase())),
-        EdmType::Binary => STANDARD
-            .decode(text)
-            .map(|bytes| Kind::BinaryValue(bytes.into()))
-            .map_err(|_| "Edm.Binary: must be base64 with padding".to_owned()),
-    }
-}
-
-fn boolean(text: &str) -> Result<Kind, String> {
-    match text {
-        "true" => Ok(Kind::BooleanValue(true)),
-        "false" => Ok(Kind::BooleanValue(false)),
-        _ => Err("Edm.Boolean: must be true or false".to_owned()),
+        _ => edm::parse_value(edm, text),
     }
 }
 
 fn int32(text: &str) -> Result<Kind, String> {
-    decimal(text).and_then(|digits| digits.parse().ok()).map(Kind::Int32Value).ok_or_else(|| {
-        "must be a whole number from -2147483648 to 2147483647, or have its type declared".into()
-    })
-}
-
-fn double(text: &str) -> Result<Kind, String> {
-    let number = match text {
-        "NaN" => Some(f64::NAN),
-        "Infinity" => Some(f64::INFINITY),
-        "-Infinity" => Some(f64::NEG_INFINITY),
-        // The standard parser also takes "inf" and "nan" in any case, and overflows to infinity.
-        _ => text
-            .bytes()
-            .all(|c| c.is_ascii_digit() || b"+-.eE".contains(&c))
-            .then(|| text.parse().ok())
-            .flatten()
-            .filter(|number: &f64| number.is_finite()),
-    };
-    number.map(Kind::DoubleValue).ok_or_else(|| {
-        "Edm.Double: must be a number in the range of binary64, NaN, Infinity or -Infinity".into()
-    })
-}
-
-/// Digits with an optional minus; the standard parser would also take a plus.
-fn decimal(text: &str) -> Option<&str> {
-    (!text.starts_with('+')).then_some(text)
+    let parsed = edm::parse_value(EdmType::Int32, text);
+    parsed.map_err(|rule| format!("{rule}, or have its type declared"))
 }

@@ -1,9 +1,8 @@
 //! Requests to an account over HTTP: signed, repeated where that may help, bounded.
 //!
-//! No text here holds a query or what a server says in words: both may hold signatures.
+//! No text here holds a query or a message of the server: both may hold signatures.
 
 use std::{
-    fs,
     path::Path,
     sync::Arc,
     time::{Duration, UNIX_EPOCH},
@@ -19,33 +18,28 @@ use hyper_util::{
     rt::TokioExecutor,
 };
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
-use tokio_rustls::rustls::{
-    ClientConfig, RootCertStore,
-    crypto::ring,
-    pki_types::{CertificateDer, pem::PemObject as _},
-};
 use trestle_identity::shared_key::{Scheme, queue, table};
 use trestle_service::clock::{Clock as _, SystemClock};
 
-use super::connection::{Authority, Connection};
-use crate::{client::Random, errors::CliError};
+use super::connection::{AzureAuthority, AzureConnection};
+use crate::{
+    errors::{CliError, innermost},
+    retry::{Temporary, repeated},
+    trust,
+};
 
-/// The version of the protocol that is spoken.
+/// The version of the protocol.
 const VERSION: &str = "2020-12-06";
 /// Longest wait for one answer.
 const ANSWER_WITHIN: Duration = Duration::from_secs(60);
 /// Longest wait for a connection.
 const CONNECT_WITHIN: Duration = Duration::from_secs(10);
-/// Largest answer that is taken: pages end at 4 MiB, messages at 32 of 64 KiB in XML.
+/// Largest answer that is accepted: pages end at 4 MiB, messages at 32 of 64 KiB in XML.
 const ANSWER_BYTES_MAX: usize = 64 * 1024 * 1024;
-/// Most tries of one request: about half a minute of waiting in all.
-const TRIES_MAX: u32 = 9;
-const WAIT_FIRST: Duration = Duration::from_millis(200);
-const WAIT_MAX: Duration = Duration::from_secs(10);
 /// What is not encoded in a path or a query.
 const PLAIN: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
 
-/// A text as it stands in a path or a query.
+/// A text percent-encoded for a path or a query.
 pub(super) fn encoded(text: &str) -> String {
     utf8_percent_encode(text, PLAIN).to_string()
 }
@@ -57,55 +51,51 @@ pub(super) enum Service {
     Queues,
 }
 
-/// What is asked.
+/// A request without a body.
 #[derive(Debug, Clone)]
-pub(super) struct Ask {
+pub(super) struct AzureRequest {
     pub(super) service: Service,
     pub(super) method: Method,
     /// Below the base address, beginning with `/`, encoded.
     pub(super) path: String,
     /// Encoded, without `?`.
     pub(super) query: String,
-    /// What the answer is to be.
+    /// Media type of the answer.
     pub(super) accept: &'static str,
 }
 
-impl Ask {
-    /// Asks for something, as XML.
+impl AzureRequest {
+    /// A GET of XML.
     pub(super) fn get(service: Service, path: String, query: String) -> Self {
         Self { service, method: Method::GET, path, query, accept: "application/xml" }
-    }
-
-    fn comp(&self) -> Option<&str> {
-        self.query.split('&').find_map(|field| field.strip_prefix("comp="))
     }
 }
 
 /// An answer of success.
 #[derive(Debug)]
-pub(super) struct Answer {
+pub(super) struct AzureAnswer {
     headers: HeaderMap,
     pub(super) body: Bytes,
 }
 
-impl Answer {
+impl AzureAnswer {
     /// A header in text.
     pub(super) fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name)?.to_str().ok()
     }
 }
 
-/// A request that failed for good.
+/// A request that failed.
 #[derive(Debug)]
-pub(super) enum Failure {
-    /// It was answered so.
+pub(super) enum HttpFailure {
+    /// It was answered with an error.
     Refused { status: StatusCode, code: String },
-    /// There was no answer to use.
+    /// There was no usable answer.
     Unreachable(String),
 }
 
-impl Failure {
-    /// As the failure of the command, with what was asked for.
+impl HttpFailure {
+    /// As the failure of the command; `what` was requested.
     pub(super) fn of(self, what: &str) -> CliError {
         match self {
             Self::Refused { status, code } => CliError::Source {
@@ -118,16 +108,14 @@ impl Failure {
             },
         }
     }
+}
 
-    /// Whether it may go better the next time.
-    fn is_passing(&self) -> bool {
+impl Temporary for HttpFailure {
+    fn is_temporary(&self) -> bool {
+        let (busy, slow) = (StatusCode::TOO_MANY_REQUESTS, StatusCode::REQUEST_TIMEOUT);
         match self {
             Self::Refused { status, .. } => {
-                status.is_server_error()
-                    || matches!(
-                        *status,
-                        StatusCode::TOO_MANY_REQUESTS | StatusCode::REQUEST_TIMEOUT
-                    )
+                status.is_server_error() || [busy, slow].contains(status)
             }
             Self::Unreachable(_) => true,
         }
@@ -138,35 +126,23 @@ impl Failure {
 #[derive(Clone)]
 pub(super) struct Http {
     client: Client<HttpsConnector<HttpConnector>, Empty<Bytes>>,
-    connection: Arc<Connection>,
+    pub(super) connection: Arc<AzureConnection>,
 }
 
 impl Http {
-    /// A client that trusts the authorities of a file, or those of the system.
-    ///
-    /// # Errors
-    /// Authorities that cannot be read, where they are needed.
+    /// A client that trusts the CA certificates of a file, or those of the system.
     pub(super) fn new(
-        connection: Connection,
-        authorities: Option<&Path>,
+        connection: AzureConnection,
+        ca_file: Option<&Path>,
     ) -> Result<Self, CliError> {
         let bases = [&connection.tables, &connection.queues];
         let is_encrypted = bases.into_iter().flatten().any(|base| base.starts_with("https:"));
-        let roots = if is_encrypted { roots(authorities)? } else { RootCertStore::empty() };
-        let unusable = |error: tokio_rustls::rustls::Error| {
-            CliError::Usage(format!("encryption cannot be used: {error}"))
-        };
-        let tls = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
-            .with_safe_default_protocol_versions()
-            .map_err(unusable)?
-            .with_root_certificates(roots)
-            .with_no_client_auth();
         let mut plain = HttpConnector::new();
         plain.enforce_http(false);
         plain.set_nodelay(true);
         plain.set_connect_timeout(Some(CONNECT_WITHIN));
         let connector = HttpsConnectorBuilder::new()
-            .with_tls_config(tls)
+            .with_tls_config(trust::public_config(ca_file, is_encrypted)?)
             .https_or_http()
             .enable_http1()
             .wrap_connector(plain);
@@ -174,93 +150,94 @@ impl Http {
         Ok(Self { client, connection: Arc::new(connection) })
     }
 
-    /// Where the account is, and its name.
-    pub(super) fn connection(&self) -> &Connection {
-        &self.connection
+    /// Sends a request that can be repeated; `what` names it in errors.
+    pub(super) async fn send(
+        &self,
+        request: &AzureRequest,
+        what: &str,
+    ) -> Result<AzureAnswer, CliError> {
+        self.try_send(request).await.map_err(|failure| failure.of(what))
     }
 
-    /// Asks, again where that may help: only for what can be repeated.
-    ///
-    /// # Errors
-    /// An answer that is no success, or none at all.
-    pub(super) async fn ask(&self, ask: &Ask) -> Result<Answer, Failure> {
-        let mut random = Random::from_system();
-        for attempt in 0..TRIES_MAX {
-            let failure = match self.once(ask).await {
-                Ok(answer) => return Ok(answer),
-                Err(failure) => failure,
-            };
-            if !failure.is_passing() || attempt.saturating_add(1) == TRIES_MAX {
-                return Err(failure);
-            }
-            let longest = WAIT_FIRST.saturating_mul(1 << attempt.min(10)).min(WAIT_MAX);
-            let half = u64::try_from(longest.as_millis() / 2).unwrap_or(1).max(1);
-            tokio::time::sleep(Duration::from_millis(half.saturating_add(random.below(half))))
-                .await;
-        }
-        Err(Failure::Unreachable("no try is left".to_owned()))
+    /// As [`Self::send`], with the failure itself.
+    pub(super) async fn try_send(
+        &self,
+        request: &AzureRequest,
+    ) -> Result<AzureAnswer, HttpFailure> {
+        repeated(async || self.send_once(request).await).await
     }
 
-    async fn once(&self, ask: &Ask) -> Result<Answer, Failure> {
-        let request = self.request(ask).ok_or_else(|| {
-            Failure::Unreachable("the address is too long or malformed".to_owned())
-        })?;
+    async fn send_once(&self, request: &AzureRequest) -> Result<AzureAnswer, HttpFailure> {
+        let unreachable = |why: &str| HttpFailure::Unreachable(why.to_owned());
+        let request = self.signed(request);
+        let request = request.ok_or_else(|| unreachable("the address is too long or malformed"))?;
         let answered = tokio::time::timeout(ANSWER_WITHIN, async {
-            let answer = self.client.request(request).await.map_err(|error| cause(&error))?;
+            let answer = self.client.request(request).await.map_err(|error| innermost(&error))?;
             let (parts, body) = answer.into_parts();
             let body = Limited::new(body, ANSWER_BYTES_MAX).collect().await;
-            let body = body.map_err(|error| cause(error.as_ref()))?.to_bytes();
-            Ok((parts, body))
+            Ok((parts, body.map_err(|error| innermost(error.as_ref()))?.to_bytes()))
         });
-        let (parts, body) = match answered.await {
-            Ok(answered) => answered.map_err(Failure::Unreachable)?,
-            Err(_) => return Err(Failure::Unreachable("no answer in time".to_owned())),
-        };
+        let answered = answered.await.map_err(|_| unreachable("no answer in time"))?;
+        let (parts, body) = answered.map_err(HttpFailure::Unreachable)?;
+        let answer = AzureAnswer { headers: parts.headers, body };
         if parts.status.is_success() {
-            return Ok(Answer { headers: parts.headers, body });
+            return Ok(answer);
         }
-        let code = parts.headers.get("x-ms-error-code").and_then(|code| code.to_str().ok());
-        let code = code.map_or_else(|| code_in(&body), str::to_owned);
-        Err(Failure::Refused { status: parts.status, code })
+        let code = answer.header("x-ms-error-code").map(str::to_owned);
+        let code = code.unwrap_or_else(|| code_in(&answer.body));
+        Err(HttpFailure::Refused { status: parts.status, code })
     }
 
     /// The request, signed for now.
-    fn request(&self, ask: &Ask) -> Option<Request<Empty<Bytes>>> {
-        let connection = &self.connection;
-        let base = match ask.service {
-            Service::Tables => connection.tables.as_ref()?,
-            Service::Queues => connection.queues.as_ref()?,
+    fn signed(&self, options: &AzureRequest) -> Option<Request<Empty<Bytes>>> {
+        let AzureConnection { account, authority, tables, queues } = &*self.connection;
+        let base = match options.service {
+            Service::Tables => tables.as_ref()?,
+            Service::Queues => queues.as_ref()?,
         };
-        let signed = match &connection.authority {
-            Authority::Signature(signature) => Some(signature.as_str()),
-            Authority::Key(_) => None,
+        let signature = match authority {
+            AzureAuthority::Signature(signature) => signature.as_str(),
+            AzureAuthority::Key(_) => "",
         };
-        let fields: Vec<&str> = [ask.query.as_str()]
-            .into_iter()
-            .chain(signed)
-            .filter(|text| !text.is_empty())
-            .collect();
-        let question = if fields.is_empty() { "" } else { "?" };
-        let uri =
-            format!("{base}{}{question}{}", ask.path, fields.join("&")).parse::<Uri>().ok()?;
+        let fields =
+            [options.query.as_str(), signature].into_iter().filter(|text| !text.is_empty());
+        let query = fields.collect::<Vec<_>>().join("&");
+        let question = if query.is_empty() { "" } else { "?" };
+        let uri: Uri = format!("{base}{}{question}{query}", options.path).parse().ok()?;
         let mut request = Request::new(Empty::new());
-        *request.method_mut() = ask.method.clone();
+        *request.method_mut() = options.method.clone();
         let headers = request.headers_mut();
+        let (seconds, _) = SystemClock.now().to_unix();
+        let since_epoch = Duration::from_secs(u64::try_from(seconds).unwrap_or_default());
+        let date = httpdate::fmt_http_date(UNIX_EPOCH + since_epoch);
         headers.insert("x-ms-version", HeaderValue::from_static(VERSION));
-        headers.insert("x-ms-date", HeaderValue::from_str(&date()).ok()?);
-        headers.insert(header::ACCEPT, HeaderValue::from_static(ask.accept));
-        if ask.method == Method::PUT {
-            // The client says nothing of a body that is not there.
+        headers.insert("x-ms-date", HeaderValue::from_str(&date).ok()?);
+        headers.insert(header::ACCEPT, HeaderValue::from_static(options.accept));
+        if options.method == Method::PUT {
+            // The client omits the length of an empty body.
             headers.insert(header::CONTENT_LENGTH, HeaderValue::from_static("0"));
         }
-        if ask.service == Service::Tables {
+        if options.service == Service::Tables {
             headers.insert("DataServiceVersion", HeaderValue::from_static("3.0;NetFx"));
         }
-        if let Authority::Key(key) = &connection.authority {
-            let account = &connection.account;
-            let signature = match ask.service {
-                Service::Tables => tables_text(ask, &uri, headers)?.sign(account, key),
-                Service::Queues => queues_text(ask, &uri, headers).sign(account, key),
+        if let AzureAuthority::Key(key) = authority {
+            let method = options.method.as_str();
+            let signature = match options.service {
+                Service::Tables => table::Signed {
+                    scheme: Scheme::Full,
+                    method,
+                    content_md5: "",
+                    content_type: "",
+                    date: &date,
+                    path: uri.path(),
+                    comp: options.query.split('&').find_map(|field| field.strip_prefix("comp=")),
+                }
+                .sign(account, key),
+                Service::Queues => {
+                    let (path, query) = (uri.path(), uri.query().unwrap_or_default());
+                    queue::Signed { scheme: Scheme::Full, method, headers, path, query }
+                        .sign(account, key)
+                }
             };
             let value = format!("SharedKey {account}:{}", STANDARD.encode(signature));
             let mut value = HeaderValue::from_str(&value).ok()?;
@@ -272,66 +249,6 @@ impl Http {
     }
 }
 
-fn tables_text<'a>(
-    ask: &'a Ask,
-    uri: &'a Uri,
-    headers: &'a HeaderMap,
-) -> Option<table::Signed<'a>> {
-    Some(table::Signed {
-        scheme: Scheme::Full,
-        method: ask.method.as_str(),
-        content_md5: "",
-        content_type: "",
-        date: headers.get("x-ms-date")?.to_str().ok()?,
-        path: uri.path(),
-        comp: ask.comp(),
-    })
-}
-
-fn queues_text<'a>(ask: &'a Ask, uri: &'a Uri, headers: &'a HeaderMap) -> queue::Signed<'a> {
-    queue::Signed {
-        scheme: Scheme::Full,
-        method: ask.method.as_str(),
-        headers,
-        path: uri.path(),
-        query: uri.query().unwrap_or_default(),
-    }
-}
-
-fn date() -> String {
-    let (seconds, _) = SystemClock.now().to_unix();
-    let since = Duration::from_secs(u64::try_from(seconds).unwrap_or_default());
-    httpdate::fmt_http_date(UNIX_EPOCH.checked_add(since).unwrap_or(UNIX_EPOCH))
-}
-
-fn roots(authorities: Option<&Path>) -> Result<RootCertStore, CliError> {
-    let mut roots = RootCertStore::empty();
-    match authorities {
-        Some(file) => {
-            let shown = file.display();
-            let what = format!("cannot read `{shown}`");
-            let pem = fs::read(file).map_err(CliError::input(what))?;
-            for certificate in CertificateDer::pem_slice_iter(&pem) {
-                let added = certificate.ok().map(|certificate| roots.add(certificate));
-                if !matches!(added, Some(Ok(()))) {
-                    return Err(CliError::Usage(format!(
-                        "holds no certificates in PEM: `{shown}`"
-                    )));
-                }
-            }
-        }
-        None => {
-            let system = rustls_native_certs::load_native_certs();
-            roots.add_parsable_certificates(system.certs);
-        }
-    }
-    if roots.is_empty() {
-        let rule = "no authority is known that could vouch for the source: give --source-ca-file";
-        return Err(CliError::Usage(rule.to_owned()));
-    }
-    Ok(roots)
-}
-
 /// The code of an error in its body.
 fn code_in(body: &[u8]) -> String {
     let json = serde_json::from_slice::<serde_json::Value>(body).unwrap_or_default();
@@ -339,13 +256,4 @@ fn code_in(body: &[u8]) -> String {
     // Codes are words; anything else is not repeated.
     let code = code.filter(|code| code.bytes().all(|b| b.is_ascii_alphanumeric()));
     code.unwrap_or("no error code").to_owned()
-}
-
-/// The innermost cause.
-fn cause(error: &(dyn std::error::Error + 'static)) -> String {
-    let mut cause = error;
-    while let Some(source) = cause.source() {
-        cause = source;
-    }
-    cause.to_string()
 }

@@ -2,25 +2,25 @@
 
 use std::sync::Arc;
 
-use http::Method;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio::sync::mpsc;
 
 use super::{
-    http::{Answer, Ask, Http, Service, encoded},
+    http::{AzureAnswer, AzureRequest, Http, Service, encoded},
     policies,
-    stretches::{self, Keys},
+    ranges::{self, Keys},
 };
 use crate::{
     client::Session,
     entity_json,
     errors::CliError,
     migrate::{
-        notes::{Ledger, Place, Stretch},
-        plan::{Plan, PlannedTable},
-        tables::{self, Batch, Chunk},
+        plan::{ImportPlan, PlannedTable},
+        progress::{PartitionRange, SourcePosition, Tracker},
+        tables::{self, Chunk, TableBatch},
     },
+    upload::AHEAD_MAX,
 };
 
 const NAMES_ONLY: &str = "application/json;odata=nometadata";
@@ -32,11 +32,11 @@ const EMPTY_PAGES_MAX: usize = 100;
 
 #[derive(Deserialize)]
 struct TablesPage {
-    value: Vec<TableName>,
+    value: Vec<TableElement>,
 }
 
 #[derive(Deserialize)]
-struct TableName {
+struct TableElement {
     #[serde(rename = "TableName")]
     name: String,
 }
@@ -45,92 +45,6 @@ struct TableName {
 struct EntitiesPage<'a> {
     #[serde(borrow)]
     value: Vec<&'a RawValue>,
-}
-
-fn ask(path: String, query: String, accept: &'static str) -> Ask {
-    Ask { service: Service::Tables, method: Method::GET, path, query, accept }
-}
-
-/// Adds every table of the account to the plan, with its policies where they may be read.
-///
-/// # Errors
-/// A source that fails.
-pub(super) async fn list(http: &Http, plan: &mut Plan) -> Result<(), CliError> {
-    let mut next: Option<String> = None;
-    loop {
-        let mut query = format!("$top={PAGE}");
-        if let Some(next) = &next {
-            query.push_str(&format!("&NextTableName={}", encoded(next)));
-        }
-        let what = "the list of tables";
-        let answer = http.ask(&ask("/Tables".to_owned(), query, NAMES_ONLY)).await;
-        let answer = answer.map_err(|failure| failure.of(what))?;
-        let page: TablesPage =
-            serde_json::from_slice(&answer.body).map_err(|error| malformed(what, &error))?;
-        for TableName { name } in page.value {
-            let whose = tables::whose(&name);
-            let path = format!("/{}", encoded(&name));
-            let policies = policies::read(http, Service::Tables, path, &whose, plan).await?;
-            plan.tables.push(PlannedTable { name, policies });
-        }
-        match answer.header("x-ms-continuation-NextTableName") {
-            Some(continuation) => next = Some(continuation.to_owned()),
-            None => break,
-        }
-    }
-    Ok(())
-}
-
-fn malformed(what: &str, error: &serde_json::Error) -> CliError {
-    let text = format!("the source answers {what} with JSON that is none of it: {error}");
-    CliError::Source { text, busy: false }
-}
-
-/// What is copied by itself: a table, or a stretch of one.
-#[derive(Debug)]
-pub(super) struct Part {
-    table: String,
-    stretch: Option<usize>,
-}
-
-/// The parts of a table that are to be copied. Into which it is divided is found out once, and
-/// noted: whoever goes on has to read the same ones.
-///
-/// # Errors
-/// A source that fails.
-pub(super) async fn parts(http: &Http, ledger: &Ledger, name: &str) -> Result<Vec<Part>, CliError> {
-    let folded = tables::folded(name);
-    let part = |stretch| Part { table: name.to_owned(), stretch };
-    let Some(notes) = ledger.read(|notes| notes.tables.get(&folded).cloned()) else {
-        return Ok(Vec::new());
-    };
-    if notes.place.is_some() {
-        return Ok(vec![part(None)]);
-    }
-    let mut count = notes.stretches.len();
-    if count == 0 {
-        let stretches = Stretch::between(bounds(http, name).await?);
-        count = stretches.len();
-        ledger.change_quietly(|notes| {
-            notes.tables.entry(folded).or_default().stretches = stretches;
-        });
-    }
-    Ok((0..count).map(|stretch| part(Some(stretch))).collect())
-}
-
-/// Where a table is divided: one of a single page is not.
-async fn bounds(http: &Http, name: &str) -> Result<Vec<String>, CliError> {
-    let table = TableOf { http, name };
-    match table.keys(format!("$top={PAGE}")).await? {
-        (Some(first), Place::Page { .. }) => stretches::bounds(&table, &first).await,
-        _ => Ok(Vec::new()),
-    }
-}
-
-/// A table of an account.
-struct TableOf<'a> {
-    http: &'a Http,
-    name: &'a str,
 }
 
 #[derive(Deserialize)]
@@ -144,11 +58,87 @@ struct KeyOnly {
     partition_key: String,
 }
 
-impl TableOf<'_> {
-    async fn page(&self, query: String, accept: &'static str) -> Result<Answer, CliError> {
+fn get(path: String, query: String, accept: &'static str) -> AzureRequest {
+    AzureRequest { accept, ..AzureRequest::get(Service::Tables, path, query) }
+}
+
+fn parsed<'a, T: Deserialize<'a>>(answer: &'a AzureAnswer, what: &str) -> Result<T, CliError> {
+    serde_json::from_slice(&answer.body).map_err(|error| {
+        let text = format!("the source answers {what} with unexpected JSON: {error}");
+        CliError::Source { text, busy: false }
+    })
+}
+
+/// Adds every table of the account to the plan, with its policies where they may be read.
+pub(super) async fn list(http: &Http, plan: &mut ImportPlan) -> Result<(), CliError> {
+    let (mut next, what) = (String::new(), "the list of tables");
+    loop {
+        let query = format!("$top={PAGE}{next}");
+        let answer = http.send(&get("/Tables".to_owned(), query, NAMES_ONLY), what).await?;
+        for TableElement { name } in parsed::<TablesPage>(&answer, what)?.value {
+            let (path, whose) = (format!("/{}", encoded(&name)), tables::whose(&name));
+            let policies = policies::read(http, Service::Tables, path, &whose, plan).await?;
+            plan.tables.push(PlannedTable { name, policies });
+        }
+        match answer.header("x-ms-continuation-NextTableName") {
+            Some(continuation) => next = format!("&NextTableName={}", encoded(continuation)),
+            None => return Ok(()),
+        }
+    }
+}
+
+/// What is copied by itself: a table, or a range of one.
+#[derive(Debug)]
+pub(super) struct TablePart {
+    table: String,
+    range: Option<usize>,
+}
+
+/// The parts of a table that are to be copied. The ranges are determined once and recorded: a resumed import must read
+/// the same ones.
+pub(super) async fn parts(
+    http: &Http,
+    tracker: &Tracker,
+    name: &str,
+) -> Result<Vec<TablePart>, CliError> {
+    let folded = tables::folded(name);
+    let part = |range| TablePart { table: name.to_owned(), range };
+    let Some(table) = tracker.read(|progress| progress.tables.get(&folded).cloned()) else {
+        return Ok(Vec::new());
+    };
+    if table.position.is_some() {
+        return Ok(vec![part(None)]);
+    }
+    let mut count = table.ranges.len();
+    if count == 0 {
+        let ranges = PartitionRange::between(&bounds(http, name).await?);
+        count = ranges.len();
+        tracker.change_unsaved(|progress| {
+            progress.tables.entry(folded).or_default().ranges = ranges;
+        });
+    }
+    Ok((0..count).map(|range| part(Some(range))).collect())
+}
+
+/// Where a table is divided: one of a single page is not.
+async fn bounds(http: &Http, name: &str) -> Result<Vec<String>, CliError> {
+    let table = SourceTable { http, name };
+    match table.keys(format!("$top={PAGE}")).await? {
+        (Some(first), SourcePosition::Page { .. }) => ranges::bounds(&table, &first).await,
+        _ => Ok(Vec::new()),
+    }
+}
+
+/// A table of an account.
+struct SourceTable<'a> {
+    http: &'a Http,
+    name: &'a str,
+}
+
+impl SourceTable<'_> {
+    async fn page(&self, query: String, accept: &'static str) -> Result<AzureAnswer, CliError> {
         let path = format!("/{}()", encoded(self.name));
-        let answer = self.http.ask(&ask(path, query, accept)).await;
-        answer.map_err(|failure| failure.of(&self.what()))
+        self.http.send(&get(path, query, accept), &self.what()).await
     }
 
     fn what(&self) -> String {
@@ -156,24 +146,23 @@ impl TableOf<'_> {
     }
 
     /// The first partition key of a page, and where the next page is.
-    async fn keys(&self, query: String) -> Result<(Option<String>, Place), CliError> {
+    async fn keys(&self, query: String) -> Result<(Option<String>, SourcePosition), CliError> {
         let answer = self.page(format!("{query}&$select=PartitionKey"), NAMES_ONLY).await?;
-        let page: KeysPage = serde_json::from_slice(&answer.body)
-            .map_err(|error| malformed(&self.what(), &error))?;
+        let page: KeysPage = parsed(&answer, &self.what())?;
         let first = page.value.into_iter().next().map(|key| key.partition_key);
         Ok((first, next(&answer)))
     }
 }
 
-impl Keys for TableOf<'_> {
+impl Keys for SourceTable<'_> {
     async fn first_from(&self, text: &str) -> Result<Option<String>, CliError> {
         let filter = within(Some(text), None);
-        let mut place = None;
+        let mut position = None;
         for _ in 0..EMPTY_PAGES_MAX {
-            let query = format!("$top=1{filter}{}", continued(place.as_ref()));
+            let query = format!("$top=1{filter}{}", continued(position.as_ref()));
             match self.keys(query).await? {
-                (None, Place::End) => return Ok(None),
-                (None, more) => place = Some(more),
+                (None, SourcePosition::End) => return Ok(None),
+                (None, more) => position = Some(more),
                 (first, _) => return Ok(first),
             }
         }
@@ -181,7 +170,7 @@ impl Keys for TableOf<'_> {
     }
 }
 
-/// The filter for a stretch of a table, as a parameter; nothing for all of it.
+/// The filter for a range of a table, as a parameter; nothing for all of it.
 fn within(from: Option<&str>, below: Option<&str>) -> String {
     let quoted = |text: &str| text.replace('\'', "''");
     let from = from.map(|from| format!("PartitionKey ge '{}'", quoted(from)));
@@ -193,9 +182,9 @@ fn within(from: Option<&str>, below: Option<&str>) -> String {
     format!("&$filter={}", encoded(&terms.join(" and ")))
 }
 
-/// The parameters that go on at a place.
-fn continued(place: Option<&Place>) -> String {
-    let Some(Place::Page { partition, row }) = place else { return String::new() };
+/// The parameters that continue at a position.
+fn continued(position: Option<&SourcePosition>) -> String {
+    let Some(SourcePosition::Page { partition, row }) = position else { return String::new() };
     let mut query = format!("&NextPartitionKey={}", encoded(partition));
     if let Some(row) = row {
         query.push_str(&format!("&NextRowKey={}", encoded(row)));
@@ -203,46 +192,41 @@ fn continued(place: Option<&Place>) -> String {
     query
 }
 
-/// Where a query goes on after a page.
-fn next(answer: &Answer) -> Place {
+/// Where a query continues after a page.
+fn next(answer: &AzureAnswer) -> SourcePosition {
     let continuation = |name| answer.header(name).map(str::to_owned);
     match continuation("x-ms-continuation-NextPartitionKey") {
         Some(partition) => {
-            Place::Page { partition, row: continuation("x-ms-continuation-NextRowKey") }
+            SourcePosition::Page { partition, row: continuation("x-ms-continuation-NextRowKey") }
         }
-        None => Place::End,
+        None => SourcePosition::End,
     }
 }
 
-/// Copies a part of a table from where its notes say.
-///
-/// # Errors
-/// A source or a server that fails.
+/// Copies a part of a table from its position on.
 pub(super) async fn copy(
     http: &Http,
     session: &Session,
-    ledger: &Arc<Ledger>,
-    part: Part,
+    tracker: &Arc<Tracker>,
+    part: TablePart,
 ) -> Result<(), CliError> {
-    let Part { table: name, stretch } = part;
-    let folded = tables::folded(&name);
-    let (filter, place) = ledger.read(|notes| {
-        let table = notes.tables.get(&folded);
-        let stretches = table.map(|table| table.stretches.as_slice()).unwrap_or_default();
-        let bounds = stretch.and_then(|at| stretches.get(at));
-        let filter =
-            bounds.map(|stretch| within(stretch.from.as_deref(), stretch.below.as_deref()));
-        let place = table.and_then(|table| table.place_of(stretch).cloned());
-        (filter.unwrap_or_default(), place)
-    });
-    let (sender, chunks) = mpsc::channel(tables::AHEAD_MAX);
-    let filling = tables::fill(session, ledger, name.clone(), stretch, chunks);
+    let TablePart { table: name, range } = part;
+    let table = tracker.read(|progress| progress.tables.get(&tables::folded(&name)).cloned());
+    let mut table = table.unwrap_or_default();
+    let (filter, position) = match range.and_then(|at| table.ranges.get_mut(at)) {
+        Some(range) => {
+            (within(range.from.as_deref(), range.below.as_deref()), range.position.take())
+        }
+        None => (String::new(), table.position),
+    };
+    let (sender, chunks) = mpsc::channel(AHEAD_MAX);
+    let filling = tables::fill(session, tracker, name.clone(), range, chunks);
     let reading = async {
         // The end of the sender ends the upload.
         let sender = sender;
-        let table = TableOf { http, name: &name };
-        if let Err(error) = read(&table, &filter, place, &sender).await {
-            // Nobody receives where the writer failed, which says why itself.
+        let table = SourceTable { http, name: &name };
+        if let Err(error) = read(&table, &filter, position, &sender).await {
+            // A closed receiver means that the writer failed, which is reported.
             let _ = sender.send(Err(error)).await;
         }
     };
@@ -251,41 +235,32 @@ pub(super) async fn copy(
 }
 
 async fn read(
-    table: &TableOf<'_>,
+    table: &SourceTable<'_>,
     filter: &str,
-    mut place: Option<Place>,
+    mut position: Option<SourcePosition>,
     chunks: &mpsc::Sender<Result<Chunk, CliError>>,
 ) -> Result<(), CliError> {
-    let mut batch = Batch::default();
-    while place != Some(Place::End) {
-        let query = format!("$top={PAGE}{filter}{}", continued(place.as_ref()));
+    let mut batch = TableBatch::default();
+    while position != Some(SourcePosition::End) {
+        let query = format!("$top={PAGE}{filter}{}", continued(position.as_ref()));
         let answer = table.page(query, TYPED).await?;
-        let page: EntitiesPage<'_> = serde_json::from_slice(&answer.body)
-            .map_err(|error| malformed(&table.what(), &error))?;
+        let page: EntitiesPage<'_> = parsed(&answer, &table.what())?;
         for json in page.value {
-            let chunk = match entity_json::parse(json.get().as_bytes()) {
-                Ok(entity) => batch.add(entity, None),
-                Err(error) => batch.refuse(key_of(json.get()), error.to_string(), None),
-            };
-            if !hand(chunk, chunks).await {
+            let entity = entity_json::parse(json.get().as_bytes());
+            let entity = entity.map_err(|error| (key_of(json.get()), error.to_string()));
+            if let Some(chunk) = batch.add(entity, None)
+                && chunks.send(Ok(chunk)).await.is_err()
+            {
                 return Ok(());
             }
         }
-        place = Some(next(&answer));
-        let last = batch.finish(place.clone());
-        if !hand(Some(last), chunks).await {
+        let end = next(&answer);
+        if chunks.send(Ok(batch.finish(end.clone()))).await.is_err() {
             return Ok(());
         }
+        position = Some(end);
     }
     Ok(())
-}
-
-/// Whether it was taken.
-async fn hand(chunk: Option<Chunk>, chunks: &mpsc::Sender<Result<Chunk, CliError>>) -> bool {
-    match chunk {
-        Some(chunk) => chunks.send(Ok(chunk)).await.is_ok(),
-        None => true,
-    }
 }
 
 /// The key of an entity that cannot be read, as far as it can be.

@@ -7,7 +7,6 @@ use std::{
     fs::File,
     io::{self, BufReader, Read},
     path::Path,
-    rc::Rc,
 };
 
 use serde::{
@@ -22,77 +21,57 @@ use crate::errors::CliError;
 const DOCUMENT_BYTES_MAX: u64 = 16 * 1024 * 1024;
 /// How much is read from the disk at a time.
 const BUFFER_BYTES: usize = 256 * 1024;
-/// How often `bytes` of a reader is told, in bytes.
-const TELL_EVERY: u64 = 1024 * 1024;
+/// How often a reader is given the progress, in bytes.
+const PROGRESS_EVERY: u64 = 1024 * 1024;
 
-/// What is wanted of a collection.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Interest {
-    /// Nothing.
-    Skip,
-    /// Every document after the first so many.
-    After(u64),
-}
-
-/// Who reads a database.
-pub(super) trait Reader {
-    /// What is wanted of a collection.
-    fn interest(&mut self, collection: &str) -> Interest;
+/// Takes the documents of a database.
+pub(super) trait DatabaseReader {
+    /// How many documents of a collection are skipped at its beginning; none for all of them.
+    fn select(&mut self, collection: &str) -> Option<u64>;
     /// Takes a document, counted from 1 in its collection.
-    ///
-    /// # Errors
-    /// What ends the reading.
     fn document(&mut self, collection: &str, number: u64, json: &str) -> Result<(), CliError>;
-    /// A collection that was wanted has ended.
-    ///
-    /// # Errors
-    /// What ends the reading.
-    fn end(&mut self, collection: &str) -> Result<(), CliError> {
-        let _ = collection;
+    /// A selected collection has ended.
+    fn end(&mut self, _: &str) -> Result<(), CliError> {
         Ok(())
     }
     /// So many more bytes were read.
-    fn bytes(&mut self, more: u64) {
-        let _ = more;
-    }
+    fn bytes(&mut self, _: u64) {}
 }
 
 /// Reads a database file from its beginning to its end.
-///
-/// # Errors
-/// A file that cannot be read, one that is no LokiJS database, and what the reader ends with.
-pub(super) fn read(path: &Path, reader: &mut dyn Reader) -> Result<(), CliError> {
+pub(super) fn read(path: &Path, reader: &mut dyn DatabaseReader) -> Result<(), CliError> {
     let shown = path.display();
     let file = File::open(path).map_err(CliError::input(format!("cannot read `{shown}`")))?;
     read_from(file, &shown.to_string(), reader)
 }
 
 /// Reads a database; `name` is for messages.
-///
-/// # Errors
-/// As [`read`].
 pub(super) fn read_from(
     input: impl Read,
     name: &str,
-    reader: &mut dyn Reader,
+    reader: &mut dyn DatabaseReader,
 ) -> Result<(), CliError> {
-    let meter = Rc::new(Meter::default());
+    let meter = Meter::default();
     let input = BufReader::with_capacity(BUFFER_BYTES, input);
     let mut failure = None;
-    let seed = Database { reader, failure: &mut failure, meter: &meter };
+    let seed = DatabaseNode {
+        level: DatabaseLevel::Database,
+        reader,
+        failure: &mut failure,
+        meter: &meter,
+    };
     let mut json = serde_json::Deserializer::from_reader(Metered { input, meter: &meter });
     let read = seed.deserialize(&mut json).and_then(|()| json.end());
     match (failure, read) {
-        // What the reader said, not how the parser wraps it.
+        // The error of the reader, not the one that the parser made of it.
         (Some(failure), _) => Err(failure),
         (None, Ok(())) => Ok(()),
         (None, Err(error)) if error.is_io() => {
             Err(CliError::file(format!("cannot read `{name}`"))(error.into()))
         }
-        (None, Err(error)) => {
-            let rule = "is no complete database of Azurite";
-            Err(CliError::Usage(format!("{rule}: file=`{name}`, {error}")))
-        }
+        (None, Err(error)) => Err(CliError::Usage(format!(
+            "is not a complete database of Azurite: file=`{name}`, {error}"
+        ))),
     }
 }
 
@@ -106,15 +85,15 @@ struct Meter {
 
 struct Metered<'a, R> {
     input: R,
-    meter: &'a Rc<Meter>,
+    meter: &'a Meter,
 }
 
 impl<R: Read> Read for Metered<'_, R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let count = self.input.read(buffer)?;
-        let meter = self.meter;
-        meter.read.set(meter.read.get().saturating_add(u64::try_from(count).unwrap_or(u64::MAX)));
-        if meter.limit.get() > 0 && meter.read.get() > meter.limit.get() {
+        let read = self.meter.read.get() + u64::try_from(count).unwrap_or(u64::MAX);
+        self.meter.read.set(read);
+        if self.meter.limit.get() > 0 && read > self.meter.limit.get() {
             let rule = format!("a document is larger than {DOCUMENT_BYTES_MAX} bytes");
             return Err(io::Error::new(io::ErrorKind::InvalidData, rule));
         }
@@ -122,143 +101,48 @@ impl<R: Read> Read for Metered<'_, R> {
     }
 }
 
-/// What every level of the document passes down.
-struct Database<'a, 'm> {
-    reader: &'a mut dyn Reader,
-    failure: &'a mut Option<CliError>,
-    meter: &'m Meter,
+/// What a part of the database is.
+#[derive(Clone, Copy)]
+enum DatabaseLevel<'a> {
+    Database,
+    Collections,
+    Collection,
+    /// The documents of the collection of this name.
+    Documents(&'a str),
 }
 
-impl<'a, 'm> Database<'a, 'm> {
-    fn again(&mut self) -> Database<'_, 'm> {
-        Database { reader: self.reader, failure: self.failure, meter: self.meter }
+/// A part of the database, read where the parser is.
+struct DatabaseNode<'a> {
+    level: DatabaseLevel<'a>,
+    reader: &'a mut dyn DatabaseReader,
+    failure: &'a mut Option<CliError>,
+    meter: &'a Meter,
+}
+
+impl DatabaseNode<'_> {
+    fn at<'a>(&'a mut self, level: DatabaseLevel<'a>) -> DatabaseNode<'a> {
+        DatabaseNode { level, reader: self.reader, failure: self.failure, meter: self.meter }
     }
 
-    /// Keeps what the reader said, and ends the parser.
+    /// Keeps the error of the reader, and ends the parser.
     fn keep<E: serde::de::Error>(&mut self, result: Result<(), CliError>) -> Result<(), E> {
         result.map_err(|failure| {
             *self.failure = Some(failure);
             E::custom("ended by its reader")
         })
     }
-}
 
-impl<'de> DeserializeSeed<'de> for Database<'_, '_> {
-    type Value = ();
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
-        deserializer.deserialize_map(self)
-    }
-}
-
-impl<'de> Visitor<'de> for Database<'_, '_> {
-    type Value = ();
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a LokiJS database")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(mut self, mut map: A) -> Result<(), A::Error> {
-        let mut found = false;
-        while let Some(key) = map.next_key::<String>()? {
-            if key == "collections" {
-                found = true;
-                map.next_value_seed(Collections(self.again()))?;
-            } else {
-                map.next_value::<IgnoredAny>()?;
-            }
-        }
-        if found { Ok(()) } else { Err(A::Error::missing_field("collections")) }
-    }
-}
-
-struct Collections<'a, 'm>(Database<'a, 'm>);
-
-impl<'de> DeserializeSeed<'de> for Collections<'_, '_> {
-    type Value = ();
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
-        deserializer.deserialize_seq(self)
-    }
-}
-
-impl<'de> Visitor<'de> for Collections<'_, '_> {
-    type Value = ();
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an array of collections")
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(mut self, mut seq: A) -> Result<(), A::Error> {
-        while seq.next_element_seed(Collection(self.0.again()))?.is_some() {}
-        Ok(())
-    }
-}
-
-struct Collection<'a, 'm>(Database<'a, 'm>);
-
-impl<'de> DeserializeSeed<'de> for Collection<'_, '_> {
-    type Value = ();
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
-        deserializer.deserialize_map(self)
-    }
-}
-
-impl<'de> Visitor<'de> for Collection<'_, '_> {
-    type Value = ();
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a collection")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(mut self, mut map: A) -> Result<(), A::Error> {
-        let mut name: Option<String> = None;
-        while let Some(key) = map.next_key::<String>()? {
-            match (key.as_str(), &name) {
-                ("name", _) => name = Some(map.next_value()?),
-                ("data", Some(name)) => {
-                    map.next_value_seed(Documents { database: self.0.again(), name })?;
-                }
-                ("data", None) => return Err(A::Error::custom("a collection without a name")),
-                _ => {
-                    map.next_value::<IgnoredAny>()?;
-                }
-            }
-        }
-        Ok(())
-    }
-}
-
-struct Documents<'a, 'm> {
-    database: Database<'a, 'm>,
-    name: &'a str,
-}
-
-impl<'de> DeserializeSeed<'de> for Documents<'_, '_> {
-    type Value = ();
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
-        deserializer.deserialize_seq(self)
-    }
-}
-
-impl<'de> Visitor<'de> for Documents<'_, '_> {
-    type Value = ();
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an array of documents")
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(mut self, mut seq: A) -> Result<(), A::Error> {
-        let meter = self.database.meter;
-        let skipped = match self.database.reader.interest(self.name) {
-            Interest::Skip => u64::MAX,
-            Interest::After(count) => count,
-        };
-        let (mut number, mut told) = (0_u64, meter.read.get());
+    fn documents<'de, A: SeqAccess<'de>>(
+        &mut self,
+        name: &str,
+        mut seq: A,
+    ) -> Result<(), A::Error> {
+        let meter = self.meter;
+        let selected = self.reader.select(name);
+        let skipped = selected.unwrap_or(u64::MAX);
+        let (mut number, mut reported) = (0_u64, meter.read.get());
         loop {
-            number = number.saturating_add(1);
+            number += 1;
             meter.limit.set(meter.read.get().saturating_add(DOCUMENT_BYTES_MAX));
             if number <= skipped {
                 if seq.next_element::<IgnoredAny>()?.is_none() {
@@ -266,119 +150,79 @@ impl<'de> Visitor<'de> for Documents<'_, '_> {
                 }
             } else {
                 let Some(document) = seq.next_element::<Box<RawValue>>()? else { break };
-                let taken = self.database.reader.document(self.name, number, document.get());
-                self.database.keep(taken)?;
+                let taken = self.reader.document(name, number, document.get());
+                self.keep(taken)?;
             }
-            let more = meter.read.get().saturating_sub(told);
-            if more >= TELL_EVERY {
-                self.database.reader.bytes(more);
-                told = meter.read.get();
+            let more = meter.read.get().saturating_sub(reported);
+            if more >= PROGRESS_EVERY {
+                self.reader.bytes(more);
+                reported = meter.read.get();
             }
         }
         meter.limit.set(0);
-        self.database.reader.bytes(meter.read.get().saturating_sub(told));
-        if skipped == u64::MAX {
-            return Ok(());
+        self.reader.bytes(meter.read.get().saturating_sub(reported));
+        let ended = selected.map_or(Ok(()), |_| self.reader.end(name));
+        self.keep(ended)
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for DatabaseNode<'_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        match self.level {
+            DatabaseLevel::Database | DatabaseLevel::Collection => {
+                deserializer.deserialize_map(self)
+            }
+            DatabaseLevel::Collections | DatabaseLevel::Documents(_) => {
+                deserializer.deserialize_seq(self)
+            }
         }
-        let ended = self.database.reader.end(self.name);
-        self.database.keep(ended)
+    }
+}
+
+impl<'de> Visitor<'de> for DatabaseNode<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self.level {
+            DatabaseLevel::Database => "a LokiJS database",
+            DatabaseLevel::Collections => "an array of collections",
+            DatabaseLevel::Collection => "a collection",
+            DatabaseLevel::Documents(_) => "an array of documents",
+        })
+    }
+
+    fn visit_map<A: MapAccess<'de>>(mut self, mut map: A) -> Result<(), A::Error> {
+        let (is_database, mut found) = (matches!(self.level, DatabaseLevel::Database), false);
+        let mut name: Option<String> = None;
+        while let Some(key) = map.next_key::<String>()? {
+            match (is_database, key.as_str(), &name) {
+                (true, "collections", _) => {
+                    found = true;
+                    map.next_value_seed(self.at(DatabaseLevel::Collections))?;
+                }
+                (false, "name", _) => name = Some(map.next_value()?),
+                (false, "data", Some(name)) => {
+                    map.next_value_seed(self.at(DatabaseLevel::Documents(name)))?;
+                }
+                (false, "data", None) => {
+                    return Err(A::Error::custom("a collection without a name"));
+                }
+                _ => drop(map.next_value::<IgnoredAny>()?),
+            }
+        }
+        if is_database && !found { Err(A::Error::missing_field("collections")) } else { Ok(()) }
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(mut self, mut seq: A) -> Result<(), A::Error> {
+        if let DatabaseLevel::Documents(name) = self.level {
+            return self.documents(name, seq);
+        }
+        while seq.next_element_seed(self.at(DatabaseLevel::Collection))?.is_some() {}
+        Ok(())
     }
 }
 
 #[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
-
-    use super::*;
-
-    /// Keeps what it is given of collections that do not begin with `-`.
-    #[derive(Default)]
-    struct Kept {
-        after: u64,
-        seen: Vec<(String, u64, String)>,
-        ended: Vec<String>,
-        refuse: bool,
-    }
-
-    impl Reader for Kept {
-        fn interest(&mut self, collection: &str) -> Interest {
-            match collection.starts_with('-') {
-                true => Interest::Skip,
-                false => Interest::After(self.after),
-            }
-        }
-
-        fn document(&mut self, collection: &str, number: u64, json: &str) -> Result<(), CliError> {
-            self.seen.push((collection.to_owned(), number, json.to_owned()));
-            match self.refuse {
-                true => Err(CliError::Refused),
-                false => Ok(()),
-            }
-        }
-
-        fn end(&mut self, collection: &str) -> Result<(), CliError> {
-            self.ended.push(collection.to_owned());
-            Ok(())
-        }
-    }
-
-    const DATABASE: &str = r#"{"filename":"x","collections":[
-        {"name":"-skipped","data":[{"a":[1,{"b":2}]}],"idIndex":[1]},
-        {"name":"taken","data":[{"n":1}, {"n":2} ,{"n":3}],"maxId":3},
-        {"name":"empty","data":[]}],"databaseVersion":1.5}"#;
-
-    fn read_text(text: &str, kept: &mut Kept) -> Result<(), String> {
-        read_from(text.as_bytes(), "db", kept).map_err(|error| error.to_string())
-    }
-
-    #[test]
-    fn documents_of_the_wanted_collections_come_one_by_one_with_their_number() {
-        let mut kept = Kept { after: 1, ..Kept::default() };
-
-        read_text(DATABASE, &mut kept).unwrap();
-
-        let taken = |number, json: &str| ("taken".to_owned(), number, json.to_owned());
-        assert_eq!(kept.seen, [taken(2, r#"{"n":2}"#), taken(3, r#"{"n":3}"#)]);
-        assert_eq!(kept.ended, ["taken", "empty"]);
-    }
-
-    #[test]
-    fn files_that_are_no_databases_are_refused_with_the_place() {
-        for (text, told) in [
-            ("", "EOF"),
-            ("[]", "a LokiJS database"),
-            ("{}", "missing field `collections`"),
-            (r#"{"collections":{}}"#, "an array of collections"),
-            (r#"{"collections":[1]}"#, "a collection"),
-            (r#"{"collections":[{"data":[]}]}"#, "without a name"),
-            (r#"{"collections":[{"name":1}]}"#, "expected a string"),
-            (r#"{"collections":[{"name":"a","data":{}}]}"#, "an array of documents"),
-            (r#"{"collections":[]} x"#, "trailing characters"),
-            (&DATABASE[..DATABASE.len() / 2], "line 3"),
-            (&DATABASE[..DATABASE.len() - 1], "EOF"),
-        ] {
-            let error = read_text(text, &mut Kept::default()).unwrap_err();
-            assert!(error.contains("file=`db`") && error.contains(told), "{text}: {error}");
-        }
-    }
-
-    #[test]
-    fn a_document_that_never_ends_is_refused_before_it_fills_the_memory() {
-        let start = r#"{"collections":[{"name":"a","data":[{"x":""#.as_bytes();
-        let endless = start.chain(io::repeat(b'x').take(1 << 30));
-
-        let error = read_from(endless, "db", &mut Kept::default()).unwrap_err().to_string();
-
-        assert!(error.contains("larger than 16777216 bytes"), "{error}");
-    }
-
-    #[test]
-    fn what_the_reader_says_ends_the_reading() {
-        let mut kept = Kept { refuse: true, ..Kept::default() };
-
-        let ended = read_from(DATABASE.as_bytes(), "db", &mut kept);
-
-        assert!(matches!(ended, Err(CliError::Refused)));
-        assert_eq!(kept.seen.len(), 1);
-    }
-}
+mod tests;

@@ -8,18 +8,17 @@ use tokio::{
 };
 
 use super::{
+    closed,
     documents::MessageDocument,
-    ended,
-    loki::{self, Interest},
-    nobody,
-    survey::{MESSAGES, Workspace},
+    ended, loki,
     texts::Texts,
+    workspace::{MESSAGES, Workspace},
 };
 use crate::{
     errors::CliError,
     migrate::{
-        notes::{Ledger, Left},
-        queues::{Again, BATCH_BYTES_MAX, BATCH_MAX, Carried, Queues},
+        progress::{Skipped, Tracker},
+        queues::{BATCH_BYTES_MAX, BATCH_MAX, SourceMessage, TargetQueues},
     },
 };
 
@@ -30,48 +29,45 @@ const BYTES_MAX: usize = 32 * 1024 * 1024;
 /// What a message takes besides its body, about.
 const MESSAGE_BYTES: usize = 256;
 
-/// Copies the messages of every queue that is in the notes.
-///
-/// # Errors
-/// A file that cannot be read, and a server that fails.
+/// Copies the messages of every queue that is in the progress.
 pub(super) async fn copy(
     workspace: &Workspace,
     account: &str,
-    queues: Queues,
-    ledger: &Arc<Ledger>,
+    queues: TargetQueues,
+    tracker: &Arc<Tracker>,
 ) -> Result<(), CliError> {
     let Some(path) = workspace.queues.clone() else { return Ok(()) };
     let (sender, mut messages) = mpsc::channel(AHEAD_MAX);
     let mut reader = MessageReader {
         account: account.to_owned(),
         texts: Texts::new(workspace.texts()),
-        ledger: Arc::clone(ledger),
-        done: ledger.read(|notes| {
-            notes.queues.iter().map(|(name, queue)| (name.clone(), queue.place)).collect()
+        tracker: Arc::clone(tracker),
+        done: tracker.read(|progress| {
+            progress.queues.iter().map(|(name, queue)| (name.clone(), queue.position)).collect()
         }),
         messages: sender,
     };
     let reading = tokio::task::spawn_blocking(move || loki::read(&path, &mut reader));
     let room = Arc::new(Semaphore::new(BYTES_MAX));
-    let mut lanes: HashMap<String, mpsc::UnboundedSender<Item>> = HashMap::new();
+    let mut senders: HashMap<String, mpsc::UnboundedSender<Item>> = HashMap::new();
     let mut sending: JoinSet<Result<(), CliError>> = JoinSet::new();
-    while let Some((queue, carried)) = messages.recv().await {
-        let size = u32::try_from(carried.len().saturating_add(MESSAGE_BYTES)).unwrap_or(u32::MAX);
+    while let Some((queue, message)) = messages.recv().await {
+        let size = u32::try_from(message.len().saturating_add(MESSAGE_BYTES)).unwrap_or(u32::MAX);
         let permit = tokio::select! {
-            permit = Arc::clone(&room).acquire_many_owned(size) => permit.map_err(|_| nobody())?,
-            // A lane ends before its last message only where it fails.
-            Some(sent) = sending.join_next() => return sent.map_err(|error| ended(&error))?.and(Err(nobody())),
+            permit = Arc::clone(&room).acquire_many_owned(size) => permit.map_err(|_| closed())?,
+            // A task ends before its last message only where it fails.
+            Some(sent) = sending.join_next() => return sent.map_err(|error| ended(&error))?.and(Err(closed())),
         };
-        let lane = lanes.entry(queue.clone()).or_insert_with(|| {
+        let sender = senders.entry(queue.clone()).or_insert_with(|| {
             let (sender, items) = mpsc::unbounded_channel();
-            sending.spawn(send(queues.clone(), Arc::clone(ledger), queue, items));
+            sending.spawn(send(queues.clone(), Arc::clone(tracker), queue, items));
             sender
         });
-        if lane.send(Item { carried, room: permit }).is_err() {
+        if sender.send(Item { message, room: permit }).is_err() {
             break;
         }
     }
-    drop(lanes);
+    drop(senders);
     drop(messages);
     while let Some(sent) = sending.join_next().await {
         sent.map_err(|error| ended(&error))??;
@@ -79,53 +75,53 @@ pub(super) async fn copy(
     reading.await.map_err(|error| ended(&error))?
 }
 
-/// A message, with the room that it takes.
+/// A message, with its share of the memory.
 struct Item {
-    carried: Carried,
+    message: SourceMessage,
     room: OwnedSemaphorePermit,
 }
 
 /// Sends the messages of one queue, as many at a time as there are.
 async fn send(
-    mut queues: Queues,
-    ledger: Arc<Ledger>,
+    mut queues: TargetQueues,
+    tracker: Arc<Tracker>,
     queue: String,
     mut items: mpsc::UnboundedReceiver<Item>,
 ) -> Result<(), CliError> {
     while let Some(item) = items.recv().await {
-        let mut bytes = item.carried.len();
-        let (mut batch, mut held) = (vec![item.carried], vec![item.room]);
+        let mut bytes = item.message.len();
+        let (mut batch, mut held) = (vec![item.message], vec![item.room]);
         while batch.len() < BATCH_MAX && bytes < BATCH_BYTES_MAX {
             let Ok(next) = items.try_recv() else { break };
-            bytes = bytes.saturating_add(next.carried.len());
-            batch.push(next.carried);
+            bytes = bytes.saturating_add(next.message.len());
+            batch.push(next.message);
             held.push(next.room);
         }
-        queues.send(&ledger, &queue, batch, Again::Never).await?;
+        queues.send(&tracker, &queue, batch, false).await?;
     }
     Ok(())
 }
 
-/// Hands messages to who sends them.
+/// Hands messages to the tasks that send them.
 struct MessageReader {
     account: String,
     texts: Texts,
-    ledger: Arc<Ledger>,
-    /// Up to where the messages of each queue are done already.
+    tracker: Arc<Tracker>,
+    /// Up to where the messages of each queue are copied.
     done: HashMap<String, u64>,
-    messages: mpsc::Sender<(String, Carried)>,
+    messages: mpsc::Sender<(String, SourceMessage)>,
 }
 
 impl MessageReader {
-    fn carried(&mut self, document: &MessageDocument, number: u64) -> Carried {
+    fn message(&mut self, document: &MessageDocument, number: u64) -> SourceMessage {
         let expires = document.expires();
         let body = match &expires {
             Ok(_) => self.texts.read(&document.persistency),
             Err(why) => Err(why.clone()),
         };
-        Carried {
+        SourceMessage {
             id: document.message_id.clone(),
-            place: number,
+            position: number,
             body,
             visible: document.visible(),
             expires: expires.unwrap_or_default(),
@@ -134,9 +130,9 @@ impl MessageReader {
     }
 }
 
-impl loki::Reader for MessageReader {
-    fn interest(&mut self, collection: &str) -> Interest {
-        if collection == MESSAGES { Interest::After(0) } else { Interest::Skip }
+impl loki::DatabaseReader for MessageReader {
+    fn select(&mut self, collection: &str) -> Option<u64> {
+        (collection == MESSAGES).then_some(0)
     }
 
     fn document(&mut self, _: &str, number: u64, json: &str) -> Result<(), CliError> {
@@ -144,8 +140,8 @@ impl loki::Reader for MessageReader {
             Ok(document) => document,
             Err(error) => {
                 let (whose, which) = ("messages".to_owned(), format!("document {number}"));
-                let why = format!("is no message: {error}");
-                self.ledger.change(|notes| notes.leave(Left { whose, which, why }));
+                let why = format!("is not a message: {error}");
+                self.tracker.change(|progress| progress.skip(Skipped { whose, which, why }));
                 return Ok(());
             }
         };
@@ -155,11 +151,11 @@ impl loki::Reader for MessageReader {
         if !is_wanted {
             return Ok(());
         }
-        let carried = self.carried(&document, number);
-        self.messages.blocking_send((queue, carried)).map_err(|_| nobody())
+        let message = self.message(&document, number);
+        self.messages.blocking_send((queue, message)).map_err(|_| closed())
     }
 
     fn bytes(&mut self, more: u64) {
-        self.ledger.progress().inc(more);
+        self.tracker.bar.inc(more);
     }
 }

@@ -10,7 +10,7 @@ use std::{
 use trestle_proto::queue::v1::outgoing_message::Body;
 use trestle_service::limits::MESSAGE_BODY_BYTES_MAX;
 
-use super::documents::Stretch;
+use super::documents::TextLocation;
 
 /// Most files that are open at a time.
 const OPEN_MAX: usize = 16;
@@ -28,11 +28,8 @@ impl Texts {
     }
 
     /// What a message carries.
-    ///
-    /// # Errors
-    /// Why there is none.
-    pub(super) fn read(&mut self, stretch: &Stretch) -> Result<Body, String> {
-        let Stretch { id, offset, count } = stretch;
+    pub(super) fn read(&mut self, location: &TextLocation) -> Result<Body, String> {
+        let TextLocation { id, offset, count } = location;
         let fits = usize::try_from(*count).is_ok_and(|count| count <= MESSAGE_BODY_BYTES_MAX);
         if !fits {
             return Err(format!("its text is larger than {MESSAGE_BODY_BYTES_MAX} bytes: {count}"));
@@ -46,7 +43,7 @@ impl Texts {
             .and_then(|_| file.take(*count).read_to_end(&mut bytes))
             .map_err(|error| format!("its text cannot be read: file=`{id}`, {error}"))?;
         if u64::try_from(bytes.len()).ok() != Some(*count) {
-            return Err(format!("its text is not there: file=`{id}` ends before it"));
+            return Err(format!("its text is missing: file=`{id}` ends before it"));
         }
         String::from_utf8(bytes)
             .map(Body::Text)
@@ -55,10 +52,10 @@ impl Texts {
 
     fn file(&mut self, id: &str) -> Result<&mut File, String> {
         let plain = |b: u8| b.is_ascii_alphanumeric() || b == b'-';
-        // Names come out of a file that anybody may have written.
+        // Names come out of an untrusted file.
         if id.is_empty() || !id.bytes().all(plain) {
             return Err(format!(
-                "its text is in a file with a name that Azurite does not give: `{id}`"
+                "its text is in a file with a name that Azurite does not use: `{id}`"
             ));
         }
         if !self.open.contains_key(id) {
@@ -66,7 +63,7 @@ impl Texts {
                 self.open.clear();
             }
             let file = File::open(self.directory.join(id)).map_err(|error| match error.kind() {
-                ErrorKind::NotFound => format!("its text is not there: file=`{id}` is missing"),
+                ErrorKind::NotFound => format!("its text is missing: file=`{id}` does not exist"),
                 _ => format!("its text cannot be read: file=`{id}`, {error}"),
             })?;
             self.open.insert(id.to_owned(), file);
@@ -76,35 +73,4 @@ impl Texts {
 }
 
 #[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
-
-    use std::fs;
-
-    use super::*;
-
-    #[test]
-    fn texts_are_cut_out_of_their_file_or_missed_by_its_name() {
-        let directory = tempfile::tempdir().unwrap();
-        fs::write(directory.path().join("a-1"), "onétwo\u{ff}").unwrap();
-        let mut texts = Texts::new(directory.path().to_owned());
-        let mut read =
-            |id: &str, offset, count| texts.read(&Stretch { id: id.to_owned(), offset, count });
-
-        let text = |text: &str| Ok(Body::Text(text.to_owned()));
-        assert_eq!(read("a-1", 4, 3), text("two"));
-        assert_eq!(read("a-1", 0, 4), text("oné"));
-        assert_eq!(read("gone", 0, 0), text(""), "an empty text is nowhere");
-        for (id, offset, count, told) in [
-            ("a-1", 7, 99, "ends before it"),
-            ("a-1", 3, 2, "damaged"),
-            ("a-1", 0, 65_537, "larger than 65536"),
-            ("gone", 0, 1, "`gone` is missing"),
-            ("../a-1", 0, 1, "does not give"),
-            ("", 0, 1, "does not give"),
-        ] {
-            let error = read(id, offset, count).unwrap_err();
-            assert!(error.contains(told), "{id}: {error}");
-        }
-    }
-}
+mod tests;

@@ -1,18 +1,20 @@
-//! The names of types and the text form of a single value, shared by CSV, JSON and `--set`.
+//! The text form of a single value, as JSON, CSV and command lines carry it.
 
 use std::borrow::Cow;
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use trestle_proto::table::v1::value::Kind;
-pub(crate) use trestle_service::edm::{ALL, EdmType};
 
-use crate::datetime;
+use super::{ALL, EdmType, datetime};
+
+/// The beginning of the year 1601, before which nothing is stored.
+const FIRST_SECOND: i64 = -11_644_473_600;
 
 /// Reads a type name, with or without `Edm.`.
 ///
 /// # Errors
 /// The rule that the name breaks.
-pub(crate) fn parse_type(name: &str) -> Result<EdmType, String> {
+pub fn parse_type(name: &str) -> Result<EdmType, String> {
     let known = EdmType::named(name).or_else(|| EdmType::named(&format!("Edm.{name}")));
     known.ok_or_else(|| {
         let names: Vec<_> = ALL.iter().map(|known| known.name()).collect();
@@ -24,7 +26,7 @@ pub(crate) fn parse_type(name: &str) -> Result<EdmType, String> {
 ///
 /// # Errors
 /// The rule that the text breaks.
-pub(crate) fn parse_value(edm: EdmType, text: &str) -> Result<Kind, String> {
+pub fn parse_value(edm: EdmType, text: &str) -> Result<Kind, String> {
     let rule = |rule: &str| format!("{}: {rule}", edm.name());
     match edm {
         EdmType::String => Ok(Kind::StringValue(text.to_owned())),
@@ -44,9 +46,10 @@ pub(crate) fn parse_value(edm: EdmType, text: &str) -> Result<Kind, String> {
             "false" => Ok(Kind::BooleanValue(false)),
             _ => Err(rule("must be true or false")),
         },
-        EdmType::DateTime => {
-            datetime::parse(text).map(Kind::DatetimeValue).ok_or_else(|| rule(datetime::RULE))
-        }
+        EdmType::DateTime => datetime::parse(text)
+            .filter(|at| at.seconds >= FIRST_SECOND)
+            .map(Kind::DatetimeValue)
+            .ok_or_else(|| rule(datetime::RULE)),
         EdmType::Guid if is_guid(text) => Ok(Kind::GuidValue(text.to_ascii_lowercase())),
         EdmType::Guid => Err(rule("must be hexadecimal digits in the form 8-4-4-4-12")),
         EdmType::Binary => STANDARD
@@ -59,8 +62,8 @@ pub(crate) fn parse_value(edm: EdmType, text: &str) -> Result<Kind, String> {
 /// Writes a value; [`parse_value`] of its type reads it back unchanged.
 ///
 /// # Errors
-/// When the value cannot be written; servers do not send such values.
-pub(crate) fn format_value(kind: &Kind) -> Result<Cow<'_, str>, String> {
+/// A time out of range; servers do not send such values.
+pub fn format_value(kind: &Kind) -> Result<Cow<'_, str>, String> {
     Ok(match kind {
         Kind::StringValue(text) | Kind::GuidValue(text) => Cow::Borrowed(text.as_str()),
         Kind::Int32Value(number) => number.to_string().into(),
@@ -76,7 +79,7 @@ pub(crate) fn format_value(kind: &Kind) -> Result<Cow<'_, str>, String> {
 }
 
 /// Writes a double, always with a point or an exponent where it is finite; keeps the sign of zero.
-pub(crate) fn format_double(number: f64) -> String {
+fn format_double(number: f64) -> String {
     if number.is_nan() {
         "NaN".to_owned()
     } else if number.is_infinite() {
@@ -107,7 +110,8 @@ fn decimal(text: &str) -> Option<&str> {
 }
 
 /// Whether a text is of the form 8-4-4-4-12.
-pub(crate) fn is_guid(text: &str) -> bool {
+#[must_use]
+pub fn is_guid(text: &str) -> bool {
     text.len() == 36
         && text.bytes().enumerate().all(|(at, c)| match at {
             8 | 13 | 18 | 23 => c == b'-',
@@ -117,8 +121,6 @@ pub(crate) fn is_guid(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
-
     use super::*;
 
     fn round_trip(edm: EdmType, text: &str) -> String {
@@ -167,6 +169,7 @@ mod tests {
             (EdmType::Double, ""),
             (EdmType::Boolean, "True"),
             (EdmType::DateTime, ""),
+            (EdmType::DateTime, "1600-12-31T23:59:59Z"),
             (EdmType::Guid, "00000000000000000000000000000000"),
             (EdmType::Binary, "AA"),
         ] {

@@ -1,5 +1,5 @@
-//! The part of a file that is done with. Its hash, kept in notes, tells whether it is still the same when
-//! somebody goes on: places in another file would lose lines or double them.
+//! The part of a source file that is completed. Its hash shows on resumption whether the file is still the same: a
+//! position in another file would lose lines or double them.
 
 use std::{
     fs::File,
@@ -13,8 +13,8 @@ use crate::errors::CliError;
 
 const BUFFER_BYTES: usize = 256 * 1024;
 
-/// See the module. Each byte is read once, however often the hash is asked for.
-pub(crate) struct Prefix {
+/// See the module. Each byte is read once, however often the hash is computed.
+pub(super) struct Prefix {
     file: File,
     name: String,
     hasher: Xxh3,
@@ -23,20 +23,14 @@ pub(crate) struct Prefix {
 
 impl Prefix {
     /// Of a file that can be read again.
-    ///
-    /// # Errors
-    /// A file that cannot be read.
-    pub(crate) fn open(path: &Path) -> Result<Self, CliError> {
+    pub(super) fn open(path: &Path) -> Result<Self, CliError> {
         let name = path.display().to_string();
         let file = File::open(path).map_err(CliError::input(format!("cannot read `{name}`")))?;
         Ok(Self { file, name, hasher: Xxh3::new(), bytes: 0 })
     }
 
-    /// The hash of the first `end` bytes, which are no fewer than those asked for before.
-    ///
-    /// # Errors
-    /// A file that cannot be read, or is shorter.
-    pub(crate) fn hash(&mut self, end: u64) -> Result<String, CliError> {
+    /// The hash of the first `end` bytes, which are no fewer than in the call before.
+    pub(super) fn hash(&mut self, end: u64) -> Result<String, CliError> {
         let hash = self.read(end);
         hash.map_err(CliError::file(format!("cannot read `{}` again", self.name)))
     }
@@ -56,21 +50,16 @@ impl Prefix {
         Ok(format!("{:032x}", self.hasher.digest128()))
     }
 
-    /// Makes sure that the first `end` bytes are those that `notes` speak of.
-    ///
-    /// # Errors
-    /// Others, fewer, or a file that cannot be read.
-    pub(crate) fn verify(&mut self, end: u64, hash: &str, notes: &Path) -> Result<(), CliError> {
+    /// Refuses a file whose first `end` bytes have another hash; `restart` is the way out.
+    pub(super) fn verify(&mut self, end: u64, hash: &str, restart: &str) -> Result<(), CliError> {
         match self.read(end) {
             Ok(found) if found == hash => Ok(()),
             Err(error) if error.kind() != io::ErrorKind::UnexpectedEof => {
                 Err(CliError::file(format!("cannot read `{}`", self.name))(error))
             }
             _ => Err(CliError::Usage(format!(
-                "`{}` has changed before the place where it was interrupted: to begin anew, \
-                 remove `{}`",
-                self.name,
-                notes.display()
+                "`{}` has changed before the place where it was interrupted: {restart}",
+                self.name
             ))),
         }
     }
@@ -78,12 +67,10 @@ impl Prefix {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
-
     use super::*;
 
     #[test]
-    fn a_hash_is_of_the_bytes_before_its_place_whatever_was_asked_before() {
+    fn hashes_the_bytes_before_a_position_in_steps_or_at_once() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("lines");
         let text = "a line\n".repeat(100_000);
@@ -97,7 +84,7 @@ mod tests {
 
         assert_eq!(at_once.hash(600_000).unwrap(), hash);
         std::fs::write(&path, text.replacen("a line", "A line", 1)).unwrap();
-        let verified = |end| Prefix::open(&path).unwrap().verify(end, &hash, &path);
+        let verified = |end| Prefix::open(&path).unwrap().verify(end, &hash, "remove it");
         assert!(verified(600_000).is_err(), "another beginning");
         assert!(verified(900_000).is_err(), "shorter");
         std::fs::write(&path, text + "more").unwrap();

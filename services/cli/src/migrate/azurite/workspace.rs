@@ -1,5 +1,5 @@
-//! What an Azurite workspace holds, found out in one reading that also shows that its files are
-//! whole: a workspace that is damaged is refused before anything is written.
+//! What an Azurite workspace holds, listed by one scan that also proves that its files are complete: a damaged
+//! workspace is refused before anything is written.
 
 use std::{
     collections::BTreeSet,
@@ -9,13 +9,14 @@ use std::{
 
 use super::{
     documents::{QueueDocument, TableDocument},
-    loki::{self, Interest},
+    loki,
 };
 use crate::{
     errors::CliError,
+    files,
     migrate::{
-        notes::Left,
-        plan::{Plan, PlannedQueue, PlannedTable},
+        plan::{self, ImportPlan, PlannedQueue, PlannedTable},
+        progress::Skipped,
         queues, tables,
     },
 };
@@ -39,9 +40,6 @@ pub(super) struct Workspace {
 
 impl Workspace {
     /// Finds the files.
-    ///
-    /// # Errors
-    /// A directory without them.
     pub(super) fn find(directory: &Path) -> Result<Self, CliError> {
         let shown = directory.display();
         if shown.to_string().contains("://") {
@@ -62,7 +60,7 @@ impl Workspace {
         };
         if found.tables.is_none() && found.queues.is_none() {
             return Err(CliError::Usage(format!(
-                "is no workspace of Azurite, which has {TABLES_FILE} or {QUEUES_FILE} in it: \
+                "is not an Azurite workspace, which has {TABLES_FILE} or {QUEUES_FILE} in it: \
                  `{shown}`"
             )));
         }
@@ -79,17 +77,14 @@ impl Workspace {
         self.directory.join(TEXTS_DIRECTORY)
     }
 
-    /// Size and time of each database: another one is another workspace.
-    ///
-    /// # Errors
-    /// Files that cannot be looked at.
-    pub(super) fn terms(&self) -> Result<Vec<String>, CliError> {
+    /// Size and time of each database: with another one it is another workspace.
+    pub(super) fn versions(&self) -> Result<Vec<String>, CliError> {
         self.files()
             .map(|path| {
-                let what = || format!("cannot read `{}`", path.display());
-                let metadata = fs::metadata(path).map_err(|error| CliError::file(what())(error))?;
-                let time = metadata.modified().map_err(|error| CliError::file(what())(error))?;
-                Ok(format!("{} bytes of {time:?}", metadata.len()))
+                let found =
+                    fs::metadata(path).and_then(|found| Ok((found.len(), found.modified()?)));
+                let found = found.map_err(CliError::file(files::cannot("read", path)))?;
+                Ok(format!("{} bytes of {:?}", found.0, found.1))
             })
             .collect()
     }
@@ -97,21 +92,17 @@ impl Workspace {
 
 /// What a workspace holds, of every account.
 #[derive(Default)]
-struct Survey {
+struct WorkspaceScan {
     tables: Vec<TableDocument>,
     queues: Vec<QueueDocument>,
     /// Accounts with settings of a service.
     settings: BTreeSet<String>,
-    more_bytes: Option<Box<dyn FnMut(u64)>>,
 }
 
-impl loki::Reader for Survey {
-    fn interest(&mut self, collection: &str) -> Interest {
-        match collection {
-            TABLES | QUEUES | SERVICES => Interest::After(0),
-            // Read over, which shows that it is whole.
-            _ => Interest::Skip,
-        }
+impl loki::DatabaseReader for WorkspaceScan {
+    fn select(&mut self, collection: &str) -> Option<u64> {
+        // Other collections are skipped, which proves that they are complete.
+        [TABLES, QUEUES, SERVICES].contains(&collection).then_some(0)
     }
 
     fn document(&mut self, collection: &str, number: u64, json: &str) -> Result<(), CliError> {
@@ -130,35 +121,25 @@ impl loki::Reader for Survey {
         }
         Ok(())
     }
-
-    fn bytes(&mut self, more: u64) {
-        if let Some(tell) = &mut self.more_bytes {
-            tell(more);
-        }
-    }
 }
 
-/// Reads what a workspace holds of an account, which may go unnamed where there is but one.
-///
-/// # Errors
-/// Files that cannot be read or are not whole, and an account that is not told.
-pub(super) fn survey(
+/// Reads what a workspace holds of an account, which must be named where there are several.
+pub(super) fn scan(
     workspace: &Workspace,
     account: Option<&str>,
-    more_bytes: Box<dyn FnMut(u64)>,
-) -> Result<(String, Plan), CliError> {
-    let mut survey = Survey { more_bytes: Some(more_bytes), ..Survey::default() };
+) -> Result<(String, ImportPlan), CliError> {
+    let mut scan = WorkspaceScan::default();
     for file in workspace.files() {
-        loki::read(file, &mut survey)?;
+        loki::read(file, &mut scan)?;
     }
-    let account = choose(&survey, account)?;
-    let plan = plan(survey, &account);
+    let account = choose(&scan, account)?;
+    let plan = plan(scan, &account);
     Ok((account, plan))
 }
 
-fn choose(survey: &Survey, account: Option<&str>) -> Result<String, CliError> {
-    let tables = survey.tables.iter().map(|table| table.account.as_str());
-    let queues = survey.queues.iter().map(|queue| queue.account.as_str());
+fn choose(scan: &WorkspaceScan, account: Option<&str>) -> Result<String, CliError> {
+    let tables = scan.tables.iter().map(|table| table.account.as_str());
+    let queues = scan.queues.iter().map(|queue| queue.account.as_str());
     let accounts: BTreeSet<&str> = tables.chain(queues).collect();
     let names = || accounts.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
     match (account, accounts.len()) {
@@ -178,35 +159,35 @@ fn choose(survey: &Survey, account: Option<&str>) -> Result<String, CliError> {
     }
 }
 
-fn plan(survey: Survey, account: &str) -> Plan {
-    let mut plan = Plan::default();
-    let mut names = BTreeSet::new();
-    let left = |plan: &mut Plan, whose: String, which: &str, why: &str| {
-        plan.left.push(Left { whose, which: which.to_owned(), why: why.to_owned() });
+fn plan(scan: WorkspaceScan, account: &str) -> ImportPlan {
+    let (mut plan, mut names) = (ImportPlan::default(), BTreeSet::new());
+    let skip = |plan: &mut ImportPlan, whose: String, which: &str, why: String| {
+        plan.skipped.push(Skipped { whose, which: which.to_owned(), why });
     };
-    for mut table in survey.tables.into_iter().filter(|table| table.account == account) {
+    let policies = |plan: &mut ImportPlan, documents: Option<_>, whose: String| {
+        plan::policies(documents.unwrap_or_default()).unwrap_or_else(|why| {
+            skip(plan, whose, "access policies", why);
+            Vec::new()
+        })
+    };
+    for table in scan.tables.into_iter().filter(|table| table.account == account) {
         let whose = tables::whose(&table.table);
         if !names.insert(tables::folded(&table.table)) {
-            left(&mut plan, whose, "", "another table has this name in another case");
+            let why = "another table has this name in another case".to_owned();
+            skip(&mut plan, whose, "", why);
             continue;
         }
-        let policies = table.policies().unwrap_or_else(|why| {
-            left(&mut plan, whose, "access policies", &why);
-            Vec::new()
-        });
+        let policies = policies(&mut plan, table.policies, whose);
         plan.tables.push(PlannedTable { name: table.table, policies });
     }
-    for mut queue in survey.queues.into_iter().filter(|queue| queue.account == account) {
-        let policies = queue.policies().unwrap_or_else(|why| {
-            left(&mut plan, queues::whose(&queue.name), "access policies", &why);
-            Vec::new()
-        });
+    for queue in scan.queues.into_iter().filter(|queue| queue.account == account) {
+        let policies = policies(&mut plan, queue.policies, queues::whose(&queue.name));
         let metadata = queue.metadata.unwrap_or_default();
         plan.queues.push(PlannedQueue { name: queue.name, metadata, policies });
     }
-    if survey.settings.contains(account) {
-        let why = "cross-origin rules, logging and metrics are not copied: set them here";
-        left(&mut plan, "service properties".to_owned(), "", why);
+    if scan.settings.contains(account) {
+        let why = "cross-origin rules, logging and metrics are not copied: set them in the target";
+        skip(&mut plan, "service properties".to_owned(), "", why.to_owned());
     }
     plan
 }

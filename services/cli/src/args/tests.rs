@@ -1,0 +1,48 @@
+//! Tests of the module.
+
+use clap::Parser;
+
+use super::*;
+
+#[derive(Debug, Parser)]
+struct Cli {
+    #[command(flatten)]
+    client: ClientArgs,
+    #[command(subcommand)]
+    command: TableCommand,
+}
+
+fn parse(line: &[&str]) -> Result<Cli, clap::Error> {
+    Cli::try_parse_from([&["table"], line].concat())
+}
+
+#[test]
+fn the_command_line_is_consistent_and_global_flags_stand_anywhere() {
+    use clap::CommandFactory as _;
+    Cli::command().debug_assert();
+
+    let cli = parse(&["get", "t", "", "-", "--json", "--timeout", "1500ms"]).unwrap();
+
+    assert!(cli.client.json);
+    assert_eq!(cli.client.timeout, Duration::from_millis(1500));
+}
+
+#[test]
+fn half_an_entity_key_or_two_forms_of_an_entity_are_refused() {
+    assert!(parse(&["delete", "t", "p"]).is_err());
+    assert!(parse(&["insert", "t", "-p", "p"]).is_err());
+    assert!(parse(&["insert", "t", "-p", "p", "-r", "r", "--json-entity", "{}"]).is_err());
+    assert!(parse(&["insert", "t", "--json-entity", "-"]).is_ok());
+    assert!(parse(&["insert", "t", "-p", "", "-r", "", "-s", "a=1", "-s", "b=2"]).is_ok());
+}
+
+#[test]
+fn times_have_a_unit_and_are_above_zero() {
+    assert_eq!(duration("2m"), Ok(Duration::from_secs(120)));
+    assert_eq!(duration("7"), Ok(Duration::from_secs(7)));
+    assert_eq!(duration("7d"), Ok(Duration::from_secs(604_800)));
+    assert!(duration("1w").is_err_and(|rule| rule.contains("a number alone is in seconds")));
+    for text in ["", "0s", "0d", "-1s", "1.5s", "99999999999999999999s"] {
+        assert!(duration(text).is_err(), "{text}");
+    }
+}

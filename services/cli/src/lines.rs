@@ -1,0 +1,79 @@
+//! The lines of a file, of bounded length, each with its position.
+
+use std::io::{self, BufRead as _, BufReader, Read};
+
+use serde::{Deserialize, Serialize};
+
+const BUFFER_BYTES: usize = 256 * 1024;
+
+/// A position between two rows of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub(crate) struct Position {
+    /// Bytes before it.
+    pub(crate) byte: u64,
+    /// Lines before it.
+    pub(crate) line: u64,
+    /// Rows before it.
+    pub(crate) row: u64,
+}
+
+/// Reads line by line.
+pub(crate) struct Lines {
+    input: BufReader<Box<dyn Read + Send>>,
+    line: Vec<u8>,
+    bytes_max: u64,
+    /// Where the next line begins; rows are counted by the caller.
+    pub(crate) at: Position,
+}
+
+impl Lines {
+    /// Lines from `at` on, where `input` must be, of up to `bytes_max` bytes with their ends.
+    pub(crate) fn new(input: Box<dyn Read + Send>, at: Position, bytes_max: u64) -> Self {
+        let input = BufReader::with_capacity(BUFFER_BYTES, input);
+        Self { input, line: Vec::new(), bytes_max, at }
+    }
+
+    /// The next line without its end; none at the end of the file.
+    pub(crate) fn next(&mut self) -> io::Result<Option<&[u8]>> {
+        self.line.clear();
+        let mut bounded = self.input.by_ref().take(self.bytes_max.saturating_add(1));
+        let read = u64::try_from(bounded.read_until(b'\n', &mut self.line)?).unwrap_or(u64::MAX);
+        if read == 0 {
+            return Ok(None);
+        }
+        if read > self.bytes_max {
+            return Err(too_long(self.bytes_max));
+        }
+        self.at.byte += read;
+        self.at.line += 1;
+        let line = self.line.strip_suffix(b"\n").unwrap_or(&self.line);
+        Ok(Some(line.strip_suffix(b"\r").unwrap_or(line)))
+    }
+}
+
+/// The error of a row that would not fit in memory.
+pub(crate) fn too_long(bytes_max: u64) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, format!("row is longer than {bytes_max} bytes"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines(text: &'static [u8], bytes_max: u64) -> Lines {
+        Lines::new(Box::new(text), Position::default(), bytes_max)
+    }
+
+    #[test]
+    fn lines_end_at_their_breaks_and_at_the_bound() {
+        let mut read = lines(b"a\r\nb\n\nc", 3);
+        for (line, byte) in [("a", 3), ("b", 5), ("", 6), ("c", 7)] {
+            assert_eq!(read.next().unwrap(), Some(line.as_bytes()));
+            assert_eq!(read.at.byte, byte);
+        }
+        assert_eq!(read.next().unwrap(), None);
+        assert_eq!(read.at.line, 4);
+        assert_eq!(lines(b"ab\n", 3).next().unwrap(), Some(&b"ab"[..]));
+        assert!(lines(b"abc\n", 3).next().unwrap_err().to_string().contains("longer than 3"));
+    }
+}

@@ -1,0 +1,95 @@
+//! Where a large table is divided, so that its key ranges can be read in parallel.
+//!
+//! The protocol tells no bounds, but which key comes next after any text, so prefixes of keys
+//! that are there are found by asking. PartitionRangees of a table are what lies before the first bound,
+//! from each bound up to the next, and from the last one on: whatever order the source has, no
+//! entity is in none of them. That they hold about as much as each other is hoped, not known.
+
+use crate::errors::CliError;
+
+/// Most ranges of a table.
+const RANGES_MAX: usize = 8;
+/// Fewer prefixes than this are extended by a character.
+const PREFIXES_MIN: usize = 4;
+/// Most queries of one table.
+const QUERIES_MAX: usize = 160;
+/// What bounds are made of: characters that every source compares and quotes alike, rising.
+const PLAIN: &str = "-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz";
+/// Comes after all of those.
+const AFTER_PLAIN: char = '~';
+
+/// The first partition key of a table from a text on.
+pub(super) trait Keys {
+    /// See the trait; none where there is no such key.
+    async fn first_from(&self, text: &str) -> Result<Option<String>, CliError>;
+}
+
+/// Bounds between ranges of a table with this first partition key, rising; none for a table that cannot be divided.
+pub(super) async fn bounds(keys: &impl Keys, first: &str) -> Result<Vec<String>, CliError> {
+    let mut search = Search { keys, left: QUERIES_MAX };
+    let shared = search.shared(first).await?;
+    let mut found = search.prefixes(&shared).await?;
+    if found.len() < PREFIXES_MIN {
+        let mut longer = Vec::new();
+        for prefix in &found {
+            longer.extend(search.prefixes(prefix).await?);
+        }
+        if longer.len() > found.len() {
+            found = longer;
+        }
+    }
+    let wanted = found.len().min(RANGES_MAX);
+    let bounds = (1..wanted).filter_map(|at| found.get(at.saturating_mul(found.len()) / wanted));
+    Ok(bounds.cloned().collect())
+}
+
+struct Search<'a, K> {
+    keys: &'a K,
+    /// How many more queries may be made.
+    left: usize,
+}
+
+impl<K: Keys> Search<'_, K> {
+    /// None also where no query is left.
+    async fn first_from(&mut self, text: &str) -> Result<Option<String>, CliError> {
+        let Some(left) = self.left.checked_sub(1) else { return Ok(None) };
+        self.left = left;
+        self.keys.first_from(text).await
+    }
+
+    /// The prefix of all keys, as far as it is plain.
+    async fn shared(&mut self, first: &str) -> Result<String, CliError> {
+        let is_plain = |c: &char| PLAIN.contains(*c);
+        let plain: Vec<char> = first.chars().take_while(is_plain).collect();
+        // All keys begin with so many characters of the first one, and not with so many.
+        let (mut all, mut some) = (0, plain.len().saturating_add(1));
+        while some.saturating_sub(all) > 1 {
+            let middle = all.midpoint(some);
+            let after: String = plain.iter().take(middle).chain([&AFTER_PLAIN]).collect();
+            match self.first_from(&after).await? {
+                Some(_) => some = middle,
+                None => all = middle,
+            }
+        }
+        Ok(plain.iter().take(all).collect())
+    }
+
+    /// The texts that are longer than `shared` by a plain character, and that keys begin with.
+    async fn prefixes(&mut self, shared: &str) -> Result<Vec<String>, CliError> {
+        let (mut found, mut from) = (Vec::new(), shared.to_owned());
+        while let Some(key) = self.first_from(&from).await? {
+            let Some(rest) = key.strip_prefix(shared) else { break };
+            let next = rest.chars().next();
+            if let Some(next) = next.filter(|next| PLAIN.contains(*next)) {
+                found.push(format!("{shared}{next}"));
+            }
+            let later = PLAIN.chars().find(|plain| next.is_none_or(|next| *plain > next));
+            let Some(later) = later else { break };
+            from = format!("{shared}{later}");
+        }
+        Ok(found)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,260 @@
+//! How far an import is: what a killed one is resumed from, and what the report at the end is made of.
+
+use std::{
+    collections::BTreeMap,
+    path::PathBuf,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+use indicatif::ProgressBar;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use tonic::{Code, Status};
+
+use super::digest::{Digest, Hash};
+use crate::{
+    checkpoint::{Checkpoint, State},
+    errors::CliError,
+    output::thousands,
+};
+
+/// How many of the first messages are kept to compare a peek with: more than it shows, since some
+/// may expire meanwhile.
+const FIRST_MAX: usize = 128;
+/// Most things not copied that are named one by one.
+const SKIPPED_MAX: usize = 1000;
+
+/// Where reading a table continues.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum SourcePosition {
+    /// After so many documents of its collection.
+    Documents(u64),
+    /// At the page with these tokens.
+    Page { partition: String, row: Option<String> },
+    /// Everything was read.
+    End,
+}
+
+/// A range of the partition keys of a table.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct PartitionRange {
+    /// Its first key, or what is less; none for the first range.
+    pub(super) from: Option<String>,
+    /// More than its last key; none for the last range.
+    pub(super) below: Option<String>,
+    pub(super) position: Option<SourcePosition>,
+}
+
+impl PartitionRange {
+    /// The ranges that bounds divide a table into.
+    pub(super) fn between(bounds: &[String]) -> Vec<Self> {
+        let from = std::iter::once(None).chain(bounds.iter().cloned().map(Some));
+        let below = bounds.iter().cloned().map(Some).chain([None]);
+        from.zip(below).map(|(from, below)| Self { from, below, position: None }).collect()
+    }
+}
+
+/// How far a table is.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct TableProgress {
+    /// Where it continues, if it is read from its beginning to its end.
+    pub(super) position: Option<SourcePosition>,
+    /// What is read in parallel, if it is divided.
+    pub(super) ranges: Vec<PartitionRange>,
+    /// Entities of the source that were read.
+    pub(super) read: u64,
+    pub(super) refused: u64,
+    /// What was written.
+    pub(super) written: Digest,
+    /// Everything was answered.
+    pub(super) complete: bool,
+}
+
+impl TableProgress {
+    /// Records where its range of this number continues, or the whole of it.
+    pub(super) fn advance(&mut self, range: Option<usize>, position: SourcePosition) {
+        match range.and_then(|at| self.ranges.get_mut(at)) {
+            Some(range) => range.position = Some(position),
+            None => self.position = Some(position),
+        }
+        let mut positions = self.ranges.iter().map(|range| range.position.as_ref());
+        self.complete = match &self.position {
+            Some(position) => *position == SourcePosition::End,
+            None => positions.all(|position| position == Some(&SourcePosition::End)),
+        };
+    }
+}
+
+/// How far a queue is.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct QueueProgress {
+    /// Messages that it held before the import.
+    pub(super) before: u64,
+    /// The deduplication window it had before, in milliseconds.
+    pub(super) window_ms: Option<u64>,
+    /// Messages of the source are answered up to this one, by its number there.
+    pub(super) position: u64,
+    pub(super) read: u64,
+    pub(super) refused: u64,
+    pub(super) expired: u64,
+    /// Deduplicated: sent before by a run that was killed.
+    pub(super) repeated: u64,
+    /// Had been received before, which a new message cannot carry.
+    pub(super) received_before: u64,
+    /// What was sent and accepted.
+    pub(super) sent: Digest,
+    /// The first ones that can be received at once, to compare with a peek.
+    pub(super) first: Vec<Hash>,
+    /// Messages that remain in the source because they cannot be copied without being received.
+    pub(super) remaining: u64,
+    /// Messages that are counted and may still be read again from the source.
+    pub(super) counted: Vec<String>,
+    /// Messages that were received in the source last, and may not be deleted there yet.
+    pub(super) held: Vec<ReceivedMessage>,
+    pub(super) complete: bool,
+}
+
+impl QueueProgress {
+    /// Adds what became of some more messages.
+    pub(super) fn add(&mut self, more: Self) {
+        self.position = self.position.max(more.position);
+        self.read += more.read;
+        self.refused += more.refused;
+        self.expired += more.expired;
+        self.repeated += more.repeated;
+        self.received_before += more.received_before;
+        self.sent.merge(more.sent);
+        let room = FIRST_MAX.saturating_sub(self.first.len());
+        self.first.extend(more.first.into_iter().take(room));
+        self.counted.extend(more.counted);
+    }
+}
+
+/// A message that was received in the source.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct ReceivedMessage {
+    pub(super) id: String,
+    /// Valid until another client receives the message.
+    pub(super) receipt: String,
+}
+
+/// Something that was not copied.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Skipped {
+    /// Such as ``table `T` ``.
+    pub(super) whose: String,
+    /// Which of it; empty means all.
+    pub(super) which: String,
+    pub(super) why: String,
+}
+
+impl Skipped {
+    /// What the server refuses with one of these codes; another failure ends the import.
+    pub(super) fn refused<T>(
+        done: Result<T, Status>,
+        codes: &[Code],
+        whose: String,
+        which: &str,
+    ) -> Result<Option<Self>, CliError> {
+        match done {
+            Ok(_) => Ok(None),
+            Err(status) if codes.contains(&status.code()) => {
+                let (which, why) = (which.to_owned(), status.message().to_owned());
+                Ok(Some(Self { whose, which, why }))
+            }
+            Err(status) => Err(status.into()),
+        }
+    }
+}
+
+/// How far everything is.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub(super) struct MigrationProgress {
+    /// By lower-case name.
+    pub(super) tables: BTreeMap<String, TableProgress>,
+    pub(super) queues: BTreeMap<String, QueueProgress>,
+    /// The first of what was not copied, and how much more there is.
+    pub(super) skipped: Vec<Skipped>,
+    pub(super) skipped_more: u64,
+}
+
+impl State for MigrationProgress {
+    const COMMAND: &'static str = "import";
+}
+
+impl MigrationProgress {
+    /// Names something that was not copied; nothing is named twice.
+    pub(super) fn skip(&mut self, skipped: Skipped) {
+        if self.skipped.contains(&skipped) {
+            return;
+        }
+        if self.skipped.len() < SKIPPED_MAX {
+            self.skipped.push(skipped);
+        } else {
+            self.skipped_more += 1;
+        }
+    }
+
+    /// How many entities and messages are copied.
+    pub(super) fn copied(&self) -> (u64, u64) {
+        let entities = self.tables.values().map(|table| table.written.count).sum();
+        let messages = self.queues.values().map(|queue| queue.sent.count).sum();
+        (entities, messages)
+    }
+}
+
+/// The progress of an import, shared by the tasks that copy.
+pub(super) struct Tracker {
+    checkpoint: Mutex<Checkpoint<MigrationProgress>>,
+    pub(super) bar: ProgressBar,
+}
+
+impl Tracker {
+    /// Continues the checkpoint at `path`, or begins one; nothing is written yet.
+    pub(super) fn open(
+        path: PathBuf,
+        job: Value,
+        resume: bool,
+        bar: ProgressBar,
+    ) -> Result<Self, CliError> {
+        let mut checkpoint = Checkpoint::new(job, MigrationProgress::default());
+        checkpoint.keep(path, None)?;
+        checkpoint.load(resume)?;
+        Ok(Self { checkpoint: Mutex::new(checkpoint), bar })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Checkpoint<MigrationProgress>> {
+        self.checkpoint.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn read<T>(&self, read: impl FnOnce(&MigrationProgress) -> T) -> T {
+        read(&self.lock().state)
+    }
+
+    /// Changes the progress, which is saved later.
+    pub(super) fn change_unsaved<T>(&self, change: impl FnOnce(&mut MigrationProgress) -> T) -> T {
+        change(&mut self.lock().state)
+    }
+
+    /// Changes the progress, and saves it where that is due.
+    pub(super) fn change<T>(&self, change: impl FnOnce(&mut MigrationProgress) -> T) -> T {
+        let mut checkpoint = self.lock();
+        let changed = change(&mut checkpoint.state);
+        let (entities, messages) = checkpoint.state.copied();
+        let (entities, messages) = (thousands(entities), thousands(messages));
+        self.bar.set_message(format!("{entities} entities, {messages} messages"));
+        if checkpoint.is_due() {
+            checkpoint.save_or_warn(&self.bar);
+        }
+        changed
+    }
+
+    pub(super) fn save(&self) -> Result<(), CliError> {
+        self.lock().save()
+    }
+
+    /// Removes the checkpoint: the import ran to its end.
+    pub(super) fn close(&self) -> Result<(), CliError> {
+        self.lock().remove()
+    }
+}

@@ -1,0 +1,91 @@
+//! Which failures are worth another try, and when: only for what is safe to repeat even when its outcome is unknown.
+
+use std::time::Duration;
+
+use backon::{BackoffBuilder as _, ExponentialBackoff, ExponentialBuilder};
+use tonic::{Code, Status};
+use tonic_types::StatusExt as _;
+
+use crate::errors::{self, CliError};
+
+/// Most tries in a row without progress: about 40 s of waiting in all.
+const RETRIES_MAX: usize = 12;
+/// Jitter adds up to as much again.
+const WAIT_FIRST: Duration = Duration::from_millis(50);
+const WAIT_MAX: Duration = Duration::from_millis(2500);
+
+/// A failure that may be temporary.
+pub(crate) trait Temporary {
+    /// Whether repeating may help.
+    fn is_temporary(&self) -> bool;
+
+    /// The least wait that the server requests.
+    fn retry_after(&self) -> Option<Duration> {
+        None
+    }
+}
+
+impl Temporary for Status {
+    fn is_temporary(&self) -> bool {
+        let is_busy = matches!(self.code(), Code::Unavailable | Code::ResourceExhausted);
+        (is_busy && !errors::needs_restart(self)) || errors::is_transport(self)
+    }
+
+    fn retry_after(&self) -> Option<Duration> {
+        errors::retry_after(&self.get_error_details())
+    }
+}
+
+impl Temporary for CliError {
+    fn is_temporary(&self) -> bool {
+        matches!(self, Self::Call(status) if status.is_temporary())
+    }
+
+    fn retry_after(&self) -> Option<Duration> {
+        if let Self::Call(status) = self { Temporary::retry_after(&**status) } else { None }
+    }
+}
+
+/// Tries left for work that can be repeated, with growing, jittered waits.
+pub(crate) struct Retries(ExponentialBackoff);
+
+impl Retries {
+    /// All tries left.
+    pub(crate) fn new() -> Self {
+        let waits = ExponentialBuilder::new().with_min_delay(WAIT_FIRST).with_max_delay(WAIT_MAX);
+        Self(waits.with_max_times(RETRIES_MAX).with_jitter().build())
+    }
+
+    /// Waits before the next try; the failure when it is final or no try is left.
+    pub(crate) async fn wait<E: Temporary>(&mut self, failure: E) -> Result<(), E> {
+        match self.next(&failure) {
+            Some(wait) => tokio::time::sleep(wait).await,
+            None => return Err(failure),
+        }
+        Ok(())
+    }
+
+    fn next(&mut self, failure: &impl Temporary) -> Option<Duration> {
+        if !failure.is_temporary() {
+            return None;
+        }
+        let requested = failure.retry_after().unwrap_or_default().min(WAIT_MAX.saturating_mul(2));
+        Some(self.0.next()?.max(requested))
+    }
+}
+
+/// Makes a call, again while its failure is temporary and a try is left.
+pub(crate) async fn repeated<T, E: Temporary>(
+    mut call: impl AsyncFnMut() -> Result<T, E>,
+) -> Result<T, E> {
+    let mut retries = Retries::new();
+    loop {
+        match call().await {
+            Ok(answer) => return Ok(answer),
+            Err(failure) => retries.wait(failure).await?,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
