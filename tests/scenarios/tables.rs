@@ -79,7 +79,7 @@ async fn table_name_length_is_limited(world: &World) {
         let table = world.existing_table(name);
         let create = world.create(name).await.unwrap_err();
         assert_eq!(create.kind(), wanted, "create {name}");
-        assert_eq!(create.fields, ["table"]);
+        assert_eq!(create.fields, ["table.name"]);
         // The name is checked by every operation, not only by the one that creates.
         let read = table.get("p", "r").await.unwrap_err();
         assert_eq!(read.kind(), wanted, "get {name}");

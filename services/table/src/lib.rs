@@ -1,8 +1,20 @@
 //! The table service: entities under a two-part key, with the semantics of Azure Table storage.
 //!
-//! Three layers. `api` works on protobuf messages and decides nothing. The domain modules work on our own types;
-//! their decisions are pure, around one snapshot or one commit. `keys` and `stored` work on bytes: together they are
-//! the disk format.
+//! Three layers: messages, our own types, bytes. Decisions are pure, around one snapshot or one commit.
+//!
+//! | module | |
+//! |---|---|
+//! | `api` | parses requests, calls the domain, renders responses |
+//! | `authorize` | what a caller may do; `authorized_table` is the only way to the id of a table |
+//! | `tables`, `table_settings`, `lookup` | creates, lists, deletes and finds tables, and stores their settings |
+//! | `entity`, `value` | the data model, validated once |
+//! | `query` | from the text of a filter to the keys to read and the condition to check |
+//! | `read` | one entity, or one page of a query |
+//! | `operation` | decides the effect of a write on the stored entity |
+//! | `write` | commits one operation, a batch, or independent operations; `write::effect` makes the writes |
+//! | `throttle` | reserves tokens of quotas, and counts the use of partitions |
+//! | `sweep` | removes the entities of deleted tables in the background |
+//! | `keys`, `stored` | bytes: together the disk format; `corrupt` is the error of both |
 
 mod api;
 mod authorize;

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use trestle_kv::Version;
 use trestle_service::{clock::Ticks, etag::Condition, fault::Violations};
 
-use super::{Effect, EncodedEntity, EntityOperation, WriteMode};
+use super::{EncodedEntity, EntityEffect, EntityOperation, WriteMode};
 use crate::{entity::Entity, error::TableError, stored};
 
 impl EntityOperation {
@@ -14,7 +14,11 @@ impl EntityOperation {
     ///
     /// # Errors
     /// When the stored entity does not satisfy the operation, or the result of a merge exceeds the limits of an entity.
-    pub fn decide(&self, current: Option<&Bytes>, version: Version) -> Result<Effect, TableError> {
+    pub fn decide(
+        &self,
+        current: Option<&Bytes>,
+        version: Version,
+    ) -> Result<EntityEffect, TableError> {
         let previous = current.map(|value| stored::written_at(value)).transpose()?;
         match self {
             Self::Insert(entity) => match current {
@@ -28,7 +32,7 @@ impl EntityOperation {
             Self::Upsert { entity, mode } => write(entity, *mode, current, version),
             Self::Delete { condition, .. } => {
                 self.require(previous, *condition)?;
-                Ok(Effect::Delete)
+                Ok(EntityEffect::Delete)
             }
         }
     }
@@ -49,7 +53,7 @@ fn write(
     mode: WriteMode,
     current: Option<&Bytes>,
     version: Version,
-) -> Result<Effect, TableError> {
+) -> Result<EntityEffect, TableError> {
     match (mode, current) {
         (WriteMode::Replace, _) | (WriteMode::Merge, None) => Ok(put(&update.body, version)),
         (WriteMode::Merge, Some(value)) => {
@@ -62,6 +66,6 @@ fn write(
     }
 }
 
-fn put(body: &[u8], version: Version) -> Effect {
-    Effect::Put { value: stored::seal(body, version.ticks()), version }
+fn put(body: &[u8], version: Version) -> EntityEffect {
+    EntityEffect::Put { value: stored::seal(body, version.ticks()), version }
 }

@@ -75,7 +75,7 @@ pub enum EntityOperation {
 
 /// The new state of the stored entity.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Effect {
+pub enum EntityEffect {
     /// It is created or replaced.
     Put {
         /// The stored form.
@@ -87,7 +87,7 @@ pub enum Effect {
     Delete,
 }
 
-impl Effect {
+impl EntityEffect {
     /// The stored form of the entity afterwards; none where it is deleted.
     pub(crate) fn value(&self) -> Option<&Bytes> {
         match self {
@@ -135,10 +135,10 @@ impl EntityOperation {
 
     /// The cost beyond [`EntityOperation::weight`], in tokens: a merge also writes the properties it keeps, and a
     /// deletion removes more than the key in the request.
-    pub(crate) fn extra_weight(&self, stored: Option<&Bytes>, effect: &Effect) -> u64 {
+    pub(crate) fn extra_weight(&self, stored: Option<&Bytes>, effect: &EntityEffect) -> u64 {
         let bytes = match effect {
-            Effect::Put { value, .. } => value.len(),
-            Effect::Delete => stored.map_or(0, Bytes::len),
+            EntityEffect::Put { value, .. } => value.len(),
+            EntityEffect::Delete => stored.map_or(0, Bytes::len),
         };
         quota::weight(bytes).saturating_sub(self.weight())
     }

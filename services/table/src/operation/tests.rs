@@ -31,8 +31,8 @@ fn request(properties: &[(&str, i32)]) -> EncodedEntity {
 fn outcome(operation: &EntityOperation, exists: bool) -> Result<Option<Entity>, &'static str> {
     let current = exists.then(|| stored_at(5, &[("a", 1), ("b", 2)]));
     match operation.decide(current.as_ref(), version(9)) {
-        Ok(Effect::Delete) => Ok(None),
-        Ok(Effect::Put { value, version: given }) => {
+        Ok(EntityEffect::Delete) => Ok(None),
+        Ok(EntityEffect::Put { value, version: given }) => {
             assert_eq!(given, version(9));
             assert_eq!(stored::written_at(&value), Ok(given.ticks()));
             Ok(Some(stored::decode(&value).expect("readable")))

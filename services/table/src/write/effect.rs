@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use trestle_kv::Writes;
 
-use crate::operation::Effect;
+use crate::operation::EntityEffect;
 
 /// Adds the writes of an effect on the entity under `key`: its row.
 ///
@@ -11,9 +11,9 @@ use crate::operation::Effect;
 /// this function, from the key and the effect; an index also needs the row before. The key of such a row is a kind of
 /// the entity's keyspace, the table id and the PartitionKey, then anything: it is in the domain that every change of
 /// the entity holds (see `keys::domain`).
-pub(super) fn add_writes(key: &Bytes, effect: Effect, writes: &mut Writes) {
+pub(super) fn add_writes(key: &Bytes, effect: EntityEffect, writes: &mut Writes) {
     match effect {
-        Effect::Put { value, .. } => writes.put(key.clone(), value),
-        Effect::Delete => writes.delete(key.clone()),
+        EntityEffect::Put { value, .. } => writes.put(key.clone(), value),
+        EntityEffect::Delete => writes.delete(key.clone()),
     };
 }

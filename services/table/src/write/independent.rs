@@ -142,13 +142,13 @@ impl EntityWriter {
 
 /// A change of these rows, and the names of their reads. Each of their partitions is held exclusively.
 fn spec_of(keys: &[Bytes]) -> (ChangeSpec, Vec<ReadId>) {
-    let first = keys.first().cloned().unwrap_or_default();
-    let mut spec = ChangeSpec::new(keys::domain(&first));
-    for (before, key) in keys.iter().zip(keys.iter().skip(1)) {
-        let domain = keys::domain(key);
+    let mut last = keys::domain(&keys.first().cloned().unwrap_or_default());
+    let mut spec = ChangeSpec::new(last.clone());
+    for domain in keys.iter().skip(1).map(keys::domain) {
         // Neighbours are mostly in one partition.
-        if domain != keys::domain(before) {
-            spec.also(domain, Lock::Exclusive);
+        if domain != last {
+            spec.also(domain.clone(), Lock::Exclusive);
+            last = domain;
         }
     }
     let rows = keys.iter().map(|key| spec.read(key.clone())).collect();

@@ -23,7 +23,7 @@ use crate::{
     authorized_table::AuthorizedTable,
     error::TableError,
     keys::{self, TableId},
-    operation::{Effect, EntityOperation},
+    operation::{EntityEffect, EntityOperation},
     throttle::{Throttle, TokenReservation},
 };
 
@@ -80,10 +80,10 @@ impl EntityWriter {
 }
 
 impl WriteResult {
-    fn of(operation: &EntityOperation, stored: Option<&Bytes>, effect: &Effect) -> Self {
+    fn of(operation: &EntityOperation, stored: Option<&Bytes>, effect: &EntityEffect) -> Self {
         let version = match effect {
-            Effect::Put { version, .. } => Some(*version),
-            Effect::Delete => None,
+            EntityEffect::Put { version, .. } => Some(*version),
+            EntityEffect::Delete => None,
         };
         Self { version, extra: operation.extra_weight(stored, effect) }
     }
