@@ -1,7 +1,9 @@
 //! How many changes a second the engine takes when nothing is above it: the ceiling for every
 //! benchmark of a service.
 //!
-//! `cargo bench -p trestle-kv`; `BENCH_SECONDS=5` measures longer, `BENCH_DIR` chooses the disk.
+//! `cargo bench -p trestle-kv`; `BENCH_SECONDS=5` measures longer, `BENCH_DIR` chooses the disk. On a
+//! busy machine count instructions: `BENCH_CHANGES=20000 BENCH_LOAD=update valgrind --tool=callgrind`
+//! and the binary, with the loads `put`, `update`, `hot` and `batch`.
 
 #![allow(
     clippy::print_stdout,
@@ -226,6 +228,21 @@ async fn writes(directory: PathBuf, time: Duration) {
     }
 }
 
+/// A fixed number of changes of one load from 64 tasks on one thread, for tools that count instructions.
+async fn counted(directory: PathBuf, changes: u64, load: Load) {
+    let engine = open(directory);
+    let mut running = JoinSet::new();
+    for task in 0..64 {
+        let (engine, value) = (Arc::clone(&engine), value());
+        running.spawn(async move {
+            for number in (task..changes).step_by(64) {
+                engine.commit(load.change(number, &value)).await.unwrap();
+            }
+        });
+    }
+    running.join_all().await;
+}
+
 fn main() {
     let seconds = std::env::var("BENCH_SECONDS").ok().and_then(|text| text.parse().ok());
     let time = Duration::from_secs(seconds.unwrap_or(2));
@@ -233,6 +250,15 @@ fn main() {
     let directory = tempfile::tempdir_in(parent).unwrap();
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    if let Some(changes) = std::env::var("BENCH_CHANGES").ok().and_then(|text| text.parse().ok()) {
+        let load = match std::env::var("BENCH_LOAD").as_deref() {
+            Ok("update") => Load::Update,
+            Ok("hot") => Load::HotUpdate,
+            Ok("batch") => Load::Batch,
+            _ => Load::Put,
+        };
+        return runtime.block_on(counted(directory.path().join("counted"), changes, load));
+    }
     runtime.block_on(reads(directory.path().join("reads"), time));
     runtime.block_on(writes(directory.path().join("writes"), time));
 }

@@ -132,7 +132,7 @@ pub struct ReadSet {
     keys: Vec<Bytes>,
     /// The index of a key by its hash, once there are too many to compare with each. Two keys of one hash are both
     /// read; only the first is found again.
-    by_hash: HashMap<u64, u32>,
+    by_hash: Option<Box<HashMap<u64, u32>>>,
 }
 
 /// Names a key of one [`ReadSet`].
@@ -154,10 +154,10 @@ impl ReadSet {
             self.keys.push(key);
             return ReadId(next);
         }
-        if self.by_hash.is_empty() {
-            self.by_hash.extend(self.keys.iter().map(|key| xxh3_64(key)).zip(0_u32..));
-        }
-        let index = *self.by_hash.entry(xxh3_64(&key)).or_insert(next);
+        let by_hash = self.by_hash.get_or_insert_with(|| {
+            Box::new(self.keys.iter().map(|key| xxh3_64(key)).zip(0_u32..).collect())
+        });
+        let index = *by_hash.entry(xxh3_64(&key)).or_insert(next);
         if index < next && usize::try_from(index).ok().and_then(|i| self.keys.get(i)) == Some(&key)
         {
             return ReadId(index);

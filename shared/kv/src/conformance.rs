@@ -1,6 +1,6 @@
 //! The contract as functions. An engine is accepted when all of them pass on it.
 //!
-//! Each function takes an empty engine that serves [`KEYSPACES`], or a [`Store`] that gives several
+//! Each function takes an empty engine that serves [`KEYSPACES`], or a [`TestStore`] that gives several
 //! handles on one, and panics where it breaks the contract. They use public means only, so they run
 //! on any engine, also over a network. [`run_all`] runs every one on a store of its own.
 
@@ -94,7 +94,7 @@ const START: Ticks = match Ticks::new(639_000_000_000_000_000) {
 const NO_LIMIT: ScanLimit = ScanLimit { rows: usize::MAX, bytes: usize::MAX };
 
 /// A store under test.
-pub trait Store: Send {
+pub trait TestStore: Send {
     /// A handle on the store. All of them show the same data.
     fn handle(&self) -> Arc<dyn Engine>;
 
@@ -104,20 +104,20 @@ pub trait Store: Send {
 }
 
 /// A store of its own for one rule, and the clock that it was opened with.
-pub struct Opened {
+pub struct OpenStore {
     /// Empty, and serves [`KEYSPACES`].
-    pub store: Box<dyn Store>,
+    pub store: Box<dyn TestStore>,
     /// Stands still until a rule moves it.
     pub clock: Arc<ManualClock>,
 }
 
-type Running = Pin<Box<dyn Future<Output = ()> + Send>>;
+type RunningRule = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// A rule of the contract: panics where the store breaks it.
-pub type Rule = fn(Opened) -> Running;
+pub type ConformanceRule = fn(OpenStore) -> RunningRule;
 
 /// Every rule of the contract with its name.
-pub const RULES: &[(&str, Rule)] = &[
+pub const RULES: &[(&str, ConformanceRule)] = &[
     of_engine!(changes_are_atomic_across_kinds),
     of_engine!(the_last_write_of_a_key_in_a_change_counts),
     of_engine!(decisions_read_the_newest_values_by_name),
@@ -159,16 +159,19 @@ pub const RULES: &[(&str, Rule)] = &[
 
 /// Runs every rule of the contract, each on a store that `open` makes for it, with the clock that
 /// it is given.
-pub async fn run_all(mut open: impl FnMut(Arc<ManualClock>) -> Box<dyn Store>) {
+pub async fn run_all(mut open: impl FnMut(Arc<ManualClock>) -> Box<dyn TestStore>) {
     for (_, rule) in RULES {
         run(*rule, &mut open).await;
     }
 }
 
 /// Runs one rule on a store that `open` makes.
-pub async fn run(rule: Rule, mut open: impl FnMut(Arc<ManualClock>) -> Box<dyn Store>) {
+pub async fn run(
+    rule: ConformanceRule,
+    mut open: impl FnMut(Arc<ManualClock>) -> Box<dyn TestStore>,
+) {
     let clock = Arc::new(ManualClock::new(START));
-    rule(Opened { store: open(Arc::clone(&clock)), clock }).await;
+    rule(OpenStore { store: open(Arc::clone(&clock)), clock }).await;
 }
 
 fn key(kind: u8, rest: &str) -> Bytes {

@@ -12,13 +12,13 @@ use crate::{Change, CommitError, Reads, Version, Writes};
 
 /// What a decision returned, within the limits and the domains.
 #[derive(Debug)]
-pub(crate) struct Decided {
+pub(crate) struct DecidedChange {
     pub(crate) version: Version,
     pub(crate) writes: Writes,
 }
 
 /// What each change is checked against.
-pub(crate) struct Rules<'a> {
+pub(crate) struct ChangeRules<'a> {
     pub(crate) keyspaces: &'a Keyspaces,
     pub(crate) limits: &'a Limits,
 }
@@ -28,10 +28,10 @@ pub(crate) struct Rules<'a> {
 pub(crate) fn decide(
     change: &mut Change,
     current: &[Option<Bytes>],
-    rules: &Rules<'_>,
+    rules: &ChangeRules<'_>,
     versions: &mut Versions,
     now: Ticks,
-) -> Result<Decided, CommitError> {
+) -> Result<DecidedChange, CommitError> {
     let version = versions.next(now)?;
     let reads = Reads::new(&change.spec.reads, current);
     let decided = catch_unwind(AssertUnwindSafe(|| (change.decide)(&reads, version)));
@@ -41,5 +41,5 @@ pub(crate) fn decide(
     rules.limits.check_writes(writes.as_slice())?;
     change.spec.check_writes(writes.as_slice(), rules.keyspaces)?;
     versions.leave_room(writes.len());
-    Ok(Decided { version, writes })
+    Ok(DecidedChange { version, writes })
 }

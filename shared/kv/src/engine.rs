@@ -1,4 +1,4 @@
-//! The seam: what a service asks of storage. See the crate page for the contract in prose.
+//! The seam: what a service needs of storage. See the crate page for the contract in prose.
 
 use std::sync::Arc;
 

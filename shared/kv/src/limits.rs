@@ -26,7 +26,7 @@ pub const CHANGE_BYTES_MAX: usize = 192 * 1024 * 1024;
 pub const DOMAINS_MAX: usize = 1_024;
 
 /// Most rows and bytes that one scan returns.
-pub const SCAN_MAX: ScanLimit = ScanLimit { rows: 65_536, bytes: 64 * 1024 * 1024 };
+pub const SCAN_MAX: ScanLimit = ScanLimit { rows: 65_536, bytes: 16 * 1024 * 1024 };
 
 /// How big keys, values, changes and scans of an engine may be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -106,10 +106,13 @@ impl Limits {
     }
 }
 
+#[inline]
 fn at_most(what: &str, found: usize, max: usize) -> Result<(), CommitError> {
-    if found <= max {
-        return Ok(());
-    }
+    if found <= max { Ok(()) } else { Err(over_limit(what, found, max)) }
+}
+
+#[cold]
+fn over_limit(what: &str, found: usize, max: usize) -> CommitError {
     let reason = format!("over a limit of storage: {what}=`{found}`, max=`{max}`");
-    Err(CommitError::Refused { reason: reason.into() })
+    CommitError::Refused { reason: reason.into() }
 }

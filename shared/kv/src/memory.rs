@@ -12,7 +12,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use rpds::RedBlackTreeMapSync;
 
-use crate::decide::{Decided, Rules, decide};
+use crate::decide::{ChangeRules, DecidedChange, decide};
 use crate::keyspace::{Keyspace, Keyspaces, unknown_keyspace};
 use crate::limits::Limits;
 use crate::time::{Clock, SystemClock, Ticks};
@@ -27,17 +27,17 @@ type Map = RedBlackTreeMapSync<Bytes, Bytes>;
 /// An engine in memory. Clones are handles on one store.
 #[derive(Clone)]
 pub struct MemoryEngine {
-    store: Arc<Store>,
+    store: Arc<MemoryStore>,
 }
 
-struct Store {
+struct MemoryStore {
     keyspaces: Keyspaces,
     limits: Limits,
     clock: Arc<dyn Clock>,
-    state: Mutex<State>,
+    state: Mutex<MemoryState>,
 }
 
-struct State {
+struct MemoryState {
     map: Map,
     versions: Versions,
 }
@@ -59,9 +59,9 @@ impl MemoryEngine {
     #[must_use]
     pub fn with_clock(keyspaces: impl Into<Vec<Keyspace>>, clock: Arc<dyn Clock>) -> Self {
         let keyspaces = Keyspaces::new(keyspaces.into()).expect("keyspaces are constants");
-        let state = State { map: Map::default(), versions: Versions::after(Ticks::MIN) };
+        let state = MemoryState { map: Map::default(), versions: Versions::after(Ticks::MIN) };
         let (limits, state) = (Limits::default(), Mutex::new(state));
-        Self { store: Arc::new(Store { keyspaces, limits, clock, state }) }
+        Self { store: Arc::new(MemoryStore { keyspaces, limits, clock, state }) }
     }
 }
 
@@ -73,15 +73,15 @@ impl Engine for MemoryEngine {
     }
 
     async fn commit(&self, mut change: Change) -> Result<Version, CommitError> {
-        let Store { keyspaces, limits, clock, state } = &*self.store;
+        let MemoryStore { keyspaces, limits, clock, state } = &*self.store;
         change.spec.check(keyspaces, limits)?;
         let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
-        let State { map, versions } = &mut *state;
+        let MemoryState { map, versions } = &mut *state;
         let reads = change.spec.reads.keys();
         let current: Vec<_> = reads.iter().map(|key| map.get(key).cloned()).collect();
-        let rules = Rules { keyspaces, limits };
+        let rules = ChangeRules { keyspaces, limits };
         let decided = decide(&mut change, &current, &rules, versions, clock.now())?;
-        let Decided { version, writes } = decided;
+        let DecidedChange { version, writes } = decided;
         for write in writes {
             match write {
                 Write::Put { key, value } => map.insert_mut(key, value),
@@ -114,7 +114,7 @@ impl Engine for MemoryEngine {
 
 struct MemorySnapshot {
     map: Map,
-    store: Arc<Store>,
+    store: Arc<MemoryStore>,
 }
 
 #[async_trait]

@@ -10,7 +10,7 @@
 //! the supplementary characters. Their lead bytes EE and EF are therefore stored as F5 and F6,
 //! which UTF-8 never uses. The byte 00 is stored as 00 FF, and 00 01 ends the text.
 //!
-//! This file knows nothing of what a key means; each service has its own list of keys.
+//! This file is independent of what a key means; each service has its own list of keys.
 
 use std::cmp::Ordering;
 

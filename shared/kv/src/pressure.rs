@@ -1,7 +1,7 @@
 //! Named points in the path of a commit at which a test delays, fails or ends the process.
 //!
-//! An effect is armed for the n-th time that a point is reached, or drawn by a seed: the same seed gives the same effect
-//! at the same point and count, whatever the order in which points are reached.
+//! An effect is armed for the n-th time that a point is reached, or drawn by a seed: the same seed gives the same
+//! effect at the same point and count, whatever the order in which points are reached.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -42,11 +42,11 @@ pub struct EffectRates {
 #[derive(Debug, Default)]
 pub struct PressurePoints {
     seeded: Option<(u64, EffectRates)>,
-    state: Mutex<State>,
+    state: Mutex<Counts>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct Counts {
     reached: HashMap<CommitPoint, u64>,
     armed: HashMap<(CommitPoint, u64), Effect>,
 }

@@ -94,7 +94,8 @@ impl Gateway {
         let tables = Upstream::local(role.server());
         let engine = MemoryEngine::with_clock(trestle_queue::KEYSPACES, clock.clone());
         let (engine, random) = (Arc::new(engine), || 7);
-        let role = QueueRole::new(trestle_queue::QueueDeps { engine, clock: clock.clone(), random });
+        let role =
+            QueueRole::new(trestle_queue::QueueDeps { engine, clock: clock.clone(), random });
         let queues = Upstream::local(role.server());
         let methods = Methods::from_descriptors(trestle_proto::FILE_DESCRIPTOR_SET);
         let methods = methods.expect("the build wrote the descriptors");

@@ -6,11 +6,11 @@ use bytes::Bytes;
 use tokio::sync::Barrier;
 use tokio::task::JoinSet;
 
-use super::{KIND, Opened, commit, covering, domain_of, get, key, number, put, store};
+use super::{KIND, OpenStore, commit, covering, domain_of, get, key, number, put, store};
 use crate::{ChangeSpec, Domain, Engine, Lock, Writes, transact};
 
 /// Tasks with handles of their own add one to the same number; none is lost.
-pub async fn no_update_is_lost_between_handles(opened: Opened) {
+pub async fn no_update_is_lost_between_handles(opened: OpenStore) {
     const TASKS: usize = 16;
     const TIMES: usize = 10;
     let counter = key(KIND, "counter");
@@ -42,7 +42,7 @@ pub async fn no_update_is_lost_between_handles(opened: Opened) {
 }
 
 /// Two changes that read each other's domain, shared, and write their own: one of them sees the other.
-pub async fn changes_that_read_what_the_other_writes_are_serialised(opened: Opened) {
+pub async fn changes_that_read_what_the_other_writes_are_serialised(opened: OpenStore) {
     for round in 0..50 {
         let rows = ["a", "b"].map(|name| key(KIND, &format!("{name}{round}")));
         let mut tasks = JoinSet::new();
@@ -76,7 +76,7 @@ pub async fn changes_that_read_what_the_other_writes_are_serialised(opened: Open
 }
 
 /// What one handle committed, another one reads at once.
-pub async fn a_commit_is_seen_by_every_handle(opened: Opened) {
+pub async fn a_commit_is_seen_by_every_handle(opened: OpenStore) {
     let (writer, reader) = (opened.store.handle(), opened.store.handle());
     for round in 0..20_u8 {
         let row = key(KIND, "row");
@@ -88,7 +88,7 @@ pub async fn a_commit_is_seen_by_every_handle(opened: Opened) {
 }
 
 /// A change whose caller got no answer is whole or absent, and a retry that looks for it writes it once.
-pub async fn a_retry_finds_what_its_first_try_committed(opened: Opened) {
+pub async fn a_retry_finds_what_its_first_try_committed(opened: OpenStore) {
     for round in 0..20_u8 {
         let (mark, count) = (key(KIND, &format!("{round}/mark")), key(KIND, &format!("{round}/n")));
         let try_once = |engine: Arc<dyn Engine>| {
@@ -127,7 +127,7 @@ pub async fn a_retry_finds_what_its_first_try_committed(opened: Opened) {
 }
 
 /// What was acknowledged is there after the store was closed and opened again.
-pub async fn acknowledged_changes_are_there_after_reopening(mut opened: Opened) {
+pub async fn acknowledged_changes_are_there_after_reopening(mut opened: OpenStore) {
     if opened.store.handle().status().durability == crate::Durability::None {
         return;
     }

@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use super::{KIND, Opened, commit, covering, get, key, put};
+use super::{KIND, OpenStore, commit, covering, get, key, put};
 use crate::{ChangeSpec, Clock as _, Ticks, Version, Writes, transact};
 
 /// From change to change, with the clock standing still and set back, through several handles and across a reopening.
-pub async fn versions_rise_across_handles_and_reopenings(mut opened: Opened) {
+pub async fn versions_rise_across_handles_and_reopenings(mut opened: OpenStore) {
     let row = key(KIND, "row");
     let start = opened.clock.now();
     let steps = [Duration::ZERO, Duration::from_secs(3_600), Duration::from_secs(86_400)];
@@ -26,7 +26,7 @@ pub async fn versions_rise_across_handles_and_reopenings(mut opened: Opened) {
 }
 
 /// A version is the time by the engine's clock where that is ahead.
-pub async fn versions_follow_the_clock(opened: Opened) {
+pub async fn versions_follow_the_clock(opened: OpenStore) {
     let engine = opened.store.handle();
     commit(&*engine, vec![put(key(KIND, "a"), "")]).await.expect("committed");
 
@@ -39,7 +39,7 @@ pub async fn versions_follow_the_clock(opened: Opened) {
 }
 
 /// A change that writes several keys may give each a version of its own: the next change starts after them.
-pub async fn versions_leave_room_for_the_writes_of_a_change(opened: Opened) {
+pub async fn versions_leave_room_for_the_writes_of_a_change(opened: OpenStore) {
     let engine = opened.store.handle();
     let keys: Vec<Bytes> = (0..100).map(|row| key(KIND, &format!("rows/{row}"))).collect();
     let last = keys.len();
@@ -58,7 +58,7 @@ pub async fn versions_leave_room_for_the_writes_of_a_change(opened: Opened) {
 }
 
 /// The version that a decision is given is the one that its commit returns, and what it wrote has it.
-pub async fn a_decision_is_given_the_version_of_its_commit(opened: Opened) {
+pub async fn a_decision_is_given_the_version_of_its_commit(opened: OpenStore) {
     let engine = opened.store.handle();
     let row = key(KIND, "row");
     let target = row.clone();

@@ -5,8 +5,8 @@
 //! makes groups big, and no timer makes anybody wait. A lock for each row, held across the sync,
 //! would allow a hot row one update a sync; here a group takes hundreds.
 //!
-//! Order in a group write, and why: journal, sync, memtable, answer. Nobody reads what is not
-//! durable, and nobody is told of it. After a failure the journal's end is not known, so nothing
+//! Order in a group write, and why: journal, sync, memtable, answer. What is
+//! not durable is neither read nor acknowledged. After a failure the journal's end is not known, so nothing
 //! is written ever again; a restart reads the journal up to the last whole batch.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -17,12 +17,12 @@ use std::time::{Duration, Instant};
 use fjall::PersistMode;
 use tokio::sync::mpsc;
 
-use super::group::{Group, Job, Outcome, answer};
-use super::guard::{Passage, wait_for_compaction};
+use super::group::{Group, GroupOutcome, PendingChange, answer};
+use super::guard::{WriteStall, wait_for_compaction};
 use super::options::SyncPolicy;
 use super::point::CommitPoint;
-use super::recent::Recent;
-use super::shared::{Shared, Tree, error_text};
+use super::read_cache::RecentWrites;
+use super::shared::{EngineState, Tree, error_text};
 use super::stats::GroupWrite;
 use super::version_floor::FlooredVersions;
 use crate::CommitError;
@@ -35,46 +35,46 @@ pub(super) const QUEUE_MAX: usize = 4_096;
 pub(super) const HEARTBEAT_KEY: [u8; 1] = [0];
 
 pub(super) struct Committer {
-    shared: Arc<Shared>,
-    /// Lets a group pass, or tells why not now.
-    gate: fn(&[Tree]) -> Passage,
-    beats: u64,
+    shared: Arc<EngineState>,
+    /// Waits until a group may be written, or returns why not.
+    gate: fn(&[Tree]) -> WriteStall,
+    heartbeats: u64,
     /// Number of the last group.
     group: u64,
     /// How many keys it wrote: the next one will hardly be much bigger.
     written: usize,
-    recent: Recent,
+    recent: RecentWrites,
     versions: FlooredVersions,
 }
 
 impl Committer {
-    pub(super) fn new(shared: Arc<Shared>) -> Self {
+    pub(super) fn new(shared: Arc<EngineState>) -> Self {
         Self {
             versions: FlooredVersions::after(shared.version_floor),
             shared,
             gate: wait_for_compaction,
-            beats: 0,
+            heartbeats: 0,
             group: 0,
             written: 0,
-            recent: Recent::default(),
+            recent: RecentWrites::default(),
         }
     }
 
     #[cfg(test)]
-    pub(super) fn with_gate(shared: Arc<Shared>, gate: fn(&[Tree]) -> Passage) -> Self {
+    pub(super) fn with_gate(shared: Arc<EngineState>, gate: fn(&[Tree]) -> WriteStall) -> Self {
         Self { gate, ..Self::new(shared) }
     }
 
-    /// Runs until every sender of the queue is gone.
-    pub(super) fn run(mut self, mut queue: mpsc::Receiver<Job>) {
+    /// Runs until every sender of the queue was dropped.
+    pub(super) fn run(mut self, mut queue: mpsc::Receiver<PendingChange>) {
         let _stop = StopOnPanic(Arc::clone(&self.shared));
-        while let Some(job) = queue.blocking_recv() {
-            self.take_group(job, &mut queue);
+        while let Some(change) = queue.blocking_recv() {
+            self.take_group(change, &mut queue);
         }
         self.settle_versions();
     }
 
-    fn take_group(&mut self, first: Job, queue: &mut mpsc::Receiver<Job>) {
+    fn take_group(&mut self, first: PendingChange, queue: &mut mpsc::Receiver<PendingChange>) {
         if let Err(error) = self.shared.check_running() {
             answer(first.answer, Err(error));
             return;
@@ -90,21 +90,21 @@ impl Committer {
         let mut group = Group::with_capacity(self.written);
         group.admit(first, &self.shared, &self.recent, &mut self.versions.versions);
         while !group.is_full() {
-            let Ok(job) = queue.try_recv() else { break };
-            group.admit(job, &self.shared, &self.recent, &mut self.versions.versions);
+            let Ok(change) = queue.try_recv() else { break };
+            group.admit(change, &self.shared, &self.recent, &mut self.versions.versions);
         }
         self.group += 1;
         self.written = group.len();
         self.recent.note(self.group, group.keys());
         let outcome = self.write(&mut group);
         let outcome = match (&outcome, self.shared.reach(CommitPoint::AfterSync)) {
-            (Outcome::Durable, Err(reason)) => Outcome::Unknown(reason),
+            (GroupOutcome::Durable, Err(reason)) => GroupOutcome::Unknown(reason),
             _ => outcome,
         };
-        if matches!(outcome, Outcome::Durable) {
+        if matches!(outcome, GroupOutcome::Durable) {
             self.shared.show_group(self.group);
         }
-        if let Outcome::Refused(reason) | Outcome::Unknown(reason) = &outcome {
+        if let GroupOutcome::Refused(reason) | GroupOutcome::Unknown(reason) = &outcome {
             self.shared.stop(Arc::clone(reason));
         }
         if self.shared.reach(CommitPoint::BeforeAnswer).is_ok() {
@@ -113,25 +113,30 @@ impl Committer {
     }
 
     /// Turns away the first and everyone who queued up behind it meanwhile.
-    fn shed(&self, first: Job, error: &CommitError, queue: &mut mpsc::Receiver<Job>) {
+    fn shed(
+        &self,
+        first: PendingChange,
+        error: &CommitError,
+        queue: &mut mpsc::Receiver<PendingChange>,
+    ) {
         let mut next = Some(first);
         let mut left = queue.len();
-        while let Some(job) = next {
+        while let Some(change) = next {
             self.shared.counters.shed();
-            answer(job.answer, Err(error.clone()));
+            answer(change.answer, Err(error.clone()));
             next = if left > 0 { queue.try_recv().ok() } else { None };
             left = left.saturating_sub(1);
         }
     }
 
-    fn write(&mut self, group: &mut Group) -> Outcome {
+    fn write(&mut self, group: &mut Group) -> GroupOutcome {
         if group.is_empty() {
-            return Outcome::Durable;
+            return GroupOutcome::Durable;
         }
         if let Err(reason) = self.shared.reach(CommitPoint::BeforeJournal) {
-            return Outcome::Unknown(reason);
+            return GroupOutcome::Unknown(reason);
         }
-        let (writers, hides) = (group.writers(), group.hides());
+        let (writers, obsoletes) = (group.writers(), group.obsoletes());
         let mode = self.persist_mode();
         let mut batch = self.shared.database.batch().durability(Some(mode));
         let mut bytes = 0_usize;
@@ -145,11 +150,11 @@ impl Committer {
                 None => batch.remove(&tree.handle, key),
             }
         }
-        self.beat(&mut batch);
+        self.add_heartbeat(&mut batch);
         self.versions.raise(&mut batch, &self.shared.trees);
         let clock = Clock::start();
         // Ahead of the write: a scan must not meet what was not counted.
-        let counted = self.shared.hidden.add(hides);
+        let counted = self.shared.tombstones.add(obsoletes);
         let written = catch_unwind(AssertUnwindSafe(|| batch.commit()));
         drop(counted);
         let to_u64 = |number: usize| u64::try_from(number).unwrap_or(u64::MAX);
@@ -161,15 +166,15 @@ impl Committer {
             (self.shared.on_sync)(waited);
         }
         match written {
-            Ok(Ok(())) => Outcome::Durable,
+            Ok(Ok(())) => GroupOutcome::Durable,
             // Checked before the journal is touched: a flush or a compaction failed earlier.
             Ok(Err(fjall::Error::Poisoned)) => {
-                Outcome::Refused("a flush or a compaction failed before".into())
+                GroupOutcome::Refused("a flush or a compaction failed before".into())
             }
             Ok(Err(error)) => {
-                Outcome::Unknown(format!("a write failed: {}", error_text(&error)).into())
+                GroupOutcome::Unknown(format!("a write failed: {}", error_text(&error)).into())
             }
-            Err(_) => Outcome::Unknown("the write of a group panicked".into()),
+            Err(_) => GroupOutcome::Unknown("the write of a group panicked".into()),
         }
     }
 
@@ -199,20 +204,20 @@ impl Committer {
     /// memtable whose writes cancelled each other flushes to nothing and moves no mark. The
     /// heartbeat gives every keyspace something newer to flush. An idle engine writes none: its
     /// journal does not grow.
-    fn beat(&mut self, batch: &mut fjall::OwnedWriteBatch) {
+    fn add_heartbeat(&mut self, batch: &mut fjall::OwnedWriteBatch) {
         if !self.shared.heartbeat_due.swap(false, Relaxed) {
             return;
         }
-        self.beats += 1;
+        self.heartbeats += 1;
         for tree in &self.shared.trees {
-            batch.insert(&tree.handle, HEARTBEAT_KEY, self.beats.to_be_bytes());
+            batch.insert(&tree.handle, HEARTBEAT_KEY, self.heartbeats.to_be_bytes());
         }
     }
 }
 
 /// Measures a write of this thread.
 ///
-/// The database writes, syncs and applies a batch in one call and tells nothing of its parts. The
+/// The database writes, syncs and applies a batch in one call and reports nothing of its parts. The
 /// sync is where the thread waits; everything else is work. So the time without processor is the
 /// time of the sync, and of waiting for a processor where others have them all.
 struct Clock {
@@ -245,8 +250,8 @@ fn thread_time() -> Duration {
     Duration::try_from(time).unwrap_or_default()
 }
 
-/// A commit thread that is gone must not look like an idle one.
-struct StopOnPanic(Arc<Shared>);
+/// A commit thread that ended must not look like an idle one.
+struct StopOnPanic(Arc<EngineState>);
 
 impl Drop for StopOnPanic {
     fn drop(&mut self) {

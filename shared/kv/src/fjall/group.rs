@@ -11,9 +11,10 @@ use bytes::Bytes;
 use foldhash::{HashMap, HashMapExt as _};
 use tokio::sync::oneshot;
 
-use super::recent::{Recent, Seen};
-use super::shared::Shared;
-use crate::decide::{Decided, Rules, decide};
+use super::read_cache::{CachedReads, RecentWrites};
+use super::shared::EngineState;
+use crate::decide::{ChangeRules, DecidedChange, decide};
+use crate::time::Ticks;
 use crate::version::Versions;
 use crate::{Change, CommitError, Version, Write, Writes};
 
@@ -23,19 +24,21 @@ const CHANGES_MAX: usize = 1_024;
 /// A group is closed by the change that takes its pending writes to this many bytes.
 const BYTES_MAX: usize = 1024 * 1024;
 
-/// Where the outcome of a change goes.
-pub(super) type Answer = oneshot::Sender<Result<Version, CommitError>>;
+/// Receives the outcome of a change.
+pub(super) type ChangeAnswer = oneshot::Sender<Result<Version, CommitError>>;
 
 /// A change that waits for the committer.
-pub(super) struct Job {
+pub(super) struct PendingChange {
     pub(super) change: Change,
-    pub(super) seen: Seen,
-    pub(super) answer: Answer,
+    pub(super) cached: CachedReads,
+    /// The time when it was handed over, read there: the one commit thread has enough to do.
+    pub(super) now: Ticks,
+    pub(super) answer: ChangeAnswer,
 }
 
 /// A change that waits for the group to be durable.
 struct Waiting {
-    answer: Answer,
+    answer: ChangeAnswer,
     version: Version,
     wrote: bool,
 }
@@ -45,12 +48,12 @@ pub(super) struct Group {
     pending: HashMap<Bytes, Option<Bytes>>,
     waiting: Vec<Waiting>,
     bytes: usize,
-    /// Entries of the database that the writes hide, or add without ever being read.
-    hides: u64,
+    /// Entries of the database that the writes make obsolete, or add without ever being read.
+    obsoletes: u64,
 }
 
 /// How the write of a group ended.
-pub(super) enum Outcome {
+pub(super) enum GroupOutcome {
     Durable,
     /// Refused before anything was written, for good.
     Refused(Arc<str>),
@@ -78,9 +81,9 @@ impl Group {
         self.waiting.iter().filter(|waiting| waiting.wrote).count()
     }
 
-    /// How many entries the writes hide from scans.
-    pub(super) fn hides(&self) -> u64 {
-        self.hides
+    /// How many entries the writes make obsolete.
+    pub(super) fn obsoletes(&self) -> u64 {
+        self.obsoletes
     }
 
     /// How many keys are written.
@@ -101,58 +104,56 @@ impl Group {
     /// Decides a change. It joins the group, or is answered at once if it has nothing to wait for.
     pub(super) fn admit(
         &mut self,
-        mut job: Job,
-        shared: &Shared,
-        recent: &Recent,
+        mut pending: PendingChange,
+        shared: &EngineState,
+        recent: &RecentWrites,
         versions: &mut Versions,
     ) {
-        let outcome = self.evaluate(&mut job, shared, recent, versions);
+        let outcome = self.evaluate(&mut pending, shared, recent, versions);
         match outcome {
-            Ok(Evaluated { wrote: false, saw_pending: false, version }) => {
-                answer(job.answer, Ok(version));
+            Ok(Evaluated { wrote: false, read_pending: false, version }) => {
+                answer(pending.answer, Ok(version));
             }
             Ok(Evaluated { wrote, version, .. }) => {
-                self.waiting.push(Waiting { answer: job.answer, version, wrote });
+                self.waiting.push(Waiting { answer: pending.answer, version, wrote });
             }
-            Err(error) => answer(job.answer, Err(error)),
+            Err(error) => answer(pending.answer, Err(error)),
         }
     }
 
     fn evaluate(
         &mut self,
-        job: &mut Job,
-        shared: &Shared,
-        recent: &Recent,
+        pending: &mut PendingChange,
+        shared: &EngineState,
+        recent: &RecentWrites,
         versions: &mut Versions,
     ) -> Result<Evaluated, CommitError> {
-        let Job { change, seen, .. } = job;
-        let mut saw_pending = false;
+        let PendingChange { change, cached, now, .. } = pending;
+        let mut read_pending = false;
         let keys = change.spec.reads.keys();
         let mut current = Vec::with_capacity(keys.len());
         for (index, key) in keys.iter().enumerate() {
             current.push(match self.pending.get(key) {
                 Some(value) => {
-                    saw_pending = true;
+                    read_pending = true;
                     value.clone()
                 }
-                None => match recent.still_newest(seen, index, key) {
+                None => match recent.still_newest(cached, index, key) {
                     Some(value) => value.clone(),
                     None => shared.newest(key)?,
                 },
             });
         }
-        let rules = Rules { keyspaces: &shared.keyspaces, limits: &shared.limits };
-        let decided = decide(change, &current, &rules, versions, shared.clock.now())?;
-        let Decided { version, writes } = decided;
+        let rules = ChangeRules { keyspaces: &shared.keyspaces, limits: &shared.limits };
+        let decided = decide(change, &current, &rules, versions, *now)?;
+        let DecidedChange { version, writes } = decided;
         let wrote = !writes.is_empty();
         if wrote {
-            let writes_slice = writes.as_slice();
-            shared.space.admit(writes_slice)?;
-            self.hides +=
-                writes_slice.iter().map(|write| hides(write, change, &current)).sum::<u64>();
+            shared.space.admit(writes.as_slice())?;
+            self.obsoletes += obsoletes(writes.as_slice(), change.spec.reads.keys(), &current);
             self.merge(writes);
         }
-        Ok(Evaluated { version, wrote, saw_pending })
+        Ok(Evaluated { version, wrote, read_pending })
     }
 
     fn merge(&mut self, writes: Writes) {
@@ -168,14 +169,14 @@ impl Group {
     }
 
     /// Answers everyone who waits.
-    pub(super) fn finish(self, outcome: &Outcome) {
+    pub(super) fn finish(self, outcome: &GroupOutcome) {
         for Waiting { answer: waiter, version, wrote } in self.waiting {
             let result = match outcome {
-                Outcome::Durable => Ok(version),
-                Outcome::Unknown(reason) if wrote => {
+                GroupOutcome::Durable => Ok(version),
+                GroupOutcome::Unknown(reason) if wrote => {
                     Err(CommitError::Unknown { reason: Arc::clone(reason) })
                 }
-                Outcome::Unknown(reason) | Outcome::Refused(reason) => {
+                GroupOutcome::Unknown(reason) | GroupOutcome::Refused(reason) => {
                     Err(CommitError::Stopped { reason: Arc::clone(reason) })
                 }
             };
@@ -184,26 +185,35 @@ impl Group {
     }
 }
 
-/// A delete leaves a mark beside what it deletes. A put hides what was there; it does not, if the
-/// change looked and found nothing.
-fn hides(write: &Write, change: &Change, current: &[Option<Bytes>]) -> u64 {
-    match write {
+/// How many entries the writes make obsolete, or add without their ever being read. A delete leaves a tombstone beside
+/// what it deletes. A put obsoletes what was stored; it does not, if the change read that nothing was.
+fn obsoletes(writes: &[Write], keys: &[Bytes], current: &[Option<Bytes>]) -> u64 {
+    // Writes are mostly in the order of the reads, so each is looked for behind the one before it.
+    let mut place = 0;
+    let mut is_new = |key: &Bytes| {
+        let (before, behind) = keys.split_at(place.min(keys.len()));
+        let found = behind.iter().position(|read| read == key).map(|index| place + index);
+        let found = found.or_else(|| before.iter().position(|read| read == key));
+        found.is_some_and(|index| {
+            place = index + 1;
+            current.get(index).is_some_and(Option::is_none)
+        })
+    };
+    let count = |write: &Write| match write {
         Write::Delete { .. } => 2,
-        Write::Put { key, .. } => {
-            let mut seen = change.spec.reads.keys().iter().zip(current);
-            u64::from(!seen.any(|(read, value)| read == key && value.is_none()))
-        }
-    }
+        Write::Put { key, .. } => u64::from(!is_new(key)),
+    };
+    writes.iter().map(count).sum()
 }
 
 struct Evaluated {
     version: Version,
     wrote: bool,
-    saw_pending: bool,
+    read_pending: bool,
 }
 
-/// The caller may have gone; its change stands.
-pub(super) fn answer(waiter: Answer, result: Result<Version, CommitError>) {
+/// The caller may have dropped its future; its change stands.
+pub(super) fn answer(waiter: ChangeAnswer, result: Result<Version, CommitError>) {
     let _ = waiter.send(result);
 }
 

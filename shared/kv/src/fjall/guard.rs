@@ -82,7 +82,7 @@ fn reclaims(writes: &[Write]) -> bool {
 
 /// How waiting for compaction ended.
 #[derive(Debug)]
-pub(super) struct Passage {
+pub(super) struct WriteStall {
     /// Zero where there was nothing to wait for.
     pub(super) waited: Duration,
     pub(super) outcome: Result<(), CommitError>,
@@ -93,7 +93,7 @@ pub(super) struct Passage {
     clippy::disallowed_methods,
     reason = "the commit thread is no async worker, and has nothing else to do meanwhile"
 )]
-pub(super) fn wait_for_compaction(trees: &[Tree]) -> Passage {
+pub(super) fn wait_for_compaction(trees: &[Tree]) -> WriteStall {
     wait_until_calm(
         || {
             trees.iter().any(|tree| {
@@ -109,17 +109,17 @@ fn is_pressed(l0_runs: usize, sealed_memtables: usize) -> bool {
     l0_runs > L0_RUNS_MAX || sealed_memtables > SEALED_MEMTABLES_MAX
 }
 
-fn wait_until_calm(pressed: impl Fn() -> bool, mut sleep: impl FnMut(Duration)) -> Passage {
+fn wait_until_calm(pressed: impl Fn() -> bool, mut sleep: impl FnMut(Duration)) -> WriteStall {
     let mut waited = Duration::ZERO;
     for _ in 0..PRESSURE_POLLS_MAX {
         if !pressed() {
-            return Passage { waited, outcome: Ok(()) };
+            return WriteStall { waited, outcome: Ok(()) };
         }
         sleep(PRESSURE_POLL);
         waited += PRESSURE_POLL;
     }
     let outcome = Err(CommitError::Busy { reason: "compaction lags behind the writes".into() });
-    Passage { waited, outcome }
+    WriteStall { waited, outcome }
 }
 
 #[cfg(test)]
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn at_the_reserve_everything_goes_and_below_it_only_what_reclaims() {
+    fn admits_every_change_at_the_reserve_and_only_reclaiming_ones_below() {
         let space = SpaceGuard::new(1_000);
 
         space.measured(1_000);
@@ -158,33 +158,33 @@ mod tests {
     }
 
     #[test]
-    fn the_gate_closes_before_the_database_sleeps_on_its_own() {
+    fn stalls_before_the_database_blocks_on_its_own() {
         assert!(!is_pressed(24, 2));
         assert!(is_pressed(25, 0));
         assert!(is_pressed(0, 3));
     }
 
     #[test]
-    fn waiting_ends_when_the_pressure_does() {
+    fn a_write_stall_ends_with_the_pressure() {
         let left = Cell::new(3);
         let pressed = || left.get() > 0;
 
-        let passage = wait_until_calm(pressed, |_| left.set(left.get() - 1));
+        let stall = wait_until_calm(pressed, |_| left.set(left.get() - 1));
 
-        assert!(passage.outcome.is_ok());
-        assert_eq!(passage.waited, 3 * PRESSURE_POLL);
+        assert!(stall.outcome.is_ok());
+        assert_eq!(stall.waited, 3 * PRESSURE_POLL);
         assert_eq!(wait_until_calm(pressed, |_| {}).waited, Duration::ZERO);
         assert_eq!(left.get(), 0);
     }
 
     #[test]
-    fn waiting_is_bounded_and_ends_in_a_refusal_that_says_nothing_was_written() {
+    fn a_write_stall_is_bounded_and_ends_busy() {
         let slept = Cell::new(Duration::ZERO);
 
-        let passage = wait_until_calm(|| true, |time| slept.set(slept.get() + time));
+        let stall = wait_until_calm(|| true, |time| slept.set(slept.get() + time));
 
-        assert_eq!(passage.waited, slept.get());
-        assert!(matches!(passage.outcome, Err(CommitError::Busy { .. })));
+        assert_eq!(stall.waited, slept.get());
+        assert!(matches!(stall.outcome, Err(CommitError::Busy { .. })));
         assert_eq!(slept.get(), Duration::from_secs(2));
     }
 }

@@ -1,5 +1,5 @@
-//! The thread that looks after an open engine once a tick: measures space, asks for heartbeats,
-//! notices a database that failed in the background, and syncs at the interval if commits do not.
+//! The thread that maintains an open engine once a tick: measures space, requests heartbeats,
+//! detects a database that failed in the background, and syncs at the interval if commits do not.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -10,18 +10,18 @@ use fjall::PersistMode;
 
 use super::options::{SpaceProbe, SyncPolicy};
 use super::point::CommitPoint;
-use super::shared::{Shared, error_text};
+use super::shared::{EngineState, error_text};
 
 pub(super) struct Housekeeper {
-    pub(super) shared: Arc<Shared>,
+    pub(super) shared: Arc<EngineState>,
     pub(super) probe: SpaceProbe,
     pub(super) tick: Duration,
-    /// Whether the last probe failed, to tell it once and not once a tick.
+    /// Whether the last probe failed, to log it once and not once a tick.
     pub(super) is_blind: bool,
 }
 
 impl Housekeeper {
-    /// Runs until the sender of `stop` is gone.
+    /// Runs until the sender of `stop` was dropped.
     pub(super) fn run(mut self, stop: &Receiver<()>) {
         let wait = match self.shared.durability {
             SyncPolicy::Interval(interval) => interval.min(self.tick),
@@ -35,7 +35,7 @@ impl Housekeeper {
         self.persist();
     }
 
-    /// Measures space and what scans have to pass, and asks for heartbeats.
+    /// Measures space and what scans have to pass, and requests heartbeats.
     pub(super) fn look_around(&mut self) {
         match (self.probe)(&self.shared.path) {
             Ok(free_bytes) => {
@@ -51,7 +51,7 @@ impl Housekeeper {
         if let Ok(used_bytes) = self.shared.database.disk_space() {
             self.shared.space.measured_used(used_bytes);
         }
-        self.shared.hidden.measure(&self.shared.trees);
+        self.shared.tombstones.measure(&self.shared.trees);
         self.shared.heartbeat_due.store(true, Relaxed);
     }
 
@@ -59,7 +59,7 @@ impl Housekeeper {
         if self.shared.stopped().is_some() {
             return;
         }
-        // Syncs nothing under the other policies, but still tells when a flush or a compaction
+        // Syncs nothing under the other policies, but still reports when a flush or a compaction
         // failed.
         let mode = match self.shared.durability {
             SyncPolicy::Interval(_) => PersistMode::SyncData,

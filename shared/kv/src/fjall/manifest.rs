@@ -22,7 +22,7 @@ const SHARDS: &str = "shards 1";
 
 /// What the manifest of a directory says about opening it.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(super) enum ManifestVerdict {
     /// There is none.
     Absent,
     /// It describes exactly these keyspaces.
@@ -33,10 +33,10 @@ pub(super) enum Verdict {
     Unfit(String),
 }
 
-pub(super) fn check(directory: &Path, keyspaces: &[Keyspace]) -> io::Result<Verdict> {
+pub(super) fn check(directory: &Path, keyspaces: &[Keyspace]) -> io::Result<ManifestVerdict> {
     match fs::read_to_string(directory.join(FILE)) {
         Ok(text) => Ok(judge(&text, keyspaces)),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Verdict::Absent),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(ManifestVerdict::Absent),
         Err(error) => Err(error),
     }
 }
@@ -60,25 +60,35 @@ fn line(keyspace: &Keyspace) -> String {
     format!("keyspace {} {first:02x} {last:02x}", keyspace.name)
 }
 
-fn judge(text: &str, keyspaces: &[Keyspace]) -> Verdict {
+fn judge(text: &str, keyspaces: &[Keyspace]) -> ManifestVerdict {
     let mut lines = text.lines();
     let version = lines.next().and_then(|first| first.strip_prefix(HEADER));
     if version != Some(VERSION) {
         let found = version.unwrap_or("none");
-        return Verdict::Unfit(format!("unknown format: found=`{found}`, known=`{VERSION}`"));
+        return ManifestVerdict::Unfit(format!(
+            "unknown format: found=`{found}`, known=`{VERSION}`"
+        ));
     }
     let shards = lines.next().unwrap_or_default();
     if shards != SHARDS {
-        return Verdict::Unfit(format!("unknown layout: found=`{shards}`, known=`{SHARDS}`"));
+        return ManifestVerdict::Unfit(format!(
+            "unknown layout: found=`{shards}`, known=`{SHARDS}`"
+        ));
     }
     let mut found = Vec::new();
     for stored in lines {
         let Some(keyspace) = keyspaces.iter().find(|keyspace| line(keyspace) == stored) else {
-            return Verdict::Unfit(format!("keyspace not among the options: found=`{stored}`"));
+            return ManifestVerdict::Unfit(format!(
+                "keyspace not among the options: found=`{stored}`"
+            ));
         };
         found.push(keyspace.name);
     }
-    if found.len() == keyspaces.len() { Verdict::Same } else { Verdict::Grown(found) }
+    if found.len() == keyspaces.len() {
+        ManifestVerdict::Same
+    } else {
+        ManifestVerdict::Grown(found)
+    }
 }
 
 #[cfg(test)]
@@ -93,13 +103,13 @@ mod tests {
     }
 
     #[test]
-    fn what_was_written_is_the_same_when_read() {
+    fn a_written_manifest_reads_back() {
         let directory = tempfile::tempdir().expect("a temporary directory can be made");
 
         write(directory.path(), &keyspaces()).expect("it can be written");
 
         let verdict = check(directory.path(), &keyspaces()).expect("it can be read");
-        assert_eq!(verdict, Verdict::Same);
+        assert_eq!(verdict, ManifestVerdict::Same);
     }
 
     #[test]
@@ -112,15 +122,15 @@ mod tests {
             format!("trestle-kv 1\nshards 1\n{}\n", lines.join("\n"))
         };
 
-        assert_eq!(judge(&text(&some), &all), Verdict::Grown(vec!["meta"]));
-        assert!(matches!(judge(&text(&all), &some), Verdict::Unfit(_)));
-        assert!(matches!(judge(&text(&some), &moved), Verdict::Unfit(_)));
+        assert_eq!(judge(&text(&some), &all), ManifestVerdict::Grown(vec!["meta"]));
+        assert!(matches!(judge(&text(&all), &some), ManifestVerdict::Unfit(_)));
+        assert!(matches!(judge(&text(&some), &moved), ManifestVerdict::Unfit(_)));
     }
 
     #[test]
     fn other_versions_shard_counts_and_texts_are_unfit() {
         for text in ["", "trestle-kv 2\nshards 1\n", "trestle-kv 1\nshards 2\n", "hello"] {
-            assert!(matches!(judge(text, &[]), Verdict::Unfit(_)), "{text:?}");
+            assert!(matches!(judge(text, &[]), ManifestVerdict::Unfit(_)), "{text:?}");
         }
     }
 }

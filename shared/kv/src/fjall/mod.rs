@@ -8,11 +8,10 @@
 //! What this engine does not do: it never repairs. After a failed write or sync it takes no more
 //! writes in this process, and goes on reading; the operator or the supervisor starts it anew.
 
-mod closed;
+mod clean_shutdown;
 mod committer;
 mod group;
 mod guard;
-mod hidden;
 mod housekeeping;
 mod inventory;
 mod journals;
@@ -20,10 +19,11 @@ mod manifest;
 mod open;
 mod options;
 mod point;
-mod recent;
+mod read_cache;
 mod shared;
 mod snapshot;
 mod stats;
+mod tombstones;
 mod version_floor;
 
 use std::sync::Arc;
@@ -39,10 +39,10 @@ pub use self::point::{CommitPoint, PointHook};
 pub use self::stats::{EngineStats, GroupWrite};
 
 use self::committer::{Committer, QUEUE_MAX};
-use self::group::Job;
+use self::group::PendingChange;
 use self::housekeeping::Housekeeper;
-use self::recent::Seen;
-use self::shared::Shared;
+use self::read_cache::CachedReads;
+use self::shared::EngineState;
 use self::snapshot::{FjallSnapshot, LONG_SCANS_MAX};
 use crate::limits::Limits;
 use crate::time::Ticks;
@@ -51,12 +51,12 @@ use crate::{
 };
 
 /// The engine on disk. Dropping it ends its threads, after what is queued was committed, and
-/// unlocks the directory once the last snapshot is gone too.
+/// unlocks the directory once the last snapshot was dropped too.
 pub struct FjallEngine {
-    shared: Arc<Shared>,
+    shared: Arc<EngineState>,
     long_scans: Arc<Semaphore>,
     /// `None` only while it is dropped, as is `housekeeping`.
-    jobs: Option<mpsc::Sender<Job>>,
+    jobs: Option<mpsc::Sender<PendingChange>>,
     housekeeping: Option<std::sync::mpsc::Sender<()>>,
     threads: Vec<JoinHandle<()>>,
 }
@@ -134,11 +134,13 @@ impl Engine for FjallEngine {
         self.shared.check_running()?;
         change.spec.check(&self.shared.keyspaces, &self.shared.limits)?;
         // Here, so that the one commit thread need not wait for the disk.
-        let seen = Seen::read(change.spec.reads.keys(), &self.shared);
+        let cached = CachedReads::read(change.spec.reads.keys(), &self.shared);
         let (answer, outcome) = oneshot::channel();
         let jobs = self.jobs.as_ref().expect("the queue is open until the engine is dropped");
-        if let Err(refused) = jobs.try_send(Job { change, seen, answer }) {
-            return Err(self.turned_away(&refused));
+        if let Err(refused) =
+            jobs.try_send(PendingChange { change, cached, now: self.now(), answer })
+        {
+            return Err(self.rejection(&refused));
         }
         outcome.await.unwrap_or_else(|_| {
             Err(CommitError::Unknown { reason: "the commit thread ended".into() })
@@ -169,7 +171,7 @@ impl Engine for FjallEngine {
 }
 
 impl FjallEngine {
-    fn turned_away(&self, refused: &mpsc::error::TrySendError<Job>) -> CommitError {
+    fn rejection(&self, refused: &mpsc::error::TrySendError<PendingChange>) -> CommitError {
         match refused {
             mpsc::error::TrySendError::Full(_) => {
                 self.shared.counters.shed();

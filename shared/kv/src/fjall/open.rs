@@ -1,10 +1,10 @@
 //! Opening a directory.
 //!
 //! Layout: `LOCK` (held while open), `MANIFEST`, `CREATING` (only while it is made), `CLOSED` (only
-//! while it is closed, after a clean end), `db` (fjall).
-//! A directory is made in an order that lets a crash at any instant be told from a loss of files:
-//! `CREATING` first, then the database, then the manifest, then `CREATING` goes. A database
-//! without a manifest is thrown away if `CREATING` says so, as nothing in it was ever
+//! while it is closed, after a clean shutdown), `db` (fjall).
+//! A directory is made in an order that distinguishes a crash at any instant from a loss of files:
+//! `CREATING` first, then the database, then the manifest, then `CREATING` is removed. A
+//! database without a manifest is removed if there is `CREATING`, as nothing in it was ever
 //! acknowledged, and refused otherwise.
 
 use std::fs::{self, File, TryLockError};
@@ -13,13 +13,13 @@ use std::path::{Path, PathBuf};
 
 use fjall::{Database, KeyspaceCreateOptions};
 
-use super::closed;
+use super::clean_shutdown;
 use super::guard::SpaceGuard;
 use super::inventory::{self, DATABASE};
 use super::journals;
-use super::manifest::{self, Verdict};
+use super::manifest::{self, ManifestVerdict};
 use super::options::{FjallOptions, OpenError};
-use super::shared::{Parts, Shared, Tree};
+use super::shared::{EngineParts, EngineState, Tree};
 use super::version_floor;
 use crate::Keyspaces;
 
@@ -44,7 +44,7 @@ const MEMTABLE_BYTES_MAX: u64 = 48 * 1024 * 1024;
 /// waits; compactions run one at a time either way.
 const WORKERS: usize = 1;
 
-pub(super) fn open(options: &FjallOptions) -> Result<Shared, OpenError> {
+pub(super) fn open(options: &FjallOptions) -> Result<EngineState, OpenError> {
     let keyspaces = Keyspaces::new(options.keyspaces.clone())
         .map_err(|reason| OpenError::Options { reason })?;
     let path = &options.path;
@@ -53,27 +53,27 @@ pub(super) fn open(options: &FjallOptions) -> Result<Shared, OpenError> {
     let lock = lock(path)?;
     let verdict = manifest::check(path, &options.keyspaces).map_err(io_failed)?;
     let stored = match &verdict {
-        Verdict::Same => options.keyspaces.iter().map(|keyspace| keyspace.name).collect(),
-        Verdict::Grown(names) => names.clone(),
-        Verdict::Absent => {
+        ManifestVerdict::Same => options.keyspaces.iter().map(|keyspace| keyspace.name).collect(),
+        ManifestVerdict::Grown(names) => names.clone(),
+        ManifestVerdict::Absent => {
             start_creating(path)?;
             Vec::new()
         }
-        Verdict::Unfit(reason) => {
+        ManifestVerdict::Unfit(reason) => {
             return Err(OpenError::Manifest { path: path.clone(), reason: reason.clone() });
         }
     };
     let unclear = if stored.is_empty() { Vec::new() } else { check_parts(path, stored.len())? };
-    let note = closed::take(path).map_err(io_failed)?;
+    let marker = clean_shutdown::take(path).map_err(io_failed)?;
     let opened = open_database(options, &stored);
-    if let (Err(_), Some(note)) = (&opened, note) {
+    if let (Err(_), Some(marker)) = (&opened, marker) {
         // Nothing was written since; the next start is to look again.
-        closed::put(path, &note).map_err(io_failed)?;
+        clean_shutdown::put(path, &marker).map_err(io_failed)?;
     }
     let (database, trees) = opened?;
-    tell_of_dropped(&unclear);
-    if verdict != Verdict::Same {
-        // Before the manifest says that they are there.
+    report_dropped(&unclear);
+    if verdict != ManifestVerdict::Same {
+        // Before the manifest names them.
         let folders = path.join(DATABASE).join(inventory::KEYSPACES);
         File::open(folders).and_then(|folders| folders.sync_all()).map_err(io_failed)?;
         manifest::write(path, &options.keyspaces).map_err(io_failed)?;
@@ -81,7 +81,7 @@ pub(super) fn open(options: &FjallOptions) -> Result<Shared, OpenError> {
     remove_if_there(&path.join(CREATING)).map_err(io_failed)?;
     let version_floor = version_floor::read(&trees)
         .map_err(|reason| OpenError::Damaged { path: path.clone(), reason })?;
-    Ok(Shared::new(Parts {
+    Ok(EngineState::new(EngineParts {
         keyspaces,
         clock: std::sync::Arc::clone(&options.clock),
         version_floor,
@@ -103,8 +103,8 @@ struct Unclear {
     written: u64,
 }
 
-/// Whether the parts of a finished store of so many keyspaces are there, and as a clean end left
-/// them. After any other end: the journals, whose last write may be torn.
+/// Whether the parts of a finished store of so many keyspaces are there, and as a clean
+/// shutdown left them. After any other end: the journals, whose last write may be torn.
 fn check_parts(path: &Path, keyspaces: usize) -> Result<Vec<Unclear>, OpenError> {
     let io_failed = |source| OpenError::Io { path: path.to_owned(), source };
     let damaged = |reason: String| Err(OpenError::Damaged { path: path.to_owned(), reason });
@@ -112,20 +112,17 @@ fn check_parts(path: &Path, keyspaces: usize) -> Result<Vec<Unclear>, OpenError>
     if let Some(missing) = inventory::missing(&database, keyspaces).map_err(io_failed)? {
         return damaged(format!("{missing}; restore a backup"));
     }
-    match closed::check(path, &database).map_err(io_failed)? {
-        closed::Verdict::Whole => return Ok(Vec::new()),
-        closed::Verdict::Damaged(reason) => {
-            let note = path.join(closed::FILE);
-            let note = note.display();
+    match clean_shutdown::check(path, &database).map_err(io_failed)? {
+        clean_shutdown::MarkerVerdict::Intact => return Ok(Vec::new()),
+        clean_shutdown::MarkerVerdict::Damaged(reason) => {
+            let marker = path.join(clean_shutdown::FILE);
+            let marker = marker.display();
             return damaged(format!(
-                "{reason}; restore a backup, or remove `{note}` to open what can be read up to \
+                "{reason}; restore a backup, or remove `{marker}` to open what can be read up to \
                  there, if that is enough"
             ));
         }
-        closed::Verdict::Outdated => {
-            tracing::warn!(path = %path.display(), "store was written by an older release");
-        }
-        closed::Verdict::Absent => {}
+        clean_shutdown::MarkerVerdict::Absent => {}
     }
     let unclear = |number| {
         let path = database.join(journals::file_name(number));
@@ -137,9 +134,9 @@ fn check_parts(path: &Path, keyspaces: usize) -> Result<Vec<Unclear>, OpenError>
 }
 
 /// The database cuts a journal behind the last batch that it can read whole.
-fn tell_of_dropped(journals: &[Unclear]) {
+fn report_dropped(journals: &[Unclear]) {
     for Unclear { path, written } in journals {
-        // One that was not needed any more may be gone.
+        // One that was not needed any more may have been removed.
         let kept = fs::metadata(path).map_or(*written, |file| file.len());
         if kept < *written {
             let (path, dropped) = (path.display(), *written - kept);
@@ -171,7 +168,7 @@ fn start_creating(path: &Path) -> Result<(), OpenError> {
     if mark.try_exists().map_err(io_failed)? {
         match fs::remove_dir_all(path.join(DATABASE)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(io_failed(error)),
-            _ => return closed::take(path).map(drop).map_err(io_failed),
+            _ => return clean_shutdown::take(path).map(drop).map_err(io_failed),
         }
     }
     for entry in fs::read_dir(path).map_err(io_failed)? {

@@ -23,13 +23,13 @@ pub enum SyncPolicy {
     Os,
 }
 
-/// Tells how many bytes are free for data under a path.
+/// Measures how many bytes are free for data under a path.
 pub type SpaceProbe = Arc<dyn Fn(&Path) -> io::Result<u64> + Send + Sync>;
 
-/// Is told of every group that was written. Called on the commit thread, so it must be quick.
+/// Receives every group that was written. Called on the commit thread, so it must be quick.
 pub type GroupObserver = Arc<dyn Fn(GroupWrite) + Send + Sync>;
 
-/// Is told how long each sync of the journal took. The same holds for it.
+/// Receives the duration of each sync of the journal. Must be quick too.
 pub type SyncObserver = Arc<dyn Fn(Duration) + Send + Sync>;
 
 /// How to open a [`crate::FjallEngine`].
@@ -54,11 +54,11 @@ pub struct FjallOptions {
     pub tick: Duration,
     /// Where versions and time come from. Default: the clock of the machine.
     pub clock: Arc<dyn Clock>,
-    /// Where free space is asked for. Default: the file system.
+    /// Measures free space. Default: the file system.
     pub space_probe: SpaceProbe,
-    /// Who is told of groups. Default: nobody.
+    /// Observes groups. Default: nothing.
     pub on_group: GroupObserver,
-    /// Who is told of syncs. Default: nobody.
+    /// Observes syncs. Default: nothing.
     pub on_sync: SyncObserver,
     /// Steps in at points of a commit, for tests. Default: none.
     pub on_point: Option<PointHook>,
@@ -125,7 +125,7 @@ pub enum OpenError {
     Io {
         /// The directory.
         path: PathBuf,
-        /// What it said.
+        /// The error.
         source: io::Error,
     },
     /// The database under the engine could not be opened or recovered.
@@ -133,7 +133,7 @@ pub enum OpenError {
     Recovery {
         /// The directory.
         path: PathBuf,
-        /// What it said.
+        /// The error.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
 }

@@ -10,12 +10,12 @@ use std::sync::{Arc, OnceLock};
 use bytes::Bytes;
 use fjall::{Database, LsmError};
 
-use super::closed::Closing;
+use super::clean_shutdown::CleanShutdown;
 use super::guard::SpaceGuard;
-use super::hidden::Hidden;
 use super::options::{GroupObserver, SyncObserver, SyncPolicy};
 use super::point::{CommitPoint, PointHook};
 use super::stats::Counters;
+use super::tombstones::TombstoneEstimate;
 use crate::keyspace::{Keyspaces, unknown_keyspace};
 use crate::limits::Limits;
 use crate::time::{Clock, Ticks};
@@ -26,7 +26,7 @@ pub(super) struct Tree {
     pub(super) handle: fjall::Keyspace,
 }
 
-pub(super) struct Shared {
+pub(super) struct EngineState {
     pub(super) keyspaces: Keyspaces,
     pub(super) limits: Limits,
     pub(super) clock: Arc<dyn Clock>,
@@ -42,19 +42,19 @@ pub(super) struct Shared {
     pub(super) on_group: GroupObserver,
     pub(super) on_sync: SyncObserver,
     pub(super) on_point: Option<PointHook>,
-    pub(super) hidden: Hidden,
+    pub(super) tombstones: TombstoneEstimate,
     /// Set by the housekeeper, taken by the committer.
     pub(super) heartbeat_due: AtomicBool,
     /// Number of the last group whose writes can be read.
     visible_group: AtomicU64,
     stopped: OnceLock<Arc<str>>,
     /// Dropped after the database and before the lock.
-    closing: Closing,
+    closing: CleanShutdown,
     _lock: File,
 }
 
-/// What [`Shared`] is made of.
-pub(super) struct Parts {
+/// What [`EngineState`] is made of.
+pub(super) struct EngineParts {
     pub(super) keyspaces: Keyspaces,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) version_floor: Ticks,
@@ -69,11 +69,11 @@ pub(super) struct Parts {
     pub(super) lock: File,
 }
 
-impl Shared {
-    pub(super) fn new(parts: Parts) -> Self {
-        let closing = Closing::of(&parts.path);
+impl EngineState {
+    pub(super) fn new(parts: EngineParts) -> Self {
+        let closing = CleanShutdown::of(&parts.path);
         Self {
-            hidden: Hidden::of(&parts.trees),
+            tombstones: TombstoneEstimate::of(&parts.trees),
             keyspaces: parts.keyspaces,
             limits: Limits::default(),
             clock: parts.clock,
@@ -145,7 +145,7 @@ impl Shared {
     }
 }
 
-impl Drop for Shared {
+impl Drop for EngineState {
     fn drop(&mut self) {
         self.closing.is_sound = self.stopped.get().is_none();
     }

@@ -14,7 +14,7 @@ use bytes::Bytes;
 use fjall::Readable as _;
 use tokio::sync::Semaphore;
 
-use super::shared::{Shared, read_failed};
+use super::shared::{EngineState, read_failed};
 use crate::keyspace::unknown_keyspace;
 use crate::{Direction, EngineError, Entry, Scan, ScanLimit, Snapshot, Span};
 
@@ -27,20 +27,20 @@ pub(super) const LONG_SCANS_MAX: usize = 4;
 pub(super) struct FjallSnapshot {
     // Before `shared`: what is read must be let go before the database closes.
     view: fjall::Snapshot,
-    shared: Arc<Shared>,
+    shared: Arc<EngineState>,
     long_scans: Arc<Semaphore>,
 }
 
 impl FjallSnapshot {
-    pub(super) fn new(shared: Arc<Shared>, long_scans: Arc<Semaphore>) -> Self {
+    pub(super) fn new(shared: Arc<EngineState>, long_scans: Arc<Semaphore>) -> Self {
         Self { view: shared.database.snapshot(), shared, long_scans }
     }
 
-    fn open(&self, span: &Span) -> Result<Cursor, EngineError> {
+    fn open(&self, span: &Span) -> Result<ScanCursor, EngineError> {
         let index = self.shared.keyspaces.index_of_span(span)?;
         let tree = self.shared.trees.get(index).ok_or_else(|| unknown_keyspace(&span.start))?;
         let range = span.start.as_ref()..span.end.as_ref();
-        Ok(Cursor {
+        Ok(ScanCursor {
             rows: self.view.range(&tree.handle, range),
             direction: span.direction,
             scan: Scan { entries: Vec::new(), more: true },
@@ -63,7 +63,7 @@ impl Snapshot for FjallSnapshot {
         }
         let limit = self.shared.limits.of_scan(limit);
         let mut cursor = self.open(span)?;
-        if self.shared.hidden.are_few() {
+        if self.shared.tombstones.are_few() {
             let inline = ScanLimit {
                 rows: limit.rows.min(INLINE.rows),
                 bytes: limit.bytes.min(INLINE.bytes),
@@ -87,7 +87,7 @@ impl Snapshot for FjallSnapshot {
 }
 
 /// A scan under way.
-struct Cursor {
+struct ScanCursor {
     rows: fjall::Iter,
     direction: Direction,
     /// `more` is true until the range ends.
@@ -95,7 +95,7 @@ struct Cursor {
     bytes: usize,
 }
 
-impl Cursor {
+impl ScanCursor {
     /// Reads on until the limit, counted from the start of the scan, or the range is reached.
     fn read(&mut self, limit: ScanLimit) -> Result<(), EngineError> {
         loop {

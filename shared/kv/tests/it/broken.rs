@@ -1,4 +1,5 @@
-//! Every rule of the contract is broken by an engine that was made to break it: a rule that nothing breaks says nothing.
+//! Every rule of the contract is broken by an engine that was made to break it: a rule that nothing breaks asserts
+//! nothing.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -6,7 +7,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use trestle_kv::conformance::{self, RULES, Store};
+use trestle_kv::conformance::{self, RULES, TestStore};
 use trestle_kv::{
     Change, Clock as _, CommitError, Direction, Durability, Engine, EngineError, EngineStatus,
     Entry, Limits, ManualClock, Reads, Scan, ScanLimit, Snapshot, Span, Ticks, Version, Write,
@@ -258,7 +259,7 @@ impl Snapshot for View {
     }
 }
 
-impl Store for Broken {
+impl TestStore for Broken {
     fn handle(&self) -> Arc<dyn Engine> {
         let mut handle = self.clone();
         if self.defect == Defect::LateHandles {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use trestle_kv::conformance::{self, KEYSPACES, Store};
+use trestle_kv::conformance::{self, KEYSPACES, TestStore};
 use trestle_kv::faulty::{FaultRates, FaultyEngine};
 use trestle_kv::{Engine, FjallEngine, FjallOptions, ManualClock, MemoryEngine, SyncPolicy};
 
@@ -12,7 +12,7 @@ use crate::world::options;
 
 struct Memory(MemoryEngine);
 
-impl Store for Memory {
+impl TestStore for Memory {
     fn handle(&self) -> Arc<dyn Engine> {
         Arc::new(self.0.clone())
     }
@@ -37,7 +37,7 @@ impl Directory {
     }
 }
 
-impl Store for Directory {
+impl TestStore for Directory {
     fn handle(&self) -> Arc<dyn Engine> {
         self.engine.clone().unwrap()
     }
@@ -75,7 +75,7 @@ async fn the_fjall_engine_keeps_the_contract_with_syncs_at_an_interval() {
 
 struct Wrapped(Arc<dyn Engine>);
 
-impl Store for Wrapped {
+impl TestStore for Wrapped {
     fn handle(&self) -> Arc<dyn Engine> {
         Arc::clone(&self.0)
     }
@@ -86,7 +86,7 @@ impl Store for Wrapped {
 #[tokio::test]
 async fn an_engine_wrapped_without_faults_keeps_the_contract() {
     let never = FaultRates::default();
-    let open = |clock: Arc<ManualClock>| -> Box<dyn Store> {
+    let open = |clock: Arc<ManualClock>| -> Box<dyn TestStore> {
         let inner = Arc::new(MemoryEngine::with_clock(KEYSPACES, clock));
         Box::new(Wrapped(Arc::new(FaultyEngine::new(inner, 1, never))))
     };

@@ -66,7 +66,7 @@ async fn stored(engine: &dyn Engine) -> BTreeMap<String, usize> {
 }
 
 #[tokio::test]
-async fn what_was_acknowledged_survives_kill_9_and_every_change_is_whole() {
+async fn acknowledged_changes_survive_kill_9_and_are_whole() {
     let directory = tempfile::tempdir().unwrap();
     let mut acknowledged = BTreeSet::new();
 

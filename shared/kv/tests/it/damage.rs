@@ -13,7 +13,7 @@ use crate::world::{commit, get, key, open, options, put};
 async fn closed(directory: &Path) -> bytes::Bytes {
     let engine = open(directory);
     for kind in [1, 0x41] {
-        commit(&*engine, vec![put(vec![kind, b'a'], "there")]).await.unwrap();
+        commit(&*engine, vec![put(vec![kind, b'a'], "value")]).await.unwrap();
     }
     key("a")
 }
@@ -57,7 +57,7 @@ fn overwrite(journal: &Path, place: u64, bytes: &[u8]) {
 }
 
 #[tokio::test]
-async fn a_journal_that_is_damaged_after_a_clean_end_is_refused() {
+async fn refuses_a_journal_damaged_after_a_clean_shutdown() {
     for place in [0, 13, 40, 90] {
         let directory = tempfile::tempdir().unwrap();
         closed(directory.path()).await;
@@ -72,11 +72,11 @@ async fn a_journal_that_is_damaged_after_a_clean_end_is_refused() {
 }
 
 #[tokio::test]
-async fn without_the_note_what_is_left_of_a_damaged_journal_opens() {
+async fn opens_a_damaged_journal_up_to_the_damage_without_the_marker() {
     let directory = tempfile::tempdir().unwrap();
     let row = closed(directory.path()).await;
     let engine = open(directory.path());
-    commit(&*engine, vec![put(key("last"), "there")]).await.unwrap();
+    commit(&*engine, vec![put(key("last"), "value")]).await.unwrap();
     drop(engine);
     let journal = directory.path().join("db/0.jnl");
     let bytes = fs::read(&journal).unwrap();
@@ -87,12 +87,12 @@ async fn without_the_note_what_is_left_of_a_damaged_journal_opens() {
     fs::remove_file(directory.path().join("CLOSED")).unwrap();
 
     let engine = open(directory.path());
-    assert_eq!(get(&*engine, &row).await, Some("there".into()));
+    assert_eq!(get(&*engine, &row).await, Some("value".into()));
     assert_eq!(get(&*engine, &key("last")).await, None);
 }
 
 #[tokio::test]
-async fn an_opening_that_fails_keeps_the_note_for_the_next_one() {
+async fn a_failed_open_keeps_the_clean_shutdown_marker() {
     let directory = tempfile::tempdir().unwrap();
     closed(directory.path()).await;
     let names = directory.path().join("db/keyspaces/0/current");
@@ -107,7 +107,7 @@ async fn an_opening_that_fails_keeps_the_note_for_the_next_one() {
 }
 
 #[tokio::test]
-async fn a_journal_that_is_shorter_after_a_clean_end_is_refused() {
+async fn refuses_a_journal_truncated_after_a_clean_shutdown() {
     let directory = tempfile::tempdir().unwrap();
     closed(directory.path()).await;
     let journal = fs::File::options().write(true).open(directory.path().join("db/0.jnl")).unwrap();
@@ -119,12 +119,12 @@ async fn a_journal_that_is_shorter_after_a_clean_end_is_refused() {
 }
 
 #[tokio::test]
-async fn a_store_without_its_journals_is_refused_after_a_crash_too() {
-    for note in [true, false] {
+async fn refuses_a_store_without_journals_even_after_a_crash() {
+    for marker in [true, false] {
         let directory = tempfile::tempdir().unwrap();
         closed(directory.path()).await;
         fs::remove_file(directory.path().join("db/0.jnl")).unwrap();
-        if !note {
+        if !marker {
             fs::remove_file(directory.path().join("CLOSED")).unwrap();
         }
 
@@ -135,14 +135,15 @@ async fn a_store_without_its_journals_is_refused_after_a_crash_too() {
 }
 
 #[tokio::test]
-async fn a_store_without_the_folder_of_a_keyspace_is_refused_and_the_others_stay() {
-    for (note, folder) in [true, false].into_iter().flat_map(|note| (0..3).map(move |n| (note, n)))
+async fn refuses_a_store_without_a_keyspace_directory_and_keeps_the_others() {
+    for (marker, folder) in
+        [true, false].into_iter().flat_map(|marker| (0..3).map(move |n| (marker, n)))
     {
         let directory = tempfile::tempdir().unwrap();
         closed(directory.path()).await;
         let part = format!("db/keyspaces/{folder}");
         fs::remove_dir_all(directory.path().join(&part)).unwrap();
-        if !note {
+        if !marker {
             fs::remove_file(directory.path().join("CLOSED")).unwrap();
         }
 
@@ -153,7 +154,7 @@ async fn a_store_without_the_folder_of_a_keyspace_is_refused_and_the_others_stay
 }
 
 #[tokio::test]
-async fn a_copy_without_the_version_of_the_database_is_refused() {
+async fn refuses_a_copy_without_the_version_file_of_the_database() {
     let directory = tempfile::tempdir().unwrap();
     closed(directory.path()).await;
     fs::remove_file(directory.path().join("db/version")).unwrap();
@@ -162,52 +163,35 @@ async fn a_copy_without_the_version_of_the_database_is_refused() {
 }
 
 #[tokio::test]
-async fn the_note_of_a_clean_end_is_there_only_while_the_store_is_closed() {
+async fn the_clean_shutdown_marker_exists_only_while_the_store_is_closed() {
     let directory = tempfile::tempdir().unwrap();
-    let note = directory.path().join("CLOSED");
+    let marker = directory.path().join("CLOSED");
     let row = closed(directory.path()).await;
-    assert!(note.exists());
+    assert!(marker.exists());
 
     let engine = open(directory.path());
-    assert!(!note.exists());
-    assert_eq!(get(&*engine, &row).await, Some("there".into()));
+    assert!(!marker.exists());
+    assert_eq!(get(&*engine, &row).await, Some("value".into()));
     let view = trestle_kv::Engine::snapshot(&*engine).await.unwrap();
     drop(engine);
-    assert!(!note.exists(), "it is still read");
+    assert!(!marker.exists(), "it is still read");
     drop(view);
-    assert!(note.exists());
+    assert!(marker.exists());
 
     // Killed while it was open.
     let mut process = child::command("commit-until-killed", directory.path()).spawn().unwrap();
     let deadline = std::time::Instant::now() + std::time::Duration::from_secs(15);
-    while note.exists() && std::time::Instant::now() < deadline {
+    while marker.exists() && std::time::Instant::now() < deadline {
         std::thread::sleep(std::time::Duration::from_millis(2));
     }
     process.kill().unwrap();
     process.wait().unwrap();
-    assert!(!note.exists());
-    assert_eq!(get(&*open(directory.path()), &row).await, Some("there".into()));
+    assert!(!marker.exists());
+    assert_eq!(get(&*open(directory.path()), &row).await, Some("value".into()));
 }
 
 #[tokio::test]
-async fn a_store_that_an_older_release_wrote_to_since_opens_with_what_it_wrote() {
-    let directory = tempfile::tempdir().unwrap();
-    let note = directory.path().join("CLOSED");
-    closed(directory.path()).await;
-    let old = fs::read(&note).unwrap();
-    let engine = open(directory.path());
-    commit(&*engine, vec![put(key("later"), "there")]).await.unwrap();
-    drop(engine);
-    // As a release leaves it that does not know the note.
-    fs::write(&note, old).unwrap();
-
-    let engine = open(directory.path());
-
-    assert_eq!(get(&*engine, &key("later")).await, Some("there".into()));
-}
-
-#[tokio::test]
-async fn a_copy_of_a_closed_store_opens_whatever_the_copy_does_with_zeros() {
+async fn opens_a_copy_with_and_without_trailing_zeros() {
     let directory = tempfile::tempdir().unwrap();
     let row = closed(directory.path()).await;
     let journal = directory.path().join("db/0.jnl");
@@ -217,5 +201,5 @@ async fn a_copy_of_a_closed_store_opens_whatever_the_copy_does_with_zeros() {
     drop(open(directory.path()));
     fs::write(&journal, &bytes[..end]).unwrap();
 
-    assert_eq!(get(&*open(directory.path()), &row).await, Some("there".into()));
+    assert_eq!(get(&*open(directory.path()), &row).await, Some("value".into()));
 }

@@ -41,7 +41,7 @@ async fn changes_that_wait_together_are_written_together() {
 }
 
 #[tokio::test]
-async fn every_sync_is_told_and_none_where_commits_do_not_sync() {
+async fn every_sync_is_observed_and_none_where_commits_do_not_sync() {
     for (durability, syncs) in [(SyncPolicy::Always, 3), (SyncPolicy::Os, 0)] {
         let directory = tempfile::tempdir().unwrap();
         let told: Arc<Mutex<Vec<(&str, Duration)>>> = Arc::default();
@@ -67,7 +67,7 @@ async fn every_sync_is_told_and_none_where_commits_do_not_sync() {
 }
 
 #[tokio::test]
-async fn a_full_queue_turns_changes_away_without_writing_them() {
+async fn a_full_queue_rejects_changes_without_writing_them() {
     const QUEUE: usize = 4_096;
     let directory = tempfile::tempdir().unwrap();
     let engine = open(directory.path());

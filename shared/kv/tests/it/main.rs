@@ -16,6 +16,7 @@ mod crash;
 mod damage;
 mod faults;
 mod faulty;
+mod fixtures;
 mod journal;
 mod load;
 mod model;

@@ -18,7 +18,7 @@ fn refusal(opened: Result<FjallEngine, OpenError>) -> OpenError {
 }
 
 #[tokio::test]
-async fn everything_is_there_after_a_reopen_with_other_options() {
+async fn reopens_with_other_options_and_keeps_the_data() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path();
 
@@ -99,7 +99,7 @@ fn a_manifest_of_another_version_is_refused() {
 }
 
 #[test]
-fn a_directory_with_other_things_in_it_is_refused_and_left_alone() {
+fn refuses_a_directory_with_foreign_files_and_keeps_them() {
     let directory = tempfile::tempdir().unwrap();
     fs::write(directory.path().join("letter.txt"), "dear").unwrap();
 
@@ -111,7 +111,7 @@ fn a_directory_with_other_things_in_it_is_refused_and_left_alone() {
 }
 
 #[test]
-fn data_without_its_manifest_is_refused_and_an_unfinished_directory_is_made_anew() {
+fn refuses_data_without_a_manifest_and_recreates_an_unfinished_directory() {
     let directory = tempfile::tempdir().unwrap();
     drop(open(directory.path()));
     fs::remove_file(directory.path().join("MANIFEST")).unwrap();
@@ -150,7 +150,7 @@ async fn keyspaces_may_be_added_but_neither_moved_nor_left_out() {
 }
 
 #[test]
-fn wrong_keyspaces_are_refused_before_anything_is_made() {
+fn refuses_invalid_keyspaces_before_creating_files() {
     let keyspace = |name, kinds| Keyspace { name, kinds, domain: domain_of };
     let many: Vec<_> = (0..17_u8).map(|kind| keyspace("k", kind + 1..=kind + 1)).collect();
     let wrong = [

@@ -30,7 +30,7 @@ pub(crate) fn abort_at(point: &str, directory: &Path) {
     let engine = open(directory, &points);
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     runtime.block_on(async {
-        for row in 0.. {
+        for row in 0..100 {
             commit(&engine, vec![put(key(format!("{row:03}")), "")]).await.unwrap();
             child::say(&format!("ack {row}"));
         }

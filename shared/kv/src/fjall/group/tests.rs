@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::fjall::committer::{Committer, HEARTBEAT_KEY};
-use crate::fjall::guard::Passage;
+use crate::fjall::guard::WriteStall;
 use crate::fjall::open::open;
 use crate::fjall::options::FjallOptions;
 use crate::time::Ticks;
@@ -10,7 +10,7 @@ use crate::{ChangeSpec, Domain, DomainRef, Keyspace};
 
 type Waiter = oneshot::Receiver<Result<Version, CommitError>>;
 
-fn shared(directory: &tempfile::TempDir) -> Shared {
+fn shared(directory: &tempfile::TempDir) -> EngineState {
     let keyspaces = vec![keyspace("a", 1), keyspace("b", 2)];
     open(&FjallOptions::new(directory.path(), keyspaces)).unwrap()
 }
@@ -27,20 +27,20 @@ fn put(name: &str, value: &'static str) -> Write {
     Write::Put { key: key(name), value: value.into() }
 }
 
-fn job(reads: &[&str], writes: Vec<Write>) -> (Job, Waiter) {
+fn job(reads: &[&str], writes: Vec<Write>) -> (PendingChange, Waiter) {
     let (answer, waiter) = oneshot::channel();
     let mut spec = ChangeSpec::new(Domain::new(1, ""));
     for name in reads {
         spec.read(key(name));
     }
     let change = Change::new(spec, move |_, _| writes.clone().into());
-    (Job { change, seen: Seen::default(), answer }, waiter)
+    (PendingChange { change, cached: CachedReads::default(), now: Ticks::MIN, answer }, waiter)
 }
 
-fn admit(group: &mut Group, shared: &Shared, reads: &[&str], writes: Vec<Write>) -> Waiter {
+fn admit(group: &mut Group, shared: &EngineState, reads: &[&str], writes: Vec<Write>) -> Waiter {
     let (job, waiter) = job(reads, writes);
     let versions = &mut Versions::after(Ticks::MIN);
-    group.admit(job, shared, &Recent::default(), versions);
+    group.admit(job, shared, &RecentWrites::default(), versions);
     waiter
 }
 
@@ -57,33 +57,33 @@ fn a_change_that_read_a_pending_write_waits_even_if_it_writes_nothing() {
     assert!(writer.try_recv().is_err());
     assert!(depends.try_recv().is_err());
     assert!(matches!(independent.try_recv(), Ok(Ok(_))));
-    group.finish(&Outcome::Durable);
+    group.finish(&GroupOutcome::Durable);
     assert!(matches!(writer.try_recv(), Ok(Ok(_))));
     assert!(matches!(depends.try_recv(), Ok(Ok(_))));
 }
 
 #[test]
-fn after_a_failed_write_writers_do_not_know_and_others_have_written_nothing() {
+fn a_failed_write_is_unknown_to_writers_and_stopped_to_readers() {
     let directory = tempfile::tempdir().unwrap();
     let shared = shared(&directory);
     let mut group = Group::default();
 
     let mut writer = admit(&mut group, &shared, &[], vec![put("k", "1")]);
     let mut depends = admit(&mut group, &shared, &["k"], vec![]);
-    group.finish(&Outcome::Unknown("broken".into()));
+    group.finish(&GroupOutcome::Unknown("broken".into()));
 
     assert!(matches!(writer.try_recv(), Ok(Err(CommitError::Unknown { .. }))));
     assert!(matches!(depends.try_recv(), Ok(Err(CommitError::Stopped { .. }))));
 }
 
 #[test]
-fn a_database_that_refused_before_writing_leaves_no_doubt() {
+fn a_refusal_before_the_journal_is_stopped_and_not_unknown() {
     let directory = tempfile::tempdir().unwrap();
     let shared = shared(&directory);
     let mut group = Group::default();
 
     let mut writer = admit(&mut group, &shared, &[], vec![put("k", "1")]);
-    group.finish(&Outcome::Refused("poisoned".into()));
+    group.finish(&GroupOutcome::Refused("poisoned".into()));
 
     assert!(matches!(writer.try_recv(), Ok(Err(CommitError::Stopped { .. }))));
 }
@@ -128,10 +128,10 @@ fn a_group_is_full_at_its_number_of_changes_or_bytes() {
 }
 
 #[test]
-fn a_heartbeat_goes_with_the_next_group_to_every_keyspace_and_once_a_tick() {
+fn writes_a_heartbeat_to_every_keyspace_with_the_next_group_once_a_tick() {
     let directory = tempfile::tempdir().unwrap();
     let shared = Arc::new(shared(&directory));
-    let beats = |shared: &Shared| -> Vec<Option<u8>> {
+    let beats = |shared: &EngineState| -> Vec<Option<u8>> {
         let beat = |tree: &crate::fjall::shared::Tree| tree.handle.get(HEARTBEAT_KEY).unwrap();
         shared.trees.iter().map(|tree| beat(tree).map(|value| value[7])).collect()
     };
@@ -157,11 +157,11 @@ fn a_heartbeat_goes_with_the_next_group_to_every_keyspace_and_once_a_tick() {
 }
 
 #[test]
-fn changes_that_do_not_pass_the_gate_are_turned_away_together_and_write_nothing() {
+fn a_write_stall_rejects_the_queued_changes_and_writes_nothing() {
     let directory = tempfile::tempdir().unwrap();
     let shared = Arc::new(shared(&directory));
     let waited = std::time::Duration::from_secs(2);
-    let closed = |_: &[crate::fjall::shared::Tree]| Passage {
+    let closed = |_: &[crate::fjall::shared::Tree]| WriteStall {
         waited: std::time::Duration::from_secs(2),
         outcome: Err(CommitError::Unavailable { reason: "busy".into() }),
     };
@@ -189,7 +189,7 @@ fn changes_that_do_not_pass_the_gate_are_turned_away_together_and_write_nothing(
 fn a_commit_thread_that_panics_stops_the_engine() {
     let directory = tempfile::tempdir().unwrap();
     let shared = Arc::new(shared(&directory));
-    let broken = |_: &[crate::fjall::shared::Tree]| -> Passage {
+    let broken = |_: &[crate::fjall::shared::Tree]| -> WriteStall {
         unreachable!("this panic is part of the test")
     };
     let (queue, jobs) = tokio::sync::mpsc::channel(8);
@@ -200,6 +200,21 @@ fn a_commit_thread_that_panics_stops_the_engine() {
     let ended = std::thread::spawn(move || committer.run(jobs)).join();
 
     assert!(ended.is_err());
-    assert!(waiter.blocking_recv().is_err(), "nobody knows the outcome");
+    assert!(waiter.blocking_recv().is_err(), "the outcome is unknown");
     assert!(matches!(shared.check_running(), Err(CommitError::Stopped { .. })));
+}
+
+#[test]
+fn a_put_over_nothing_obsoletes_nothing_in_any_order() {
+    let keys = ["a", "b", "c"].map(key);
+    let current = [None, Some(Bytes::new()), None];
+    let count = |names: &[&str]| {
+        let writes: Vec<_> = names.iter().map(|name| put(name, "1")).collect();
+        obsoletes(&writes, &keys, &current)
+    };
+
+    assert_eq!(count(&["a", "b", "c"]), 1);
+    assert_eq!(count(&["c", "b", "a"]), 1);
+    assert_eq!(count(&["c", "other", "a"]), 1);
+    assert_eq!(obsoletes(&[Write::Delete { key: key("a") }], &keys, &current), 2);
 }

@@ -15,12 +15,12 @@ use fjall::AbstractTree as _;
 
 use super::shared::Tree;
 
-/// Up to so many hidden entries a scan holds its thread for a millisecond or two at worst.
+/// Up to so many obsolete entries a scan holds its thread for a millisecond or two at worst.
 const FEW: u64 = 20_000;
 
-/// Counts hidden entries.
+/// Counts obsolete entries.
 #[derive(Debug, Default)]
-pub(super) struct Hidden {
+pub(super) struct TombstoneEstimate {
     in_memory: AtomicU64,
     on_disk: AtomicU64,
     /// Held while a group is written: it is counted before the memtables have it, and a
@@ -28,15 +28,15 @@ pub(super) struct Hidden {
     writing: Mutex<()>,
 }
 
-impl Hidden {
-    /// Of a database that was just opened: anything that the journal brought back may be hidden.
+impl TombstoneEstimate {
+    /// Of a database that was just opened: anything that the journal restored may be obsolete.
     pub(super) fn of(trees: &[Tree]) -> Self {
         let in_memory = entries_in_memory(trees).unwrap_or(u64::MAX / 2);
         let on_disk = marks_on_disk(trees).into();
         Self { in_memory: in_memory.into(), on_disk, writing: Mutex::default() }
     }
 
-    /// Notes what a group hides, ahead of its write. What is returned is to be kept until the
+    /// Notes what a group obsoletes, ahead of its write. What is returned is to be kept until the
     /// group is written.
     pub(super) fn add(&self, entries: u64) -> MutexGuard<'_, ()> {
         let writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
@@ -55,7 +55,7 @@ impl Hidden {
         self.on_disk.store(marks_on_disk(trees), Relaxed);
     }
 
-    /// Whether any scan passes what is hidden quickly.
+    /// Whether any scan passes the obsolete entries quickly.
     pub(super) fn are_few(&self) -> bool {
         self.in_memory.load(Relaxed).saturating_add(self.on_disk.load(Relaxed)) <= FEW
     }
@@ -81,22 +81,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_group_hides_counts_before_it_is_written() {
-        let hidden = Hidden::of(&[]);
+    fn obsolete_entries_count_before_their_group_is_written() {
+        let estimate = TombstoneEstimate::of(&[]);
         thread::scope(|scope| {
-            let group = hidden.add(FEW + 1);
+            let group = estimate.add(FEW + 1);
             let (measured, is_measured) = mpsc::channel();
-            let of = &hidden;
+            let of = &estimate;
             scope.spawn(move || {
                 of.measure(&[]);
                 measured.send(())
             });
             let early = is_measured.recv_timeout(Duration::from_millis(50));
-            assert!(early.is_err() && !hidden.are_few(), "measured while a group was on its way");
+            assert!(early.is_err() && !estimate.are_few(), "measured while a group was on its way");
 
             drop(group);
             is_measured.recv().expect("it measures");
-            assert!(hidden.are_few(), "no table holds any of it");
+            assert!(estimate.are_few(), "no table holds any of it");
         });
     }
 }

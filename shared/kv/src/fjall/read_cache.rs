@@ -12,7 +12,7 @@ use bytes::Bytes;
 use foldhash::HashMap;
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::shared::Shared;
+use super::shared::EngineState;
 
 /// Keys that are remembered; beyond them the oldest groups are forgotten.
 const KEYS_MAX: usize = 65_536;
@@ -22,17 +22,17 @@ const CARRIED_BYTES_MAX: usize = 16 * 1024;
 
 /// What a request read before it queued.
 #[derive(Default)]
-pub(super) struct Seen {
+pub(super) struct CachedReads {
     /// The last group whose writes the values show, all of them at least.
     group: u64,
     /// For each key its value, if it is small enough to be carried.
     values: Vec<Option<Option<Bytes>>>,
 }
 
-impl Seen {
+impl CachedReads {
     /// Reads keys, which also brings them into memory. A read that fails is left to the commit
     /// thread, where it fails again and is answered.
-    pub(super) fn read(keys: &[Bytes], shared: &Shared) -> Self {
+    pub(super) fn read(keys: &[Bytes], shared: &EngineState) -> Self {
         // Before the values are read: they may be newer than this says, never older.
         let group = shared.visible_group();
         let read = |key: &Bytes| shared.newest(key).ok().filter(is_carried);
@@ -50,7 +50,7 @@ fn is_carried(value: &Option<Bytes>) -> bool {
 
 /// The writes of the latest groups, kept by the commit thread.
 #[derive(Default)]
-pub(super) struct Recent {
+pub(super) struct RecentWrites {
     /// The group that wrote a key last, by the hash of the key.
     written: HashMap<u64, u64>,
     /// The remembered groups with the hashes of what they wrote, oldest first.
@@ -60,17 +60,17 @@ pub(super) struct Recent {
     forgotten: u64,
 }
 
-impl Recent {
-    /// The value of the key at `index` of what was seen, if it is still the newest.
+impl RecentWrites {
+    /// The value of the key at `index` of what was cached, if it is still the newest.
     pub(super) fn still_newest<'a>(
         &self,
-        seen: &'a Seen,
+        cached: &'a CachedReads,
         index: usize,
         key: &[u8],
     ) -> Option<&'a Option<Bytes>> {
-        let value = seen.value(index)?;
+        let value = cached.value(index)?;
         let written = self.written.get(&xxh3_64(key)).copied().unwrap_or(0);
-        (seen.group >= self.forgotten && written <= seen.group).then_some(value)
+        (cached.group >= self.forgotten && written <= cached.group).then_some(value)
     }
 
     /// Remembers what a group writes.
@@ -97,32 +97,32 @@ impl Recent {
 mod tests {
     use super::*;
 
-    fn seen(group: u64) -> Seen {
-        Seen { group, values: vec![Some(None)] }
+    fn cached(group: u64) -> CachedReads {
+        CachedReads { group, values: vec![Some(None)] }
     }
 
-    fn holds(recent: &Recent, group: u64, key: &[u8]) -> bool {
-        recent.still_newest(&seen(group), 0, key).is_some()
+    fn holds(recent: &RecentWrites, group: u64, key: &[u8]) -> bool {
+        recent.still_newest(&cached(group), 0, key).is_some()
     }
 
     #[test]
     fn a_value_holds_until_a_later_group_writes_its_key() {
         let (written, other) = (Bytes::from_static(b"k"), b"other");
-        let mut recent = Recent::default();
+        let mut recent = RecentWrites::default();
 
         recent.note(5, [&written].into_iter());
 
-        assert!(holds(&recent, 5, &written), "seen with the write");
-        assert!(!holds(&recent, 4, &written), "seen before the write");
+        assert!(holds(&recent, 5, &written), "cached with the write");
+        assert!(!holds(&recent, 4, &written), "cached before the write");
         assert!(holds(&recent, 4, other), "never written");
     }
 
     #[test]
-    fn what_was_seen_before_a_forgotten_group_does_not_hold() {
+    fn a_value_read_before_a_forgotten_group_is_read_again() {
         let keys = |from: usize, count: usize| -> Vec<Bytes> {
             (from..from + count).map(|number| number.to_string().into()).collect()
         };
-        let mut recent = Recent::default();
+        let mut recent = RecentWrites::default();
 
         recent.note(1, keys(0, 10).iter());
         recent.note(2, keys(10, KEYS_MAX).iter());
@@ -137,7 +137,7 @@ mod tests {
     #[test]
     fn a_key_written_again_is_remembered_by_its_last_group() {
         let key = Bytes::from_static(b"k");
-        let mut recent = Recent::default();
+        let mut recent = RecentWrites::default();
         recent.note(1, [&key].into_iter());
         recent.note(2, [&key].into_iter());
 
