@@ -1,9 +1,9 @@
 //! Ordering groups: the messages of a group are delivered one at a time, in the order in which they were sent.
 //!
-//! Only the first message of a group has a state where consumers find it. Each of the others is stored under the sequence
-//! of the one before it. So the removal of a message finds the next one with one read, and makes it visible in the same
-//! commit; nothing is ever searched. The group has a row with the sequence of its last message, while it has any, so a
-//! send finds the end of the group without a search too.
+//! Only the first message of a group has a state where consumers find it. Each of the others is stored under the
+//! sequence of the one before it. So the removal of a message finds the next one with one read, and makes it visible in
+//! the same commit; nothing is ever searched. The group has a row with the sequence of its last message, while it has
+//! any, so a send finds the end of the group without a search too.
 //!
 //! ```text
 //! next in group: version (1) = 1 | sequence u64 | visible ticks u64 | state as stored
@@ -68,8 +68,8 @@ impl NextInGroup {
     }
 }
 
-/// Writes what follows the removal of the first message of a group, which had this `sequence` and `group`: the next one,
-/// stored as `next`, becomes visible; without one, the group ends.
+/// Writes what follows the removal of the first message of a group, which had this `sequence` and `group`: the next
+/// one, stored as `next`, becomes visible; without one, the group ends.
 ///
 /// # Errors
 /// [`QueueError::Corrupt`].

@@ -5,8 +5,8 @@
 //! version (1) = 1 | messages u64 | token u32 | owner u128 | record version u64
 //! ```
 //!
-//! The row exists exactly as long as the queue does. Whoever takes over the queue raises the token, so a change that was
-//! prepared by a former owner finds another token than its own and is refused inside the decision.
+//! The row exists exactly as long as the queue does. Whoever takes over the queue raises the token, so a change that
+//! was prepared by a former owner finds another token than its own and is refused inside the decision.
 
 use bytes::Bytes;
 use trestle_kv::Writes;

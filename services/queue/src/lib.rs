@@ -1,9 +1,9 @@
 //! The queue service: messages that are delivered at least once, with the semantics of Azure Queue storage.
 //!
-//! Three layers. `api` speaks protobuf and decides nothing. `queues`, `send`, `receive`, `change`, `transfer` and
-//! `sweep` speak our own types; what they decide is pure, around one snapshot or one commit, and `scheduler` and `index`
-//! are what the process knows in memory of who comes next. `keys`, `stored`, `record` and `memory` speak bytes:
-//! together they are the disk format.
+//! Three layers. `api` parses and renders protobuf and decides nothing. `queues`, `send`, `receive`, `delete`,
+//! `update`, `transfer` and `sweep` work on our own types; their decisions are pure, around one snapshot or one
+//! commit. `delivery` is what the owner of a queue holds in memory. `keys`, `head`, `slot`, `stored`, `record` and
+//! `deduplication` are the disk format.
 
 mod api;
 mod authorize;

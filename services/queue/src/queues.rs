@@ -56,8 +56,8 @@ impl Queues {
         Self { engine, clock, schedulers, cache: Arc::default(), ids }
     }
 
-    /// Refuses a caller whose stored access policy is not valid now, or who is denied by a check that comes next, before
-    /// the answer reveals anything about the call.
+    /// Refuses a caller whose stored access policy is not valid now, or who is denied by a check that comes next,
+    /// before the answer reveals anything about the call.
     ///
     /// # Errors
     /// What the policy or the check after it refuses; or a failed read.

@@ -1,5 +1,5 @@
-//! Receiving: slots are claimed in memory, then their messages are made invisible in one change, which finds out what is
-//! really stored there.
+//! Receiving: slots are claimed in memory, then their messages are made invisible in one change, which finds out what
+//! is really stored there.
 
 mod decide;
 

@@ -1,3 +1,5 @@
+//! Tests of authorization.
+
 use prost_types::Timestamp;
 use trestle_identity::caller::{PolicyRef, QueueGrant, TableGrant};
 use trestle_service::fault::Violations;

@@ -1,3 +1,5 @@
+//! Tests of deduplication records.
+
 use uuid::Uuid;
 
 use super::*;

@@ -1,7 +1,7 @@
 //! When messages of a queue expire, as far as the process has found out.
 //!
-//! The order of delivery is cut into buckets, the last of which has no end, and of each the earliest expiration is kept.
-//! A bucket is scanned only when that has passed, and is then cut into small ones; each later write lowers the
+//! The order of delivery is cut into buckets, the last of which has no end, and of each the earliest expiration is
+//! kept. A bucket is scanned only when that has passed, and is then cut into small ones; each later write lowers the
 //! expiration of the bucket in which its message lies. So finding what expired costs about as much as there is of it,
 //! however deep the queue, and however long its messages are invisible.
 //!

@@ -76,8 +76,8 @@ impl Schedulers {
         let (engine, clock) = (Arc::clone(&self.engine), Arc::clone(&self.clock));
         let scheduler = Arc::new(Scheduler::new(id, engine, clock, (buckets, sequences), cursor));
         self.lock().insert(id, Arc::clone(&scheduler));
-        // Whoever deletes or clears a queue closes its scheduler afterwards. If this one was not there yet at that time,
-        // nothing else would close it.
+        // Whoever deletes or clears a queue closes its scheduler afterwards. If this one was not there yet at that
+        // time, nothing else would close it.
         if let Err(error) = self.check(fence).await {
             if let AttemptError::Fenced(fenced) = &error {
                 self.close_fenced(fenced);

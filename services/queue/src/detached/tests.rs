@@ -1,3 +1,5 @@
+//! Tests of detached work.
+
 use std::sync::{
     Arc,
     atomic::{AtomicU32, Ordering::SeqCst},

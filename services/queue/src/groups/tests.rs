@@ -1,3 +1,5 @@
+//! Tests of ordering groups.
+
 use trestle_kv::Write;
 use uuid::Uuid;
 

@@ -1,3 +1,5 @@
+//! Tests of receipts.
+
 use proptest::prelude::*;
 use trestle_service::clock::Ticks;
 

@@ -1,3 +1,5 @@
+//! Tests of records of queues.
+
 use proptest::prelude::*;
 
 use super::*;

@@ -1,3 +1,5 @@
+//! Tests of the stored forms of a message.
+
 use proptest::prelude::*;
 
 use super::*;

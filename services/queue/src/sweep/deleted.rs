@@ -78,8 +78,8 @@ impl Sweeper {
     }
 }
 
-/// The writes of one step: removes what the scan found and stores where to continue. A range in which nothing is left is
-/// dropped once the grace is over. No step puts more than it removes, so that a full disk does not stop it.
+/// The writes of one step: removes what the scan found and stores where to continue. A range in which nothing is left
+/// is dropped once the grace is over. No step puts more than it removes, so that a full disk does not stop it.
 pub(super) fn decide_sweep(
     (id, part): (QueueId, QueuePart),
     range: &DeletedRange,

@@ -1,3 +1,5 @@
+//! Tests of expiry buckets.
+
 use super::*;
 
 fn at(ticks: u64) -> Ticks {

@@ -1,3 +1,5 @@
+//! Tests of the index of slots.
+
 use proptest::prelude::*;
 
 use super::*;

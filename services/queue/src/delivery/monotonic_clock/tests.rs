@@ -1,3 +1,5 @@
+//! Tests of the monotonic clock.
+
 use std::time::Duration;
 
 use proptest::prelude::*;

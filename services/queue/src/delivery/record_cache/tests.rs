@@ -1,3 +1,5 @@
+//! Tests of the record cache.
+
 use bytes::Bytes;
 use trestle_service::{clock::Ticks, fault::Violations};
 

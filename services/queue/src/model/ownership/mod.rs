@@ -1,5 +1,5 @@
-//! Two services on one store take queues over from each other, at any point of what they do: nothing is lost, doubled or
-//! stranded.
+//! Two services on one store take queues over from each other, at any point of what they do: nothing is lost, doubled
+//! or stranded.
 
 mod fencing;
 mod history;
