@@ -1,3 +1,5 @@
+//! Downloads: of any size, failed half-way, and left by their client.
+
 use super::*;
 
 async fn download(frame: &CallService) -> Response {

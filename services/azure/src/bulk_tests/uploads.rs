@@ -1,3 +1,5 @@
+//! Uploads: of any size, slow, stalled, broken off, answered early, and failed half-way.
+
 use futures::stream;
 
 use super::*;

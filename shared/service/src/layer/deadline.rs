@@ -4,8 +4,8 @@
 //! never end; here it holds everywhere. Two limits: the client's own, which counts until the end of
 //! the answer, and ours, which counts until the answer begins, so that long streams may run while
 //! no single call hangs for ever. Where the request is a stream, ours counts from the last part of
-//! it that arrived: an upload may take as long as it makes progress. The header stays on the request,
-//! so the next process knows the deadline too.
+//! it that arrived: an upload may take as long as it makes progress. The header stays on the
+//! request, so the next process knows the deadline too.
 
 use std::{
     convert::Infallible,
