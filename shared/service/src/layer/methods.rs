@@ -70,8 +70,9 @@ impl Methods {
                     let (path, index) = (format!("/{label}").into(), by_path.len());
                     let request = message_of(&file, method.input_type());
                     let waits = request.is_some_and(|request| has(request, WAIT_FIELD));
-                    let parts = request.map(|request| request.nested_type.as_slice());
-                    let pushes = parts.unwrap_or(&[]).iter().any(|part| has(part, CREDIT_FIELD));
+                    let fields = request.into_iter().flat_map(|request| &request.field);
+                    let mut parts = fields.filter_map(|field| message_of(&file, field.type_name()));
+                    let pushes = parts.any(|part| has(part, CREDIT_FIELD));
                     let method = Method { waits, pushes, ..Method::new(index, &label, method) };
                     by_path.entry(path).or_insert(method);
                 }
