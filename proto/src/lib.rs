@@ -8,7 +8,8 @@ pub use codec::Codec;
 pub use parts::PARTS_MAX;
 pub use raw::RawCodec;
 
-/// Encoded `FileDescriptorSet` of what reflection serves: every contract, and those of health and reflection itself, all
+/// Encoded `FileDescriptorSet` of what reflection serves: every contract, and those of health and reflection
+/// itself, all
 /// with their comments.
 pub const REFLECTION_DESCRIPTOR_SET: &[u8] =
     include_bytes!(concat!(env!("OUT_DIR"), "/reflection.bin"));
