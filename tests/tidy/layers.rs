@@ -11,7 +11,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("trestle-proto", &[]),
     ("trestle-kv", &[]),
     ("trestle-service", &["trestle-kv", "trestle-proto"]),
-    ("trestle-identity", &["trestle-service"]),
+    ("trestle-identity", &["trestle-proto", "trestle-service"]),
     ("trestle-runtime", &["trestle-kv", "trestle-proto", "trestle-service"]),
     ("trestle-table", &["trestle-identity", "trestle-kv", "trestle-proto", "trestle-service"]),
     ("trestle-queue", &["trestle-identity", "trestle-kv", "trestle-proto", "trestle-service"]),
