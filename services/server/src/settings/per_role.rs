@@ -31,7 +31,7 @@ pub trait RoleKey {
 }
 
 /// The values by role. A key of another form, and a value that cannot be parsed, is reported by
-/// [`PerRole::unknown`] and [`PerRole::problems`]: the list of roles is not available
+/// `unknown` and `problems`: the list of roles is not available
 /// while a section is parsed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PerRole<T> {
