@@ -1,6 +1,6 @@
-//! What a caller may do: pure decisions on what the gateway vouches for, before anybody is told whether something
-//! exists. Checks come in a fixed order: stored access policy (of the queue that the signature is over, whatever the
-//! call is about), service, resource type, queue, permission.
+//! Authorization: pure decisions on the caller that the gateway authenticated, before a response reveals whether
+//! something exists. The order of checks is fixed: stored access policy (of the queue in the signature, whatever the
+//! queue of the call), service, resource type, queue, permission.
 
 #[cfg(test)]
 mod tests;
@@ -18,17 +18,17 @@ use trestle_service::{
     name::{AccountName, QueueName},
 };
 
-/// The letter of this service.
+/// The letter of this service in an account SAS.
 const QUEUE_SERVICE: char = 'q';
 
-/// What a call needs.
+/// The operation that a call needs permission for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Need {
     /// To list the queues of the account.
     ListQueues,
     /// To create a queue.
     CreateQueue,
-    /// To read the settings of a queue, and how it is.
+    /// To read the settings and the statistics of a queue.
     ReadQueue,
     /// To change its settings.
     WriteQueue,
@@ -40,7 +40,7 @@ pub(crate) enum Need {
     Add,
     /// To receive and delete messages.
     Process,
-    /// To look at messages.
+    /// To peek at messages.
     Peek,
     /// To update a message.
     Update,
@@ -72,7 +72,7 @@ impl Need {
             Self::Peek => Some(('o', &["r"])),
             Self::Update => Some(('o', &["u"])),
             Self::Clear => Some(('o', &["d"])),
-            // What it would take to do the same message by message.
+            // The permissions for the same operation, message by message.
             Self::Redrive => Some(('o', &["p", "a"])),
             Self::ReadProperties | Self::ReadStats => Some(('s', &["r"])),
             Self::WriteProperties => Some(('s', &["w"])),
@@ -100,7 +100,7 @@ impl Need {
     }
 }
 
-/// A caller who may do what a call needs, to the messages of some queue.
+/// An authorized caller: it has the permission that a call needs, on the messages of some queue.
 #[derive(Debug, Clone)]
 pub(crate) struct Access {
     caller: Arc<Caller>,
@@ -111,13 +111,13 @@ impl Access {
     /// The access of a caller.
     ///
     /// # Errors
-    /// When the caller may not do what the call needs, whatever the queue.
+    /// When the caller has the permission on no queue.
     pub(crate) fn new(caller: Arc<Caller>, need: Need) -> Result<Self, Fault> {
         match &caller.authority {
             Authority::Owner => {}
             Authority::Account(grant) => check_grant(grant, need)?,
             Authority::Table(_) => return Err(wrong_service()),
-            // What the policy states, if it names one, is asked where the queue is found.
+            // The policy, if the signature names one, is checked where the queue is found.
             Authority::Queue(grant) => match (need.of_queue_grant(), &grant.policy) {
                 (None, _) => return Err(never()),
                 (Some(letter), None) => {
@@ -145,8 +145,8 @@ impl Access {
         matches!(&self.caller.authority, Authority::Queue(grant) if grant.policy.is_some())
     }
 
-    /// Whether the caller may do it to this queue, which has these stored access policies: asked before anybody is told
-    /// whether there is such a queue.
+    /// Checks the permission on this queue, which has these stored access policies, before a response reveals whether
+    /// the queue exists.
     ///
     /// # Errors
     /// When it is another queue than the one granted, the policy does not hold now, or the permission is not given.
@@ -178,10 +178,10 @@ pub(crate) fn permissions(
     access_policy::permissions(reference, policies, now)
 }
 
-/// Whether a caller may do what a call needs that is not on the messages of one queue.
+/// Checks the permission for a call that is not on the messages of one queue.
 ///
 /// # Errors
-/// The failure that says what the caller lacks.
+/// The error that names the missing permission.
 pub(crate) fn check(caller: &Arc<Caller>, need: Need) -> Result<(), Fault> {
     Access::new(Arc::clone(caller), need).map(drop)
 }
@@ -212,7 +212,7 @@ fn check_grant(grant: &AccountGrant, need: Need) -> Result<(), Fault> {
     Ok(())
 }
 
-/// The failure of a call that no signature of this kind allows.
+/// The error of a call that no signature of this kind allows.
 fn never() -> Fault {
     refused("a shared access signature of this kind never allows it")
 }

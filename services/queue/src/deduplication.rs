@@ -1,13 +1,13 @@
-//! What a queue remembers of a send, so that the same send again does no more than answer the same.
+//! Deduplication records: the stored outcome of a send, so that a repeated send returns it and writes nothing.
 //!
 //! ```text
-//! version (1) = 2 | remembered until ticks u64 | each message: outcome u8, and unless it is 0 the state as stored
+//! version (1) = 2 | expires ticks u64 | each message: outcome u8, and unless it is 0 the state as stored
 //! behind its length, visible ticks u64, sequence u64
 //! ```
 //!
-//! Outcome 0: refused; 1: sent; 2: sent behind another message of its group; 3 and 4: not sent, as an earlier message
-//! stands for it, whose outcome was 1 or 2. Version 1 is the same without outcomes, which are all 1. Outcomes 3 and 4
-//! came later: before, they were kept as 1 and 2.
+//! Outcome 0: rejected; 1: sent; 2: sent behind another message of its group; 3 and 4: not sent, as a duplicate of an
+//! earlier message, whose outcome was 1 or 2. Version 1 is the same without outcomes, which are all 1. Outcomes 3 and 4
+//! were added later: before, they were stored as 1 and 2.
 
 use bytes::Bytes;
 use trestle_service::clock::Ticks;
@@ -31,38 +31,38 @@ const DUPLICATE_WAITS: u8 = 4;
 /// A message as it was when it was sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct SentState {
-    /// Where it stood.
+    /// Its slot.
     pub(crate) slot: Slot,
-    /// How it stood.
+    /// Its state.
     pub(crate) state: MessageState,
     /// Whether it waited behind another message of its group; then it had no receipt.
     pub(crate) waits: bool,
 }
 
-/// A message that was sent, or the earlier one that stands for it.
+/// A message that was sent, or the earlier one of which it is a duplicate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Sent {
-    /// How it was when it was sent.
+    /// The message as it was sent.
     pub(crate) sent: SentState,
-    /// Whether it is the earlier one.
+    /// Whether it is a duplicate of an earlier one.
     pub(crate) is_duplicate: bool,
 }
 
 impl Sent {
-    /// What deletes or updates it as long as nobody received it; none where it waits behind another message of its
-    /// group, as it will come to stand elsewhere.
+    /// The receipt that is valid until the message is received; none where it waits behind another message of its
+    /// group, since its slot will change.
     pub(crate) fn receipt(&self) -> Option<Receipt> {
         let SentState { slot, state, waits } = &self.sent;
         (!waits).then(|| Receipt::of(*slot, state))
     }
 }
 
-/// The messages of a send, by what names it.
+/// The messages of a send, stored under its deduplication id or request id.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct DeduplicationRecord {
-    /// When it is forgotten.
+    /// When it expires.
     pub(crate) until: Ticks,
-    /// The messages; none where one was refused.
+    /// The messages; none where one was rejected.
     pub(crate) sent: Vec<Option<Sent>>,
 }
 
@@ -123,7 +123,7 @@ impl DeduplicationRecord {
         fields().ok_or_else(|| QueueError::corrupt(what))
     }
 
-    /// What is still remembered at `now`.
+    /// The record, unless it has expired at `now`.
     ///
     /// # Errors
     /// [`QueueError::Corrupt`].

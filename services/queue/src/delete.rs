@@ -39,7 +39,7 @@ struct DeletedMessage {
 }
 
 impl Messages {
-    /// Deletes messages; for each whether it existed and the receipt was valid.
+    /// Deletes messages; returns for each whether it existed and its receipt was valid.
     ///
     /// # Errors
     /// [`QueueError::QueueNotFound`], [`QueueError::NotOwner`], or a failed commit.

@@ -1,7 +1,7 @@
-//! Work that is finished also when nobody waits for it any more.
+//! Detached (uncancellable) tasks: they finish even if their caller is cancelled.
 //!
-//! A commit stands once it is queued, whatever its caller does. What has to follow it, such as telling the index, must
-//! then follow too, or a message would be stored that nobody delivers.
+//! A queued commit cannot be cancelled. The steps after it, such as the update of the index, must then run too, or a
+//! message would be stored and never delivered.
 
 use std::{
     future::Future,
@@ -17,7 +17,7 @@ pub(crate) struct Detached<T: Send + 'static> {
     has_begun: bool,
 }
 
-/// The same work; if it has begun when it is dropped, a task of its own finishes it.
+/// Wraps a future; if it was polled before it is dropped, a new task finishes it.
 pub(crate) fn detached<T: Send + 'static>(
     work: impl Future<Output = T> + Send + 'static,
 ) -> Detached<T> {
@@ -29,7 +29,7 @@ impl<T: Send + 'static> Future for Detached<T> {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<T> {
         self.has_begun = true;
-        // Taken out meanwhile: work that panics is not to be polled again.
+        // Removed meanwhile: a future that panicked must not be polled again.
         let Some(mut work) = self.work.take() else {
             return Poll::Pending;
         };
@@ -46,7 +46,7 @@ impl<T: Send + 'static> Drop for Detached<T> {
         let Some(work) = self.work.take().filter(|_| self.has_begun) else {
             return;
         };
-        // Without a runtime the process is ending.
+        // Without a runtime the process is shutting down.
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn(async move { drop(work.await) });
         }

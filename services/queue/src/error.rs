@@ -1,4 +1,4 @@
-//! What a queue operation can fail with, and what each failure means to a client.
+//! The errors of queue operations, and their translation for clients.
 
 use std::{sync::Arc, time::Duration};
 
@@ -14,7 +14,7 @@ const RETRY_AFTER: Duration = Duration::from_millis(100);
 /// A queue operation that failed.
 #[derive(Debug, Clone, thiserror::Error)]
 pub(crate) enum QueueError {
-    /// The request breaks a rule of the data model.
+    /// The request violates a rule of the data model.
     #[error(transparent)]
     Invalid(#[from] Fault),
     /// A queue of this name exists, with other settings.
@@ -23,7 +23,7 @@ pub(crate) enum QueueError {
     /// The queue does not exist.
     #[error("the specified queue does not exist: queue=`{0}`")]
     QueueNotFound(QueueName),
-    /// The receipt is not the last one of a message that is there.
+    /// The receipt is not the last one of an existing message.
     #[error(
         "the specified message does not exist, or was received or updated since: message_id=`{}`",
         quoted(.0)
@@ -35,7 +35,7 @@ pub(crate) enum QueueError {
     /// The queue was cleared or changed during every attempt. Nothing was written.
     #[error("the queue keeps changing: queue=`{0}`")]
     KeepsChanging(QueueName),
-    /// The queue was taken over as often as there are tokens.
+    /// The tokens of the queue are exhausted.
     #[error("the queue cannot be taken over any more: clear it, or delete and create it")]
     TokensExhausted,
     /// A stored record cannot be read.
@@ -50,7 +50,7 @@ pub(crate) enum QueueError {
 }
 
 impl QueueError {
-    /// An unreadable record; `what` says which kind.
+    /// An unreadable record; `what` names its kind.
     pub(crate) fn corrupt(what: &str) -> Self {
         Self::Corrupt(what.into())
     }

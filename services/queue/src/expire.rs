@@ -34,7 +34,7 @@ struct ExpiredSlot {
 }
 
 impl Messages {
-    /// Removes those messages that have expired; which of the slots are empty now.
+    /// Removes the messages that have expired; returns which of the slots are empty now.
     ///
     /// # Errors
     /// [`AttemptError::Fenced`], or a failed commit.
@@ -75,7 +75,7 @@ impl ExpiredSlot {
 }
 
 impl ExpirePlan {
-    /// The writes, which slots hold nothing any more, and which messages became the first of their groups.
+    /// The writes, which slots are empty now, and which messages became the first of their groups.
     fn decide(&self, reads: &Reads<'_>) -> Result<(Writes, Removed), AttemptError> {
         let head = self.head.check(reads)?;
         let (mut writes, mut removed) = (Writes::new(), 0);

@@ -1,4 +1,4 @@
-//! A queue on a store that counts what is read of it, for tests of what things cost.
+//! A queue on a store that counts its reads, for tests of the cost of operations.
 
 use std::{
     collections::BTreeSet,
@@ -34,17 +34,16 @@ use crate::{
     stored::Payload,
 };
 
-/// What scans came past.
+/// The rows and tombstones that scans passed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct ScanCost {
-    /// Rows that are there.
+    /// Existing rows.
     pub(crate) rows: usize,
-    /// Keys that were deleted, of each of which a store on disk has a mark until it compacts: here none is ever
-    /// removed.
+    /// Tombstones of deleted keys: a store on disk removes them by compaction; here they are never removed.
     pub(crate) marks: usize,
 }
 
-/// A store that counts what its scans come past.
+/// A store that counts the rows and tombstones that its scans pass.
 #[derive(Clone)]
 pub(crate) struct Counting {
     inner: MemoryEngine,
@@ -62,10 +61,10 @@ struct CountingSnapshot(Box<dyn Snapshot>, Counting);
 
 impl Counting {
     fn lock(&self) -> MutexGuard<'_, Counted> {
-        self.counted.lock().expect("nobody panics with it")
+        self.counted.lock().expect("the lock is not poisoned")
     }
 
-    /// What was passed since this was last asked.
+    /// The cost since the last call.
     pub(crate) fn take(&self) -> ScanCost {
         std::mem::take(&mut self.lock().passed)
     }
@@ -84,7 +83,7 @@ impl Counted {
         if span.is_empty() {
             return;
         }
-        assert_eq!(span.direction, Direction::Forward, "no other is needed here");
+        assert_eq!(span.direction, Direction::Forward, "the fixture supports forward scans only");
         let last = scan.entries.last().filter(|_| scan.more).map(|last| &last.key);
         let end = last.map_or(Bound::Excluded(&span.end), Bound::Included);
         let marks = self.marks.range::<Bytes, _>((Bound::Included(&span.start), end));
@@ -100,7 +99,7 @@ impl Engine for Counting {
 
     async fn commit(&self, Change { spec, mut decide }: Change) -> Result<Version, CommitError> {
         let counting = self.clone();
-        // The store in memory decides once, and writes what was decided.
+        // The store in memory decides once, and writes the decided rows.
         let decide = move |reads: &Reads<'_>, version| {
             let writes = decide(reads, version);
             let mut counted = counting.lock();
@@ -173,7 +172,7 @@ impl Fixture {
 
     /// The number of the queue.
     pub(crate) async fn id(&self) -> QueueId {
-        self.messages.queues.open(&self.access, &self.name).await.expect("there").record.id
+        self.messages.queues.open(&self.access, &self.name).await.expect("exists").record.id
     }
 
     /// Sends messages.
@@ -183,23 +182,23 @@ impl Fixture {
         sent.expect("decided").into_iter().map(|sent| sent.expect("sent")).collect()
     }
 
-    /// Receives up to `max` messages for so many seconds.
-    pub(crate) async fn receive(&self, max: usize, hidden: u64) -> Vec<Delivered> {
-        let (visibility_timeout, wait) = (Duration::from_secs(hidden), Duration::ZERO);
+    /// Receives up to `max` messages with a visibility timeout in seconds.
+    pub(crate) async fn receive(&self, max: usize, timeout: u64) -> Vec<Delivered> {
+        let (visibility_timeout, wait) = (Duration::from_secs(timeout), Duration::ZERO);
         let receive = Receive { max, visibility_timeout, wait };
         self.messages.receive(&self.access, &self.name, receive).await.expect("received")
     }
 
-    /// Deletes deliveries, each of which is held.
+    /// Deletes deliveries, each by its valid receipt.
     pub(crate) async fn delete(&self, delivered: &[Delivered]) {
         let claimed = delivered.iter().map(claimed).collect();
         let deleted = self.messages.delete(&self.access, &self.name, claimed).await;
         assert!(deleted.expect("decided").into_iter().all(|deleted| deleted));
     }
 
-    /// How many messages there are.
+    /// The number of messages in the queue.
     pub(crate) async fn count(&self) -> u64 {
-        let queue = self.messages.queues.open(&self.access, &self.name).await.expect("there");
+        let queue = self.messages.queues.open(&self.access, &self.name).await.expect("exists");
         self.messages.stats(&queue).await.expect("readable").messages
     }
 
@@ -210,7 +209,7 @@ impl Fixture {
         assert!(created.expect("created").1);
     }
 
-    /// Damages what is stored under a key.
+    /// Damages the value of a key.
     pub(crate) async fn damage(&self, key: Bytes) {
         let spec = ChangeSpec::new(keys::own_domain(&key));
         let write = move |_: &Reads<'_>, _: Version| {
@@ -227,7 +226,7 @@ pub(crate) fn fence(id: QueueId, head: &Head) -> Fence {
     Fence { id, token: head.token, record_version: Some(head.record_version) }
 }
 
-/// A message that never expires, visible after so many seconds.
+/// A message without expiry, visible after this delay in seconds.
 pub(crate) fn outgoing(delay: u64) -> Outgoing {
     Outgoing {
         payload: Payload::Text(Bytes::from_static(b"work")),
@@ -238,7 +237,7 @@ pub(crate) fn outgoing(delay: u64) -> Outgoing {
     }
 }
 
-/// What deletes or updates a delivery.
+/// The receipt of a delivery, as a client presents it.
 pub(crate) fn claimed(delivered: &Delivered) -> Claimed {
     Claimed { message_id: delivered.state.id.to_string(), receipt: delivered.receipt() }
 }

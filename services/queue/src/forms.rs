@@ -1,5 +1,5 @@
-//! The forms in which the service keeps and hands out things, for tests from outside: what reads bytes that may be
-//! damaged, or text that anybody may send.
+//! The stored and public forms of the service, for tests from outside: the parsers of bytes that may be damaged, and of
+//! text from any client.
 
 use crate::{
     deduplication::DeduplicationRecord,
@@ -12,23 +12,23 @@ use crate::{
 /// A stored form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
-    /// How a message stands.
+    /// The state of a message.
     State,
-    /// What a message carries.
+    /// The body of a message.
     Body,
-    /// What is remembered of a send.
+    /// A deduplication record.
     Deduplication,
     /// The record of a queue.
     Record,
-    /// How far a queue has come.
+    /// The cursor of a queue.
     Cursor,
-    /// What is left of a dead queue.
+    /// The rest of a deleted queue.
     DeletedRange,
     /// A number.
     Number,
 }
 
-/// What bytes of a form become when they are read and written again; nothing if they are refused.
+/// Decodes bytes of a form and encodes them again; `None` if they are malformed.
 #[must_use]
 pub fn rewritten(form: Form, bytes: &[u8]) -> Option<Vec<u8>> {
     let value = bytes::Bytes::copy_from_slice(bytes);
@@ -44,7 +44,7 @@ pub fn rewritten(form: Form, bytes: &[u8]) -> Option<Vec<u8>> {
     Some(written.to_vec())
 }
 
-/// Reads bytes as the key of everything that is found by scanning; true if any of them could be.
+/// Parses bytes as each kind of key that scans return; true if one of them matches.
 #[must_use]
 pub fn is_key(bytes: &[u8]) -> bool {
     let (slot, sequence) = (keys::slot_of(bytes).is_ok(), keys::sequence_of(bytes).is_ok());
@@ -53,7 +53,7 @@ pub fn is_key(bytes: &[u8]) -> bool {
     slot || sequence || dead || memory || keys::queue_name(bytes).is_ok()
 }
 
-/// The text that a receipt is read from and written as again; nothing if it is none.
+/// Parses the text of a receipt and renders it again; `None` if it is malformed.
 #[must_use]
 pub fn receipt(text: &str) -> Option<String> {
     Receipt::parse(text).map(Receipt::to_text)

@@ -1,9 +1,9 @@
 //! Ordering groups: the messages of a group are delivered one at a time, in the order in which they were sent.
 //!
-//! Only the first message of a group has a state where consumers find it. Each of the others is stored under the
+//! Only the first message of a group has a state in the order of delivery. Each of the others is stored under the
 //! sequence of the one before it. So the removal of a message finds the next one with one read, and makes it visible in
-//! the same commit; nothing is ever searched. The group has a row with the sequence of its last message, while it has
-//! any, so a send finds the end of the group without a search too.
+//! the same commit, without a search. The group has a row with the sequence of its last message, while it has any, so a
+//! send finds the end of the group without a search too.
 //!
 //! ```text
 //! next in group: version (1) = 1 | sequence u64 | visible ticks u64 | state as stored
@@ -36,7 +36,7 @@ pub(crate) struct NextInGroup {
 }
 
 impl GroupId {
-    /// The number of a group by its name. Two names with one number have one order, which does no harm.
+    /// The number of a group by its name. Two names with one number share one order, which is harmless.
     pub(crate) fn of(name: &str) -> Self {
         Self(xxh3_64(name.as_bytes()))
     }
@@ -68,8 +68,8 @@ impl NextInGroup {
     }
 }
 
-/// Writes what follows the removal of the first message of a group, which had this `sequence` and `group`: the next
-/// one, stored as `next`, becomes visible; without one, the group ends.
+/// Writes the rows after the removal of the first message of a group, which had this `sequence` and `group`: the next
+/// one, stored as `next`, becomes visible; without one, the group is deleted.
 ///
 /// # Errors
 /// [`QueueError::Corrupt`].
@@ -85,7 +85,7 @@ pub(crate) fn promote_next(
         return Ok(None);
     };
     let NextInGroup { slot, state } = NextInGroup::decode(next)?;
-    // Not in the past: nothing may be written before the cursor of the queue.
+    // Not in the past: no message may be written before the cursor of the queue.
     let slot = Slot { visible_at: slot.visible_at.max(now), ..slot };
     write_message(id, MessageChange::promote(sequence, slot, &state), writes);
     Ok(Some(IndexEntry { slot, expires_at: state.expires_at }))

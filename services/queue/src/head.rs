@@ -5,8 +5,8 @@
 //! version (1) = 1 | messages u64 | token u32 | owner u128 | record version u64
 //! ```
 //!
-//! The row exists exactly as long as the queue does. Whoever takes over the queue raises the token, so a change that
-//! was prepared by a former owner finds another token than its own and is refused inside the decision.
+//! The row exists exactly as long as the queue does. A take-over of the queue raises the token, so a change that was
+//! prepared by a former owner finds another token than its own and is rejected inside the decision.
 
 use bytes::Bytes;
 use trestle_kv::Writes;
@@ -43,11 +43,11 @@ pub(crate) struct Head {
 }
 
 impl Token {
-    /// Nobody has taken the queue over.
+    /// No process has taken the queue over.
     pub(crate) const NONE: Self = Self(0);
     /// The first take-over.
     pub(crate) const FIRST: Self = Self(1);
-    /// The last one that there can be.
+    /// The last possible one.
     pub(crate) const LAST: Self = Self((1 << (u64::BITS - SEQUENCE_BITS)) - 1);
 
     /// The token of the next take-over; none after the last one.
@@ -72,7 +72,7 @@ impl Head {
         Self { count: 0, token, owner, record_version }
     }
 
-    /// The head after a take-over; none where there were as many as tokens.
+    /// The head after a take-over; none after the last token.
     pub(crate) fn taken_over(self, owner: OwnerId) -> Option<Self> {
         Some(Self { token: self.token.next()?, owner: Some(owner), ..self })
     }

@@ -20,7 +20,7 @@
 //!
 //! A queue id is never used twice: a deleted or cleared queue and its successor have no key in common. A sequence is
 //! never used twice in a queue. The state of a message is deleted and written again whenever its visibility changes, so
-//! the states of a queue are sorted by the time at which they become visible.
+//! the states of a queue are sorted by the time when they become visible.
 //!
 //! All keys that contain a queue id form one domain; each other key is a domain of its own. No change of a message
 //! touches a domain that queues share.
@@ -56,8 +56,7 @@ const GROUP: u8 = 0x4A;
 /// Version byte of the numbers in this file.
 const VERSION: u8 = 1;
 
-/// Where the kinds of this service are stored: small records, bodies, and states, each with an access pattern of its
-/// own.
+/// The keyspaces of this service: small records, bodies, and states, each with its own access pattern.
 pub const KEYSPACES: &[Keyspace] = &[
     Keyspace { name: "q_meta", kinds: 0x30..=0x3F, domain: domain_of },
     Keyspace { name: "q_msg", kinds: 0x40..=0x47, domain: domain_of },
@@ -76,7 +75,7 @@ fn domain_of(key: &[u8]) -> DomainRef<'_> {
     id.map_or_else(|| key_domain(key), |part| DomainRef { group: HEAD, part })
 }
 
-/// The domain of everything that is stored of a queue under its id.
+/// The domain of every row that is stored under the id of a queue.
 pub(crate) fn queue_domain(id: QueueId) -> Domain {
     Domain::new(HEAD, Bytes::copy_from_slice(&id.0.to_be_bytes()))
 }
@@ -86,15 +85,15 @@ pub(crate) fn own_domain(key: &Bytes) -> Domain {
     Domain::of_key(key, domain_of)
 }
 
-/// The number that stands for a queue in every key of its messages.
+/// The number of a queue in every key of its messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct QueueId(pub(crate) u64);
 
-/// The number that stands for an ordering group in a queue.
+/// The number of an ordering group in a queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct GroupId(pub(crate) u64);
 
-/// What a deduplication record is about.
+/// The kind of id that a deduplication record belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum IdKind {
     /// A send, by its request id.
@@ -217,7 +216,7 @@ pub(crate) fn expired_deduplications(start: &Bytes, now: Ticks) -> Span {
     Span::new(first.max(start.clone()), end)
 }
 
-/// The queue and the key of [`deduplication`] that a key of [`deduplication_expiry`] is about.
+/// The queue and the key of [`deduplication`] in a key of [`deduplication_expiry`].
 pub(crate) fn deduplication_of(expiry_key: &[u8]) -> Result<(QueueId, Bytes), QueueError> {
     let record_key = || {
         let mut fields = RecordReader::of_key(expiry_key, DEDUPLICATION_EXPIRY)?;
@@ -308,7 +307,7 @@ pub(crate) fn decode_number(value: &[u8], what: &str) -> Result<u64, QueueError>
     number.ok_or_else(|| QueueError::corrupt(what))
 }
 
-/// The value of a key that matters only by being there.
+/// The value of a key whose existence is its only content.
 pub(crate) fn empty_value() -> Bytes {
     Bytes::from_static(&[VERSION])
 }

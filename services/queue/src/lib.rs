@@ -1,8 +1,8 @@
 //! The queue service: messages that are delivered at least once, with the semantics of Azure Queue storage.
 //!
 //! Three layers. `api` parses and renders protobuf and decides nothing. `queues`, `send`, `receive`, `delete`,
-//! `update`, `transfer` and `sweep` work on our own types; their decisions are pure, around one snapshot or one
-//! commit. `delivery` is what the owner of a queue holds in memory. `keys`, `head`, `slot`, `stored`, `record` and
+//! `update`, `transfer` and `sweep` work on domain types; their decisions are pure, around one snapshot or one commit.
+//! `delivery` is the state that the owner of a queue holds in memory. `keys`, `head`, `slot`, `stored`, `record` and
 //! `deduplication` are the disk format.
 
 mod api;
@@ -55,13 +55,13 @@ pub use crate::{api::QueueApi, keys::KEYSPACES};
 /// Full name of the service.
 pub const QUEUE_SERVICE: &str = "trestle.queue.v1.QueueService";
 
-/// What the service works with.
+/// The dependencies of the service.
 pub struct QueueDeps {
-    /// Where everything is stored.
+    /// The storage engine.
     pub engine: Arc<dyn Engine>,
-    /// The time.
+    /// The clock.
     pub clock: Arc<dyn Clock>,
-    /// Makes ids of messages.
+    /// Generates message ids.
     pub random: fn() -> u128,
 }
 
@@ -72,7 +72,7 @@ pub struct QueueRole {
 }
 
 impl QueueRole {
-    /// Builds the service. Starts nothing.
+    /// Builds the service. Starts no task.
     #[must_use]
     pub fn new(deps: QueueDeps) -> Self {
         Self { api: QueueApi::new(deps) }
@@ -86,14 +86,14 @@ impl QueueRole {
             .max_encoding_message_size(MESSAGE_BYTES_MAX)
     }
 
-    /// Answers everybody who waits for a message, with none, and lets nobody wait any more: the process is about to
-    /// end. Streams of deliveries end, so that their clients open them elsewhere.
+    /// Responds to every waiting consumer without messages, and ends later waits at once: the process is shutting down.
+    /// Streams of deliveries end, so that their clients open them at another process.
     pub fn shut_down(&self) {
         self.api.shut_down();
     }
 
-    /// One step of the background work, to be called every few seconds. True when the next step should follow at
-    /// once.
+    /// One step of the background work, to be called every few seconds. Returns true when the next step should follow
+    /// at once.
     ///
     /// # Errors
     /// When the store cannot be read or written; the next call repeats the step.

@@ -1,5 +1,5 @@
-//! The rows of a message, all of which are written by [`write_message`]: a row beside a message, such as an index or a
-//! change feed, is one more write there.
+//! The rows of a message, all of which are written by [`write_message`]: an additional row of a message, for an index
+//! or a change feed, is one more write there.
 
 use bytes::Bytes;
 use trestle_kv::Writes;
@@ -14,9 +14,9 @@ use crate::{
 /// Where the state of a message is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Position {
-    /// In its slot, where consumers find it.
+    /// In its slot, in the order of delivery.
     Scheduled(Slot),
-    /// Behind another message of its group; the slot is the one that it gets at the earliest.
+    /// Behind another message of its group; the slot is its earliest one.
     BehindInGroup {
         /// The sequence of the message before it.
         before: u64,
@@ -25,10 +25,10 @@ pub(crate) enum Position {
     },
 }
 
-/// What happens to the body of a message.
+/// The change of the body of a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum BodyChange {
-    /// It stays as it is.
+    /// It remains unchanged.
     Keep,
     /// It is written.
     Put(Bytes),
@@ -36,16 +36,16 @@ pub(crate) enum BodyChange {
     Delete,
 }
 
-/// A change of one message: from where it was to where it is.
+/// A change of one message: from its old position to its new one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct MessageChange<'a> {
     /// Its sequence.
     pub(crate) sequence: u64,
-    /// Where its state was; none for a new message.
+    /// The old position of its state; none for a new message.
     pub(crate) from: Option<Position>,
-    /// Where its state is, and the state; none for a removed message.
+    /// The new position of its state, and the state; none for a removed message.
     pub(crate) to: Option<(Position, &'a MessageState)>,
-    /// What happens to its body.
+    /// The change of its body.
     pub(crate) body: BodyChange,
 }
 

@@ -1,4 +1,4 @@
-//! Operations on messages: what all of them share.
+//! Operations on messages: the common parts.
 
 use std::{future::Future, sync::Arc};
 
@@ -26,17 +26,17 @@ use crate::{
     stored::{Body, MessageState},
 };
 
-/// Most attempts of one operation, when its queue is cleared or changed again and again meanwhile.
+/// Most attempts of one operation, when its queue is cleared or changed repeatedly meanwhile.
 const ATTEMPTS_MAX: usize = 8;
 
-/// What operations on messages work with. Clones share everything.
+/// The dependencies of operations on messages. Clones share them.
 #[derive(Clone)]
 pub(crate) struct Messages {
     pub(crate) engine: Arc<dyn Engine>,
     pub(crate) clock: Arc<MonotonicClock>,
     pub(crate) schedulers: Arc<Schedulers>,
     pub(crate) queues: Queues,
-    /// The process is shutting down: no consumer waits any more.
+    /// The process is shutting down: waits end at once.
     pub(crate) shutdown: CancellationToken,
     random: fn() -> u128,
 }
@@ -53,7 +53,7 @@ pub(crate) struct Delivered {
 }
 
 impl Messages {
-    /// Works on `engine`, which no other process uses; `random` makes ids.
+    /// Works on `engine`, which no other process uses; `random` generates ids.
     pub(crate) fn new(
         engine: Arc<dyn Engine>,
         clock: Arc<dyn Clock>,
@@ -62,7 +62,7 @@ impl Messages {
         Self::with_policy(engine, clock, random, Arc::new(TakeOverAlways))
     }
 
-    /// Works on `engine`, and owns the queues that `policy` says.
+    /// Works on `engine`, and owns the queues that `policy` allows.
     pub(crate) fn with_policy(
         engine: Arc<dyn Engine>,
         clock: Arc<dyn Clock>,
@@ -83,7 +83,7 @@ impl Messages {
         uuid::Builder::from_random_bytes((self.random)().to_be_bytes()).into_uuid()
     }
 
-    /// Does something with a queue; again, if the queue was cleared or its settings changed meanwhile.
+    /// Runs an operation on a queue; retries it, if the queue was cleared or its settings changed meanwhile.
     ///
     /// # Errors
     /// [`QueueError::QueueNotFound`], [`QueueError::NotOwner`], or what `attempt` fails with.
@@ -106,7 +106,8 @@ impl Messages {
         Err(QueueError::KeepsChanging(name.clone()))
     }
 
-    /// Drops what a refused change shows to be outdated. Fails unless the operation may look up its queue again.
+    /// Drops the cached state that a rejected change proves outdated. Fails unless the operation may look up its queue
+    /// again.
     pub(crate) fn may_retry(
         &self,
         error: AttemptError,
@@ -126,7 +127,7 @@ impl Messages {
         }
     }
 
-    /// Drops what a refused change shows to be outdated: the scheduler, or the cached record.
+    /// Drops the cached state that a rejected change proves outdated: the scheduler, or the cached record.
     pub(crate) fn drop_outdated(&self, fenced: &Fenced) {
         self.schedulers.close_fenced(fenced);
         if matches!(fenced.cause, FenceCause::QueueReplaced | FenceCause::StaleRecord) {
@@ -159,8 +160,8 @@ pub(crate) fn unexpired(
     Ok(state.filter(|state| !state.is_expired(now)))
 }
 
-/// A message in a snapshot, if it exists and has not expired. One that cannot be read is only logged: it must not keep
-/// the others from being read, and no consumer can receive it.
+/// A message in a snapshot, if it exists and has not expired. An unreadable one is only logged: it must not block reads
+/// of the others, and no consumer can receive it.
 ///
 /// # Errors
 /// A failed read.

@@ -12,7 +12,7 @@ use crate::{
     stored::{Body, MessageState},
 };
 
-/// Most slots that one peek looks at, whatever it finds there.
+/// Most slots that one peek examines, whatever they contain.
 const PEEKED_MAX: usize = 10_000;
 
 impl Messages {
@@ -41,7 +41,7 @@ impl Messages {
             let slots = scheduler.look(after, max - messages.len()).await?;
             looked_at += slots.len();
             let snapshot = self.engine.snapshot().await?;
-            // What the index holds is complete only for the owner.
+            // The index is complete only for the owner.
             let head = snapshot.get(&keys::head(id)).await?;
             scheduler.fence(queue.record.version).check(head.as_deref())?;
             let Some(last) = slots.last() else { break };

@@ -1,5 +1,5 @@
-//! Ids for new queues. A process takes a block of them in one change, so that creating a queue touches nothing that
-//! other queues of the store touch too.
+//! Ids for new queues. A process takes a block of them in one change, so that creating a queue reads and writes no row
+//! of other queues of the store.
 
 use std::{ops::Range, sync::Arc};
 
@@ -10,18 +10,18 @@ use crate::{
     keys::{self, QueueId},
 };
 
-/// Ids that a process takes at once; those that are left when it ends are never used.
+/// Ids that a process allocates at once; the remaining ones are never used after its end.
 const BLOCK: u64 = 64;
 
 /// See the module.
 pub(crate) struct QueueIds {
     engine: Arc<dyn Engine>,
-    /// Ids that were taken and not used yet.
+    /// Ids that were allocated and not used yet.
     block: tokio::sync::Mutex<Range<u64>>,
 }
 
 impl QueueIds {
-    /// Takes nothing until the first id is needed.
+    /// Allocates no id until the first one is needed.
     pub(crate) fn new(engine: Arc<dyn Engine>) -> Self {
         Self { engine, block: tokio::sync::Mutex::new(0..0) }
     }

@@ -56,15 +56,15 @@ impl Queues {
         Self { engine, clock, schedulers, cache: Arc::default(), ids }
     }
 
-    /// Refuses a caller whose stored access policy is not valid now, or who is denied by a check that comes next,
-    /// before the answer reveals anything about the call.
+    /// Rejects a caller whose stored access policy is not valid now, or that fails a check that comes next, before the
+    /// response reveals anything about the call.
     ///
     /// # Errors
-    /// What the policy or the check after it refuses; or a failed read.
+    /// The denied permission of the policy or of the check after it; or a failed read.
     pub(crate) async fn admit(&self, caller: &Caller) -> Result<(), QueueError> {
         let grant = match &caller.authority {
             Authority::Queue(grant) if grant.policy.is_some() => grant,
-            // The table service stores its policy, and gets no call of this service.
+            // The table service stores its policy; a table grant permits no call of this service.
             Authority::Table(TableGrant { policy: Some(policy), .. }) => {
                 return Ok(policy.passed()?);
             }
@@ -83,10 +83,10 @@ impl Queues {
         Ok(())
     }
 
-    /// A queue by its name, for a caller who has the permission that the call needs.
+    /// A queue by its name, for a caller with the permission that the call needs.
     ///
     /// # Errors
-    /// When the caller has not; then [`QueueError::QueueNotFound`]; or a failed read.
+    /// A missing permission; then [`QueueError::QueueNotFound`]; or a failed read.
     pub(crate) async fn open(
         &self,
         access: &Access,
@@ -102,7 +102,7 @@ impl Queues {
     }
 
     /// A queue by its name, if it exists. Its record may be older than the stored one where another process changed it;
-    /// changes and reads of its messages find that out by the version in the head.
+    /// changes and reads of its messages detect that by the version in the head.
     ///
     /// # Errors
     /// A failed read.
@@ -119,7 +119,7 @@ impl Queues {
         let Some(mut record) = self.stored(account, name).await? else {
             return Ok(None);
         };
-        // Of its own: what the store returns may be a part of something much bigger.
+        // A copy: the bytes from the store may be a slice of a much larger buffer.
         record.policies = Bytes::copy_from_slice(&record.policies);
         let record = Arc::new(record);
         self.cache.keep(&miss, account, name, &record);
@@ -139,7 +139,7 @@ impl Queues {
         value.map(|value| QueueRecord::decode(&value)).transpose()
     }
 
-    /// Drops the cached record of a queue, which is outdated.
+    /// Drops the outdated cached record of a queue.
     pub(crate) fn drop_cached(&self, id: QueueId) {
         self.cache.drop_id(id);
     }

@@ -1,5 +1,5 @@
-//! What is read from the store does not grow with what waits in a queue, nor with what is hidden or delayed in it, nor
-//! with what was consumed.
+//! The reads of an operation do not grow with the depth of a queue, nor with its invisible or delayed messages, nor
+//! with the number of consumed ones.
 
 use std::time::Duration;
 
@@ -8,8 +8,8 @@ use crate::{
     fixture::{Fixture, ScanCost, outgoing},
 };
 
-/// How long deliveries are hidden, in seconds.
-const HIDDEN: u64 = 60;
+/// The visibility timeout of deliveries, in seconds.
+const VISIBILITY_TIMEOUT: u64 = 60;
 
 impl Fixture {
     async fn fill(&self, count: usize, delay: u64) {
@@ -22,20 +22,20 @@ impl Fixture {
     async fn consume(&self, count: usize, max: usize) {
         let mut left = count;
         while left > 0 {
-            let received = self.receive(max.min(left), HIDDEN).await;
-            assert!(!received.is_empty(), "{left} are left");
+            let received = self.receive(max.min(left), VISIBILITY_TIMEOUT).await;
+            assert!(!received.is_empty(), "{left} remain");
             self.delete(&received).await;
             left -= received.len();
             self.clock
                 .advance(Duration::from_millis(100) * u32::try_from(received.len()).expect("few"));
-            // What is noted in the background has its turn.
+            // Checkpoints in the background can run.
             tokio::task::yield_now().await;
         }
     }
 }
 
 #[tokio::test]
-async fn counting_and_receiving_after_a_restart_read_as_little_from_a_deep_queue() {
+async fn counting_and_receiving_after_a_restart_read_few_rows_of_a_deep_queue() {
     let mut read = Vec::new();
     for depth in [5_000, 40_000] {
         let mut fixture = Fixture::new().await;
@@ -57,29 +57,29 @@ async fn counting_and_receiving_after_a_restart_read_as_little_from_a_deep_queue
     assert!(read.iter().all(|(_, others)| *others == 0), "first receive, the others: {read:?}");
 }
 
-/// More than the index holds, so that it is read on again and again.
+/// More than the index holds, so that it is loaded repeatedly.
 #[tokio::test]
-async fn each_message_of_a_queue_deeper_than_the_index_is_read_once_and_so_is_what_is_left_of_it() {
+async fn reads_each_message_and_tombstone_of_a_queue_deeper_than_the_index_once() {
     const DEPTH: usize = 100_000;
-    const NOTES: usize = DEPTH / CHECKPOINT_AFTER * 2;
+    const CHECKPOINTS: usize = DEPTH / CHECKPOINT_AFTER * 2;
     let fixture = Fixture::new().await;
     fixture.fill(DEPTH, 0).await;
 
     fixture.consume(DEPTH, 50).await;
 
     let passed = fixture.engine.take();
-    assert!((1..=DEPTH + NOTES).contains(&passed.rows), "{passed:?}");
-    // Of each one its body, and where it stood while it was held.
+    assert!((1..=DEPTH + CHECKPOINTS).contains(&passed.rows), "{passed:?}");
+    // Of each one its body, and its slot while it was held.
     assert!(passed.marks <= 2 * DEPTH, "{passed:?}");
     assert_eq!(fixture.count().await, 0);
 }
 
 #[tokio::test]
-async fn next_to_nothing_is_passed_of_what_was_consumed_however_much_it_was() {
+async fn scans_pass_few_tombstones_of_consumed_messages() {
     for consumed in [1_000, 20_000] {
         let fixture = Fixture::new().await;
-        // The index knows the queue from here on.
-        assert_eq!(fixture.receive(1, HIDDEN).await, []);
+        // The index is complete from here on.
+        assert_eq!(fixture.receive(1, VISIBILITY_TIMEOUT).await, []);
         fixture.fill(consumed, 0).await;
         fixture.consume(consumed, 50).await;
         fixture.count().await;
@@ -93,7 +93,7 @@ async fn next_to_nothing_is_passed_of_what_was_consumed_however_much_it_was() {
         fixture.consume(100, 1).await;
         fixture.count().await;
 
-        // A note of how far the queue has come may have been due.
+        // A checkpoint may have been due.
         let passed = fixture.engine.take();
         assert!(
             passed.rows <= 2 && passed.marks <= CHECKPOINT_AFTER,
@@ -102,11 +102,11 @@ async fn next_to_nothing_is_passed_of_what_was_consumed_however_much_it_was() {
     }
 }
 
-/// Some lie behind the last note of how far the queue has come, and some before the end of their delivery.
+/// Some lie after the last checkpoint, and some have an unexpired visibility timeout.
 #[tokio::test]
-async fn a_restart_passes_as_little_of_what_was_consumed_however_much_it_was() {
+async fn a_restart_passes_few_tombstones_of_consumed_messages() {
     // Ten a second.
-    const UNDER_WAY: u64 = HIDDEN * 10;
+    const UNDER_WAY: u64 = VISIBILITY_TIMEOUT * 10;
     for consumed in [10_000, 40_000] {
         let mut fixture = Fixture::new().await;
         for _ in 0..consumed / 100 {

@@ -1,8 +1,8 @@
 //! Receipts: which delivery of which message a consumer holds.
 //!
 //! A receipt names the slot and the generation of the state of its message. It is no secret and needs no signature: it
-//! is compared with what is stored, and a caller who may delete from the queue may delete any message. Each receive or
-//! update gives the message another slot or generation, which makes older receipts invalid.
+//! is compared with the stored state, and a caller that may delete from the queue may delete any message. Each receive
+//! or update gives the message another slot or generation, which makes older receipts invalid.
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use bytes::Bytes;
@@ -16,7 +16,7 @@ use crate::{
     error::QueueError, messages::unexpired, slot::Slot, stored::MessageState, wire::RecordReader,
 };
 
-/// First byte of every receipt; a new layout gets a new one.
+/// First byte of every receipt; a new layout has a new one.
 const VERSION: u8 = 1;
 /// The same for a message of an ordering group, whose delete reads the next message of the group too.
 const VERSION_IN_GROUP: u8 = 2;
@@ -24,7 +24,7 @@ const VERSION_IN_GROUP: u8 = 2;
 /// The text of a receipt, in bytes: longer ones are not decoded.
 const TEXT_BYTES: usize = 28;
 
-/// Which delivery of a message.
+/// A delivery of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Receipt {
     /// The slot of the message.
@@ -45,7 +45,7 @@ pub(crate) struct Claimed {
 }
 
 impl Claimed {
-    /// Whether the message with this id is meant.
+    /// Whether the claim is for the message with this id.
     pub(crate) fn is_of(&self, id: Uuid) -> bool {
         Uuid::try_parse(&self.message_id).is_ok_and(|claimed| claimed == id)
     }
@@ -86,7 +86,7 @@ impl Receipt {
     }
 }
 
-/// The failure for a text in `field` that is not a valid receipt.
+/// The error for a malformed receipt in `field`.
 pub(crate) fn malformed(field: impl Into<String>, text: &str) -> Fault {
     if text.is_empty() {
         let rule = "required: the last receipt of the message";

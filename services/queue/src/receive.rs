@@ -1,5 +1,5 @@
-//! Receiving: slots are claimed in memory, then their messages are made invisible in one change, which finds out what
-//! is really stored there.
+//! Receiving: slots are claimed in memory, then their messages are made invisible in one change, which reads what is
+//! actually stored there.
 
 mod decide;
 
@@ -21,24 +21,24 @@ use crate::{
     transfer::Transfer,
 };
 
-/// Most claims of one call when everything that it claims turns out to be removed.
+/// Most claims of one call when all the claimed messages prove to be removed.
 const CLAIMS_MAX: usize = 10_000;
 
-/// Most messages that are removed together when some turn out to be expired.
+/// Most messages that are removed together when some prove to be expired.
 const EXPIRED_MAX: usize = 500;
 
-/// What a consumer requests.
+/// A receive request of a consumer.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Receive {
     /// At most this many messages.
     pub(crate) max: usize,
-    /// How long they are invisible to others.
+    /// Their visibility timeout.
     pub(crate) visibility_timeout: Duration,
     /// How long to wait for the first.
     pub(crate) wait: Duration,
 }
 
-/// Messages that were received, and the slots of those that were not.
+/// The received messages, and the slots of those that were not delivered.
 #[derive(Default)]
 struct Received {
     delivered: Vec<Delivered>,
@@ -47,7 +47,8 @@ struct Received {
 }
 
 impl Messages {
-    /// Receives messages that are visible; none where there are none in time, or when the process is shutting down.
+    /// Receives messages that are visible; none where no message becomes visible within the wait, or when the process
+    /// is shutting down.
     ///
     /// # Errors
     /// [`QueueError::QueueNotFound`], [`QueueError::NotOwner`], or a failed commit.
@@ -68,7 +69,7 @@ impl Messages {
                     continue;
                 }
             };
-            // Access may have been revoked while the call waited. What is claimed is free again then.
+            // Access may have been revoked while the call waited. Then the claimed slots are released.
             let queue = match access.is_by_policy() {
                 true => self.queues.open(access, name).await?,
                 false => queue,
@@ -86,7 +87,7 @@ impl Messages {
         Ok(Vec::new())
     }
 
-    /// Claims slots of a queue; none where none is due in time.
+    /// Claims slots of a queue; none where none becomes due within the wait.
     async fn claim(
         &self,
         queue: &Queue,
@@ -95,7 +96,7 @@ impl Messages {
     ) -> Result<Option<Claim>, AttemptError> {
         let scheduler = self.schedulers.open(queue).await?;
         let outcome = tokio::select! {
-            // What is there is claimed first, also by the last call.
+            // Slots that are due are claimed first, also by the last call.
             biased;
             outcome = scheduler.claim(max, deadline) => outcome?,
             () = self.shutdown.cancelled() => ClaimOutcome::Empty,
@@ -152,10 +153,11 @@ impl Messages {
         transact(&*self.engine, spec, move |reads, _version| plan.decide(reads)).await?
     }
 
-    /// Removes what has expired, and what may have expired behind it. A failure only leaves it for the next consumer.
+    /// Removes expired messages, and those behind them that may have expired. On failure they remain for the next
+    /// consumer.
     async fn remove_expired_from(&self, queue: &Queue, claim: &mut Claim, expired: Vec<Slot>) {
         let scheduler = Arc::clone(claim.scheduler());
-        // Many messages expire together: one commit for each handful would hold up the consumer.
+        // Many messages expire together: one commit for every few of them would delay the consumer.
         let behind = scheduler.look(expired.last().copied(), EXPIRED_MAX).await.unwrap_or_default();
         let slots = expired.into_iter().chain(behind).collect();
         match self.remove_expired(queue, slots).await {
@@ -164,7 +166,7 @@ impl Messages {
         }
     }
 
-    /// Moves what was delivered too often. A failure only leaves it for the next consumer.
+    /// Dead-letters messages that were delivered too often. On failure they remain for the next consumer.
     async fn dead_letter_exhausted(
         &self,
         from: Queue,
@@ -175,7 +177,7 @@ impl Messages {
         match self.transfer(Transfer { from, to, slots, is_dead_letter: true }).await {
             Ok(moved) => claim.ack(&moved, &[]),
             Err(error) => {
-                tracing::warn!(?error, "dead letters cannot be moved");
+                tracing::warn!(?error, "messages cannot be dead-lettered");
                 if let AttemptError::Fenced(fenced) = error {
                     self.drop_outdated(&fenced);
                 }

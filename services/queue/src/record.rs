@@ -5,9 +5,9 @@
 //! | dead letter: most deliveries u32, queue | number of metadata u32 | each: name, value | access policies
 //! ```
 //!
-//! Flag 1 says that there is a deduplication window, flag 2 a dead-letter policy; what is absent takes no bytes. The
-//! policies are kept as `SetQueueAccessPoliciesRequest` without its queue, in the form of the public contract, whose
-//! rules keep old bytes readable.
+//! Flag 1 marks a deduplication window, flag 2 a dead-letter policy; absent fields take no bytes. The policies are
+//! stored as `SetQueueAccessPoliciesRequest` without its queue, in the form of the public contract, whose rules keep
+//! old bytes readable.
 
 use std::time::Duration;
 
@@ -26,18 +26,18 @@ pub(crate) const FIRST_VERSION: u64 = 1;
 const HAS_WINDOW: u8 = 1;
 const HAS_DEAD_LETTER: u8 = 2;
 
-/// What a client chooses for a queue.
+/// The settings of a queue, as its client chose them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct QueueSettings {
     /// Names and values of the application, by name.
     pub(crate) metadata: Vec<(String, String)>,
-    /// Where messages go that were received too often.
+    /// The dead-letter policy.
     pub(crate) dead_letter: Option<DeadLetter>,
-    /// How long deduplication ids are remembered.
+    /// The deduplication window.
     pub(crate) deduplication_window: Option<Duration>,
 }
 
-/// Where messages go that were received too often.
+/// A dead-letter policy: where messages are moved that were received too often.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct DeadLetter {
     /// The queue.
@@ -46,7 +46,7 @@ pub(crate) struct DeadLetter {
     pub(crate) dequeue_count_max: u32,
 }
 
-/// What is stored of a queue.
+/// The stored record of a queue.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct QueueRecord {
     /// The number in the keys of its messages; another one after it was cleared.
@@ -55,16 +55,16 @@ pub(crate) struct QueueRecord {
     pub(crate) version: u64,
     /// When it was created.
     pub(crate) created_at: Ticks,
-    /// What its client chose.
+    /// The settings that its client chose.
     pub(crate) settings: QueueSettings,
     /// Its access policies, encoded.
     pub(crate) policies: Bytes,
 }
 
 impl QueueSettings {
-    /// Whether a queue with these settings is the one that `asked` asks for. Names of metadata are compared without
-    /// regard to case, values exactly, as Azure does. What only gRPC can state is compared where it is stated: who
-    /// creates a queue by REST does not know of it, and must not be told that the queue is another one.
+    /// Whether a queue with these settings matches the requested settings `asked`. Names of metadata are compared
+    /// without regard to case, values exactly, as Azure does. Settings that only gRPC supports are compared where the
+    /// request has them: a client that creates a queue by REST cannot send them, and must not receive a conflict.
     pub(crate) fn fits(&self, asked: &Self) -> bool {
         let folded = |settings: &Self| {
             let fold =

@@ -18,7 +18,8 @@ use crate::{
 const STEP_MAX: usize = 64;
 
 impl Messages {
-    /// Moves up to `max` visible messages of a queue to `destination`, or each back to where it came from; how many.
+    /// Moves up to `max` visible messages of a queue to `destination`, or each back to its queue of origin; returns
+    /// their number.
     ///
     /// # Errors
     /// [`QueueError::QueueNotFound`], [`QueueError::NotOwner`], or a failed commit.
@@ -39,7 +40,7 @@ impl Messages {
             let slots = match self.due_in(&from, after, STEP_MAX.min(max - moved)).await {
                 Ok(slots) => slots,
                 Err(error) => {
-                    // A queue that was cleared or deleted has nothing left to move.
+                    // A queue that was cleared or deleted has no message left to move.
                     self.may_retry(error, name)?;
                     break;
                 }

@@ -31,9 +31,9 @@ use crate::{
 pub(crate) struct Outgoing {
     /// Its content.
     pub(crate) payload: Payload,
-    /// How long it is invisible at first.
+    /// Its initial delay.
     pub(crate) delay: Duration,
-    /// Its time to live; it never expires where none.
+    /// Its time to live (TTL); no expiry where none.
     pub(crate) time_to_live: Option<Duration>,
     /// Its deduplication id.
     pub(crate) deduplication_id: Option<String>,
@@ -41,11 +41,12 @@ pub(crate) struct Outgoing {
     pub(crate) group: Option<String>,
 }
 
-/// What a client sends as one message: the message, or why it is refused.
+/// One message of a request: the message, or the error with which it is rejected.
 pub(crate) type Attempt = Result<Outgoing, Fault>;
 
 impl Messages {
-    /// Sends messages; the outcome of each. With a `request_id`, a repeated send answers what the first one did.
+    /// Sends messages; returns the outcome of each. With a `request_id`, a repeated send returns the outcome of the
+    /// first one.
     ///
     /// # Errors
     /// [`QueueError::QueueNotFound`], [`QueueError::NotOwner`], or a failed commit.
@@ -111,7 +112,7 @@ impl Messages {
     }
 }
 
-/// Whether the queue takes the deduplication ids of the messages.
+/// Whether the queue accepts the deduplication ids of the messages.
 fn check_deduplication(queue: &Queue, messages: &[Attempt]) -> Result<(), QueueError> {
     let has_id = |message: &Attempt| {
         message.as_ref().is_ok_and(|message| message.deduplication_id.is_some())
@@ -127,7 +128,7 @@ fn check_deduplication(queue: &Queue, messages: &[Attempt]) -> Result<(), QueueE
     }
 }
 
-/// The failure of a message that was refused when its request was made first, and would be accepted now.
+/// The error of a message that was rejected in the first send of its request, and would be accepted now.
 fn refused_before(index: usize) -> Fault {
     let rule = "was refused when the request was first made; a request that is made again answers what the first one \
                 did: send it under another request_id";

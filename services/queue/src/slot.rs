@@ -1,4 +1,4 @@
-//! The order of delivery: slots, and the cursor before which a queue holds nothing.
+//! The order of delivery: slots, and the cursor before which a queue has no message.
 
 use bytes::Bytes;
 use trestle_service::clock::Ticks;
@@ -18,7 +18,7 @@ const FIRST_TICK: Ticks = match Ticks::new(0) {
 pub(crate) struct Slot {
     /// When the message becomes visible.
     pub(crate) visible_at: Ticks,
-    /// Its sequence number; later messages of a queue have greater ones.
+    /// Its sequence number; later messages of a queue have higher ones.
     pub(crate) sequence: u64,
 }
 

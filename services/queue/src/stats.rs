@@ -17,11 +17,11 @@ use crate::{
 /// Statistics of a queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct QueueStats {
-    /// How many messages it holds, invisible and expired but not yet removed ones included.
+    /// How many messages it holds, including invisible ones, and expired ones that are not removed yet.
     pub(crate) messages: u64,
     /// When the oldest of them was sent.
     pub(crate) oldest_inserted_at: Option<Ticks>,
-    /// The time of the answer.
+    /// The time of the response.
     pub(crate) now: Ticks,
 }
 
@@ -37,8 +37,8 @@ impl Messages {
         Ok(QueueStats { messages: head.count, oldest_inserted_at, now: self.clock.now() })
     }
 
-    /// When the oldest message of a queue was sent. The search goes on where the last one ended, so that it does not
-    /// pass what was consumed.
+    /// When the oldest message of a queue was sent. The search continues where the last one ended, so that it does not
+    /// scan the tombstones of consumed messages.
     ///
     /// # Errors
     /// A failed read.

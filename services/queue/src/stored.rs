@@ -1,16 +1,15 @@
-//! The stored forms of a message: how it stands, and what it carries.
+//! The stored forms of a message: its state and its body.
 //!
 //! ```text
 //! state: version (1) = 1 | generation u32 | dequeue count u32 | id u128 | inserted ticks u64
 //!        | 1 if it never expires u8 | expires ticks u64
 //! the same of a message of a group: version (1) = 2 | … | group u64
 //! body:  version (1) = 1 | flags u8 | inserted ticks u64 | [origin: queue, dequeue count u32] | [group]
-//!        | what it carries
+//!        | content
 //! ```
 //!
 //! The state is small and written anew by every receive; the body is written once, and again only by an update that
-//! replaces it. Flag 1 of a body says that it is text, flag 2 that it has an origin, flag 4
-//! that it was sent in a group.
+//! replaces it. Flag 1 of a body marks text, flag 2 an origin, flag 4 an ordering group.
 
 use bytes::Bytes;
 use trestle_service::clock::Ticks;
@@ -28,16 +27,16 @@ const IS_TEXT: u8 = 1;
 const HAS_ORIGIN: u8 = 2;
 const HAS_GROUP: u8 = 4;
 
-/// How a message stands.
+/// The state of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct MessageState {
     /// The id that clients see.
     pub(crate) id: Uuid,
     /// When it was sent.
     pub(crate) inserted_at: Ticks,
-    /// When it is gone; never where none.
+    /// When it expires; no expiry where none.
     pub(crate) expires_at: Option<Ticks>,
-    /// How often it was received or updated; tells its receipts apart.
+    /// How often it was received or updated; distinguishes its receipts.
     pub(crate) generation: u32,
     /// How often it was received.
     pub(crate) dequeue_count: u32,
@@ -45,7 +44,7 @@ pub(crate) struct MessageState {
     pub(crate) group: Option<GroupId>,
 }
 
-/// What a message carries.
+/// The content of a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Payload {
     /// Text, in UTF-8.
@@ -54,7 +53,7 @@ pub(crate) enum Payload {
     Data(Bytes),
 }
 
-/// Where a dead letter comes from.
+/// The origin of a dead letter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Origin {
     /// The queue.
@@ -63,21 +62,21 @@ pub(crate) struct Origin {
     pub(crate) dequeue_count: u32,
 }
 
-/// What is stored of what a message carries.
+/// The stored body of a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Body {
     /// When the message was sent.
     pub(crate) inserted_at: Ticks,
-    /// Where it comes from, if it was moved.
+    /// Its origin, if it was dead-lettered.
     pub(crate) origin: Option<Origin>,
     /// The name of the ordering group that it was sent in.
     pub(crate) group: Option<String>,
-    /// What it carries.
+    /// Its content.
     pub(crate) payload: Payload,
 }
 
 impl Payload {
-    /// How large it is.
+    /// The size of the content.
     pub(crate) fn len(&self) -> usize {
         match self {
             Self::Text(bytes) | Self::Data(bytes) => bytes.len(),
@@ -86,7 +85,7 @@ impl Payload {
 }
 
 impl MessageState {
-    /// Whether it is gone.
+    /// Whether it has expired.
     pub(crate) fn is_expired(&self, now: Ticks) -> bool {
         self.expires_at.is_some_and(|expires_at| expires_at <= now)
     }

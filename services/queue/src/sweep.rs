@@ -1,5 +1,5 @@
-//! The background work on queues: removing what deleted queues left, messages that expired, and deduplication records
-//! that expired; and storing checkpoints.
+//! The background work on queues: removing the rows of deleted queues, expired messages, and expired deduplication
+//! records; and storing checkpoints.
 
 mod checkpoints;
 mod deduplication;
@@ -14,7 +14,7 @@ use trestle_kv::ScanLimit;
 pub(crate) use self::deleted::GRACE;
 use crate::{delivery::AttemptError, error::QueueError, messages::Messages};
 
-/// What one step removes at most: small beside what foreground writes put into a group.
+/// Most rows that one step removes: few compared with a commit group of foreground writes.
 const STEP: ScanLimit = ScanLimit { rows: 500, bytes: 1024 * 1024 };
 
 /// The background work.
@@ -23,7 +23,7 @@ pub(crate) struct Sweeper {
     state: Mutex<SweepState>,
 }
 
-/// Where the next tick continues. All of it can be found out again.
+/// Where the next tick continues. It can be reconstructed.
 #[derive(Default)]
 struct SweepState {
     /// The last key of the listing of queues.
@@ -33,7 +33,7 @@ struct SweepState {
 }
 
 impl Sweeper {
-    /// Works for `messages`.
+    /// Sweeps the queues of `messages`.
     pub(crate) fn new(messages: Messages) -> Self {
         Self { messages, state: Mutex::default() }
     }
@@ -42,10 +42,10 @@ impl Sweeper {
         use_state(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Takes one step of everything. True when another step should follow at once.
+    /// Runs one step of each kind. Returns true when another step should follow at once.
     ///
     /// # Errors
-    /// The first failure; the other steps were tried too, and the next tick tries again.
+    /// The first error; the other steps were executed too, and the next tick retries.
     pub(crate) async fn tick(&self) -> Result<bool, QueueError> {
         let steps = [
             self.sweep_deleted().await,
@@ -60,7 +60,7 @@ impl Sweeper {
         Ok(more)
     }
 
-    /// The failure of a step on one queue. A queue that another process owns, or that was deleted meanwhile, is none.
+    /// The error of a step on one queue. A queue that another process owns, or that was deleted meanwhile, is no error.
     fn failure(&self, error: AttemptError) -> Option<QueueError> {
         match error {
             AttemptError::Failed(error) => Some(error),

@@ -15,15 +15,15 @@ use crate::{
     stored::{Body, MessageState, Origin},
 };
 
-/// What to move.
+/// The parameters of a transfer.
 pub(crate) struct Transfer {
-    /// Where the messages are.
+    /// Their queue.
     pub(crate) from: Queue,
-    /// Where they are moved to.
+    /// The destination.
     pub(crate) to: Queue,
     /// Which of them, if they still exist.
     pub(crate) slots: Vec<Slot>,
-    /// Whether they become dead letters, which carry the queue that they come from.
+    /// Whether they become dead letters, which store their queue of origin.
     pub(crate) is_dead_letter: bool,
 }
 
@@ -52,12 +52,12 @@ struct MovedMessage {
 struct Moved {
     emptied: Vec<Slot>,
     filled: Vec<IndexEntry>,
-    /// What became the first of its group in the queue of before.
+    /// The messages that became the first of their groups in the source queue.
     promoted: Vec<IndexEntry>,
 }
 
 impl Messages {
-    /// Moves messages; which slots are empty now.
+    /// Moves messages; returns which slots are empty now.
     ///
     /// # Errors
     /// [`AttemptError::Fenced`] for either queue, or a failed commit. Nothing is moved then.
@@ -98,7 +98,7 @@ impl MovedMessage {
 }
 
 impl TransferPlan {
-    /// The writes, and what moved.
+    /// The writes, and the moved messages.
     fn decide(&self, reads: &Reads<'_>) -> Result<(Writes, Moved), AttemptError> {
         let ((from, from_head), (to, to_head)) = (&self.from, &self.to);
         let (from_head, to_head) = (from_head.check(reads)?, to_head.check(reads)?);
@@ -127,7 +127,7 @@ impl TransferPlan {
         let (stored, Some(body)) = (reads.get(message.state), reads.get(message.body)) else {
             return Ok(());
         };
-        // What cannot be read stays, and must not keep the others from being moved.
+        // An unreadable message remains, and must not block the others.
         let Ok(Some(state)) = unexpired(stored, self.now) else { return Ok(()) };
         let Ok(body) = Body::decode(body) else { return Ok(()) };
         let origin = self

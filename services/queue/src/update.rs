@@ -1,4 +1,4 @@
-//! Updating a message by its receipt: its visibility, and its content if that changes.
+//! Updating a message by its receipt: its visibility timeout, and its content if that changes.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ use crate::{
 pub(crate) struct Update {
     /// Which message.
     pub(crate) claimed: Claimed,
-    /// How long it is invisible from now on.
+    /// Its visibility timeout from now on.
     pub(crate) visibility_timeout: Duration,
     /// Its new content, if that changes.
     pub(crate) payload: Option<Payload>,

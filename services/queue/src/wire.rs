@@ -10,7 +10,7 @@ pub(crate) fn push_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     out.extend_from_slice(bytes);
 }
 
-/// What is left of a record.
+/// The unread rest of a record.
 pub(crate) struct RecordReader<'a>(&'a [u8]);
 
 impl<'a> RecordReader<'a> {
@@ -69,17 +69,17 @@ impl<'a> RecordReader<'a> {
         std::str::from_utf8(self.bytes()?).ok().map(str::to_owned)
     }
 
-    /// Whether nothing is left.
+    /// Whether the rest is empty.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Everything that is left.
+    /// The whole rest.
     pub(crate) fn rest(self) -> &'a [u8] {
         self.0
     }
 
-    /// `value`, if nothing is left.
+    /// `value`, if the rest is empty.
     pub(crate) fn end<T>(self, value: T) -> Option<T> {
         self.0.is_empty().then_some(value)
     }

@@ -26,7 +26,7 @@ use crate::{
     tls::Tls,
 };
 
-/// For a handful of scrapers and probes.
+/// Ample for a few scrapers and probes.
 const BOUNDS: Bounds = Bounds {
     connections_max: 64,
     streams_max: 16,
@@ -39,7 +39,7 @@ const BOUNDS: Bounds = Bounds {
     drain_within: Duration::from_secs(5),
 };
 
-/// What the listener serves.
+/// The content of the listener.
 #[derive(Clone)]
 pub struct Admin {
     /// The health of the process.

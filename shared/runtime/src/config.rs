@@ -1,7 +1,7 @@
 //! Configuration in layers: defaults, then a TOML file, then the environment, then flags.
 //!
-//! An unknown key is an error that names it: a misspelt limit must not silently be the default. This is
-//! the one module that reads the environment.
+//! An unknown key is an error that names it: a misspelt limit must not silently leave the default in force. This is the
+//! one module that reads the environment.
 
 use std::{
     collections::HashMap,
@@ -15,12 +15,12 @@ use serde::{
     de::{DeserializeOwned, Error as _, IntoDeserializer as _},
 };
 
-/// What every variable of ours begins with: `TRESTLE__SECTION__KEY`.
+/// The prefix of every variable of Trestle: `TRESTLE__SECTION__KEY`.
 const PREFIX: &str = "TRESTLE";
-/// What parts sections and keys in the name of a variable.
+/// The separator of sections and keys in the name of a variable.
 const SEPARATOR: &str = "__";
 
-/// Configuration that cannot be used.
+/// Invalid configuration.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     /// The file cannot be read.
@@ -28,19 +28,19 @@ pub enum ConfigError {
     File {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// Unknown keys.
     #[error("configuration has unknown keys: keys=`{}`", keys.join("`, `"))]
     UnknownKeys {
-        /// Them, with their sections.
+        /// The keys, with their sections.
         keys: Vec<String>,
     },
-    /// A value of the wrong form.
+    /// A malformed value.
     #[error("configuration is malformed: {0}")]
     Malformed(String),
-    /// Values that are well formed and yet wrong.
+    /// Well-formed values that violate a rule.
     #[error("configuration is invalid: {}", problems.join("; "))]
     Invalid {
         /// Each with its key and its rule.
@@ -53,15 +53,15 @@ pub enum ConfigError {
 pub struct Sources<'a> {
     /// The file, if one is given.
     pub file: Option<&'a Path>,
-    /// The environment, ours and others'.
+    /// The environment: variables of Trestle and standard ones.
     pub environment: HashMap<String, String>,
-    /// Variables of others that set a key of ours, below the file: name and key.
+    /// Standard variables that set a key of Trestle, with a lower priority than the file: name and key.
     pub foreign: &'a [(&'a str, &'a str)],
     /// Keys and values of the flags that were given.
     pub flags: Vec<(String, String)>,
 }
 
-/// The environment of the process. Variables that are not Unicode cannot be ours and are left out.
+/// The environment of the process. Variables that are not Unicode cannot belong to Trestle and are omitted.
 #[must_use]
 #[expect(clippy::disallowed_methods, reason = "the one place that reads the environment")]
 pub fn environment() -> HashMap<String, String> {
@@ -71,10 +71,10 @@ pub fn environment() -> HashMap<String, String> {
     env::vars_os().filter_map(text).collect()
 }
 
-/// Settings out of their defaults and the layers above.
+/// Settings from their defaults and the layers above.
 ///
 /// # Errors
-/// Every kind of [`ConfigError`] but the last, which is the caller's to find.
+/// Every kind of [`ConfigError`] but the last, which the caller checks.
 pub fn load<T>(defaults: &T, sources: Sources<'_>) -> Result<T, ConfigError>
 where
     T: Serialize + DeserializeOwned,
@@ -91,7 +91,7 @@ where
     if let Some(path) = sources.file {
         builder = builder.add_source(file(path)?);
     }
-    // As texts, which every type reads: a number that was guessed first may have lost digits.
+    // As texts, which every type parses: a number of an inferred type may have lost digits.
     let environment = Environment::with_prefix(PREFIX)
         .prefix_separator(SEPARATOR)
         .separator(SEPARATOR)
@@ -115,8 +115,8 @@ where
     settings.map_err(malformed)
 }
 
-/// Collects values of whole numbers that are not: the crate would round or truncate them. A number
-/// without a default is one too, since all others have theirs.
+/// Collects values of integer settings that are not integers: the crate would round or truncate them. A setting without
+/// a default is an integer too, since all others have one.
 fn reject_fractions(key: &str, default: Option<&Value>, given: &Value, problems: &mut Vec<String>) {
     use ValueKind as Kind;
     if let Kind::Table(table) = &given.kind {
@@ -184,7 +184,7 @@ fn text_of(unexpected: &str) -> Option<&str> {
     unexpected.strip_prefix("string \"")?.strip_suffix('"')
 }
 
-/// Reads one of a few words, as the names of an enum are; the error says which there are.
+/// Parses the name of an enum value; the error lists the valid names.
 ///
 /// # Errors
 /// Any other value.
@@ -201,8 +201,7 @@ where
     })
 }
 
-/// An error without the text that stands where something else should: it may be a secret in the
-/// wrong place.
+/// An error without the unexpected text: it may be a secret in the wrong place.
 fn without_text(error: &str) -> String {
     let (start, end) = ("string \"", "\", expected");
     match (error.find(start), error.rfind(end)) {
@@ -219,7 +218,7 @@ fn file(path: &Path) -> Result<File<config::FileSourceString, FileFormat>, Confi
     let text = std::fs::read_to_string(path)
         .map_err(|source| ConfigError::File { path: path.to_owned(), source: source.into() })?;
     if let Err(error) = toml::from_str::<toml::Table>(&text) {
-        // Not the whole error: it repeats the line, which may hold a key.
+        // Not the whole error: it repeats the line, which may contain a key.
         let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
         let line = before.matches('\n').count() + 1;
         let message = format!("{}: line {line}: {}", path.display(), error.message());
@@ -228,10 +227,10 @@ fn file(path: &Path) -> Result<File<config::FileSourceString, FileFormat>, Confi
     Ok(File::from_str(&text, FileFormat::Toml))
 }
 
-/// Settings as TOML that [`load`] reads back. Keys without a value are left out.
+/// Settings as TOML that [`load`] reads back. Keys without a value are omitted.
 ///
 /// # Errors
-/// Settings that TOML cannot hold.
+/// Settings that TOML cannot represent.
 pub fn print<T: Serialize>(settings: &T) -> Result<String, ConfigError> {
     toml::to_string_pretty(settings).map_err(|error| ConfigError::Malformed(error.to_string()))
 }

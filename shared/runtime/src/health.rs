@@ -62,7 +62,7 @@ impl Health {
         health
     }
 
-    /// Reports the problem of a service; none, if it serves.
+    /// Stores the problem of a service; none, if it serves.
     pub async fn report(&self, service: &'static str, problem: Option<String>) {
         let changed = {
             let mut state = self.lock();

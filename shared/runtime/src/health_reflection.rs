@@ -31,13 +31,13 @@ impl HealthReflectionRouter {
     /// Health, and reflection of these descriptors, before `rest`. The descriptors of both are among them.
     ///
     /// # Errors
-    /// Bytes that are no descriptor set.
+    /// A malformed descriptor set.
     pub fn new(
         health: &Health,
         descriptors: &[u8],
         rest: CallService,
     ) -> Result<Self, DescriptorError> {
-        // Copied, because the builder borrows its descriptors for as long as it lives.
+        // Copied, because the builder borrows its descriptors for its whole lifetime.
         let descriptors = descriptors.to_vec();
         let builder = || {
             Builder::configure()

@@ -1,5 +1,4 @@
-//! What every process of Trestle is made of: configuration, telemetry, listeners, health,
-//! background loops.
+//! The common parts of every process of Trestle: configuration, telemetry, listeners, health, background loops.
 //!
 //! It depends on no service and no storage engine.
 

@@ -1,4 +1,4 @@
-//! Metrics as Prometheus reads them: its own text, or OpenMetrics, which also carries exemplars.
+//! Metrics in the Prometheus text format, or in OpenMetrics, which also has exemplars.
 
 use std::fmt::Write as _;
 
@@ -8,7 +8,7 @@ use prometheus::{
 };
 use trestle_service::exemplar::{Exemplar, Exemplars, Series};
 
-/// What OpenMetrics text is called in `Accept` and `Content-Type`.
+/// The media type of OpenMetrics text in `Accept` and `Content-Type`.
 const OPENMETRICS: &str = "application/openmetrics-text";
 const OPENMETRICS_FORMAT: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
@@ -20,7 +20,7 @@ pub struct Exposition {
 }
 
 impl Exposition {
-    /// What `registry` gathers, with examples for its histograms.
+    /// The metrics of `registry`, with exemplars for its histograms.
     #[must_use]
     pub fn new(registry: Registry, exemplars: Exemplars) -> Self {
         Self { registry, exemplars }
@@ -30,7 +30,7 @@ impl Exposition {
     /// the text.
     ///
     /// # Errors
-    /// Metrics that the format cannot hold.
+    /// Metrics that the format cannot represent.
     pub fn render(&self, accept: &str) -> Result<(&'static str, String), prometheus::Error> {
         let families = self.registry.gather();
         if accept.contains(OPENMETRICS) {
@@ -59,7 +59,7 @@ fn openmetrics(families: &[MetricFamily], exemplars: &Exemplars) -> String {
     text
 }
 
-/// A name as Prometheus spells it.
+/// A name in the Prometheus spelling.
 fn plain(name: &str) -> String {
     name.replace('.', "_")
 }
@@ -132,7 +132,7 @@ fn example(kept: Exemplar) -> String {
     format!(" # {{trace_id=\"{trace}\",span_id=\"{span}\"}} {value} {seconds}.{millis:03}")
 }
 
-/// Whether a metric has the labels of a series; those that tell its scope are not counted.
+/// Whether a metric has the labels of a series; those of its scope are not counted.
 fn is_of(series: &Series, metric: &Metric) -> bool {
     let labels = metric.get_label();
     let own = labels.iter().filter(|label| !label.name().starts_with("otel_scope_")).count();
@@ -155,7 +155,7 @@ fn escaped(text: &str) -> String {
     text.replace('\\', "\\\\").replace('\n', "\\n").replace('"', "\\\"")
 }
 
-/// A number as OpenMetrics wants it: always with a fraction or an exponent of two digits.
+/// A number in the form that OpenMetrics requires: always with a fraction or an exponent of two digits.
 fn number(value: f64) -> String {
     if value.is_infinite() {
         return if value > 0.0 { "+Inf".to_owned() } else { "-Inf".to_owned() };
@@ -184,7 +184,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_written_as_the_format_wants_them() {
+    fn writes_numbers_in_the_required_form() {
         for (value, text) in [
             (0.0, "0.0"),
             (1.0, "1.0"),
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn every_kind_of_metric_is_written() {
+    fn writes_every_kind_of_metric() {
         let registry = Registry::new();
         let counter = Counter::new("calls_total", "Calls").expect("a counter");
         counter.inc();

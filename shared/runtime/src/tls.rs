@@ -1,8 +1,7 @@
-//! The encryption of a listener: certificates read from files, checked, and replaced while
-//! connections go on.
+//! The encryption of a listener: certificates read from files, checked, and replaced while connections remain open.
 //!
-//! New connections get the newest certificate that could be read; those that are open keep theirs.
-//! No text of a failure here shows what is in a file.
+//! New connections get the newest certificate that could be read; those that are open keep theirs. No error text here
+//! contains the content of a file.
 
 use std::{
     fs, io,
@@ -32,7 +31,7 @@ use trestle_service::semconv;
 /// The protocols inside the encryption (ALPN), in order of preference.
 const PROTOCOLS: [&[u8]; 2] = [b"h2", b"http/1.1"];
 
-/// Where the certificates of a listener are, all in PEM.
+/// The certificate files of a listener, all in PEM.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TlsFiles {
     /// The certificate chain of the server, its own certificate first.
@@ -72,7 +71,7 @@ pub struct TlsError {
     problem: String,
 }
 
-/// What the files of a listener held when they were read. Equal where the files were.
+/// The content of the files of a listener when they were read. Equal if the files were.
 #[derive(Clone)]
 pub struct Certificates {
     files: Vec<Vec<u8>>,
@@ -86,8 +85,8 @@ impl PartialEq for Certificates {
 }
 
 impl Certificates {
-    /// Reads the files, and checks that they fit together: the key is that of the certificate, and there
-    /// is a CA certificate where clients need certificates. Blocks.
+    /// Reads the files, and checks that they fit together: the key is that of the certificate, and a CA certificate
+    /// exists where clients need certificates. Blocks.
     ///
     /// # Errors
     /// The first file that cannot be used, and why.
@@ -207,7 +206,7 @@ fn cause(error: &io::Error) -> &'static str {
 }
 
 impl Tls {
-    /// With these certificates until they are replaced.
+    /// Uses these certificates until they are replaced.
     #[must_use]
     pub fn new(certificates: &Certificates) -> Self {
         let current = Arc::new(RwLock::new(Arc::clone(&certificates.config)));

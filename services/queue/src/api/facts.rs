@@ -1,12 +1,12 @@
-//! What the access log learns from messages: the names in requests, the work in both.
+//! What the access log records from requests and responses: the names in requests, and the statistics of both.
 
 use trestle_proto::queue::v1::{self as proto, message::Body};
 use trestle_service::facts::{Facts, Work};
 
-/// A request that names something. What it names is told before it is checked, so that the log also
-/// tells what a refused call was about.
+/// A request that contains names. They are recorded before they are checked, so that the log also has the names of a
+/// rejected call.
 pub(super) trait NamedRequest {
-    /// Tells the names.
+    /// Records the names.
     fn record_names(&self, work: &mut Work);
 }
 
@@ -79,12 +79,12 @@ impl NamedRequest for proto::DeleteMessagesRequest {
     }
 }
 
-/// The name of a stream's queue comes with its first message.
+/// The first message of a stream contains the name of its queue.
 impl<T> NamedRequest for tonic::Streaming<T> {
     fn record_names(&self, _: &mut Work) {}
 }
 
-/// Tells which messages an answer, or one of a stream of them, returns.
+/// Records which messages a response, or one of a stream of them, returns.
 pub(super) fn record_returned<'a>(
     facts: &Facts,
     messages: impl IntoIterator<Item = Option<&'a proto::Message>>,

@@ -1,4 +1,5 @@
-//! The gRPC face of the service: parse the request, call the domain, render the response. Decides nothing itself.
+//! The gRPC interface of the service: parse the request, call the domain, render the response. It contains no
+//! decisions.
 
 mod facts;
 mod parse;
@@ -37,7 +38,7 @@ pub struct QueueApi {
 }
 
 impl QueueApi {
-    /// Serves what the engine holds.
+    /// Serves the queues in the engine.
     pub(crate) fn new(deps: QueueDeps) -> Self {
         let started_at = deps.clock.now();
         let messages = Messages::new(Arc::clone(&deps.engine), deps.clock, deps.random);
@@ -45,7 +46,7 @@ impl QueueApi {
         Self { engine: deps.engine, messages, sweeper, started_at }
     }
 
-    /// Lets nobody wait for a message any more.
+    /// Ends the wait of every consumer, now and later.
     pub(crate) fn shut_down(&self) {
         self.messages.shutdown.cancel();
     }
@@ -55,9 +56,9 @@ impl QueueApi {
         &self.sweeper
     }
 
-    /// The account that a request works in, and the message, for a caller who may do what it needs.
+    /// The account that a request works in, and the message, for a caller with the required permission.
     ///
-    /// There is no other way to the message than this one and [`QueueApi::enter`].
+    /// Only this function and [`QueueApi::enter`] return the message.
     async fn open<T: NamedRequest>(
         &self,
         request: Request<T>,
@@ -69,8 +70,8 @@ impl QueueApi {
         Ok((caller.account.clone(), request.into_inner()))
     }
 
-    /// The access of a caller to the messages of queues, and the message. Whoever finds a queue asks the access whether
-    /// it is the right one.
+    /// The access of a caller to the messages of queues, and the message. The lookup of a queue checks with the access
+    /// that it is the right one.
     async fn enter<T: NamedRequest>(
         &self,
         request: Request<T>,
@@ -83,23 +84,23 @@ impl QueueApi {
     }
 }
 
-/// The caller of a request, of which the names are told before anything is checked.
+/// The caller of a request, whose names are recorded before anything is checked.
 fn caller_of<T: NamedRequest>(request: &Request<T>) -> Result<Arc<Caller>, Fault> {
     Facts::of(request.extensions()).note(|work| request.get_ref().record_names(work));
     Caller::of(request)
 }
 
-/// A failed call, as this service tells it.
+/// The status of a failed call.
 fn refused(error: impl Into<Fault>) -> Status {
     error.into().into_status(QUEUE_SERVICE)
 }
 
-/// The answer to a call.
+/// The response to a call.
 fn answer<T>(outcome: Result<T, Fault>) -> Result<Response<T>, Status> {
     outcome.map(Response::new).map_err(refused)
 }
 
-/// A failure as part of an answer.
+/// An error as part of a response.
 fn item_error(error: impl Into<Fault>) -> tonic_types::Status {
     use prost::Message as _;
     let status = refused(error);

@@ -1,4 +1,4 @@
-//! From requests to our own types: every violation of a request is collected before it is refused.
+//! From requests to domain types: every violation of a request is collected before it is rejected.
 
 mod messages;
 mod settings;
@@ -27,13 +27,13 @@ pub(super) fn queue(name: String) -> Result<QueueName, Fault> {
     finish(violations, queue)
 }
 
-/// What was parsed, unless a rule was broken.
+/// The parsed value, unless a rule was violated.
 fn finish<T>(violations: Violations, parsed: Option<T>) -> Result<T, Fault> {
     violations.check(())?;
     parsed.ok_or_else(|| Fault::new(Reason::InternalError, "a refused value has no violation"))
 }
 
-/// How long deliveries are hidden.
+/// The visibility timeout of deliveries.
 pub(super) fn visibility_timeout(
     timeout: Option<prost_types::Duration>,
     field: &str,
@@ -67,7 +67,7 @@ fn redrive_count(number: Option<u32>, violations: &mut Violations) -> usize {
     count(number, REDRIVE_MESSAGES_MAX, REDRIVE_MESSAGES_MAX, "max_messages", violations)
 }
 
-/// A duration in a range, in steps of 100 ns; none if it is absent or refused.
+/// A duration in a range, in steps of 100 ns; none if it is absent or rejected.
 fn duration(
     value: Option<prost_types::Duration>,
     between: Between,
@@ -77,7 +77,7 @@ fn duration(
     ranged(value, between, (Reason::OutOfRangeQueryParameterValue, field), violations)
 }
 
-/// The same, refused for a reason of its own.
+/// The same, rejected with a given reason.
 fn ranged(
     value: Option<prost_types::Duration>,
     Between(min, max): Between,
@@ -101,7 +101,7 @@ fn ranged(
     fitting
 }
 
-/// A text of bounded length that may be absent; none where it is empty or refused.
+/// A text of bounded length that may be absent; none where it is empty or rejected.
 fn short_text(
     text: String,
     bytes_max: usize,

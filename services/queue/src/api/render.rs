@@ -1,4 +1,4 @@
-//! From our own types to responses.
+//! From domain types to responses.
 
 use std::time::Duration;
 
@@ -41,7 +41,7 @@ pub(super) fn queue(name: &str, record: QueueRecord) -> proto::Queue {
     }
 }
 
-/// How a queue is.
+/// Queue statistics.
 pub(super) fn stats(stats: QueueStats) -> proto::QueueStats {
     let age = |inserted_at| duration(stats.now.since(inserted_at));
     proto::QueueStats {
@@ -76,7 +76,7 @@ fn payload(payload: Payload) -> ProtoBody {
 }
 
 fn text(bytes: &Bytes) -> String {
-    // The check is what costs; the lossy one takes five times as long.
+    // The check costs most; the lossy conversion takes five times as long.
     String::from_utf8(bytes.to_vec())
         .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
 }

@@ -1,4 +1,4 @@
-//! The calls on queues themselves: their settings, their access policies, how they are; and on the settings of the
+//! The calls on queues themselves: their settings, their access policies, their statistics; and on the settings of the
 //! service.
 
 use std::sync::Arc;
@@ -23,7 +23,7 @@ impl QueueApi {
         Ok(proto::CreateQueueResponse { queue, created })
     }
 
-    /// A queue, and how it is.
+    /// A queue, and its statistics.
     pub(super) async fn get(
         &self,
         access: &Access,

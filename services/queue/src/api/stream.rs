@@ -1,7 +1,7 @@
 //! Deliveries on a stream: as many as the client gave credit for, as they become visible.
 //!
-//! One task reads grants and sends deliveries. It holds no more than what it sends next, so a client that does not read
-//! keeps nothing from others but what is under way to it, and that lapses.
+//! One task reads grants and sends deliveries. It holds no more than the deliveries that it sends next, so a client
+//! that does not read blocks only the messages that are in flight to it, until their visibility timeout expires.
 
 use std::time::Duration;
 
@@ -22,10 +22,10 @@ use trestle_service::{
 use super::{Responses, facts::record_returned, parse, refused, render};
 use crate::{authorize::Access, messages::Messages, receive::Receive};
 
-/// Answers that wait for the client.
+/// Responses that wait for the client.
 const WAITING_MAX: usize = 1;
 
-/// What a client asked for.
+/// The parsed open message of a client.
 struct Opened {
     queue: QueueName,
     visibility_timeout: Duration,
@@ -42,7 +42,7 @@ pub(super) fn deliveries(
     let (answers, receiver) = mpsc::channel(WAITING_MAX);
     let work = run(messages, access, requests, answers, facts);
     let task = tokio::spawn(tracing::Instrument::in_current_span(work));
-    // The task ends before or with the last answer, so waiting for it takes no time.
+    // The task ends before or with the last response, so waiting for it takes no time.
     let end = stream::once(failure(task)).filter_map(|failure| async { failure.map(Err) });
     Box::pin(ReceiverStream::new(receiver).map(Ok).chain(end))
 }
@@ -61,7 +61,7 @@ async fn run(
     answers: mpsc::Sender<StreamMessagesResponse>,
     facts: Facts,
 ) -> Result<(), Status> {
-    // Who says nothing holds a slot among the streams all the same.
+    // A silent client also uses one of the allowed streams.
     let first = tokio::time::timeout(STREAM_IDLE_MAX, requests.try_next()).await;
     let first = first.map_err(|_| silent("no first message came"))?;
     let first = first?.and_then(|request| request.message);
@@ -69,7 +69,7 @@ async fn run(
         facts.note(|work| work.names_queue(&open.queue));
     }
     let Opened { queue, visibility_timeout, mut credit } = open(first).map_err(refused)?;
-    // A queue that is not there is told at once, also without credit.
+    // A missing queue is reported at once, also without credit.
     messages.queues.open(&access, &queue).await.map_err(refused)?;
     let mut is_open = true;
     let mut receiving = None;
@@ -87,8 +87,9 @@ async fn run(
             }
         };
         let delivered = tokio::select! {
-            // Grants first: they are what a client may say, and bounded by its credit. The receive under way goes on,
-            // as what it has hidden already would be lost to everybody for a time.
+            // Grants first: they are the only requests of a client, and bounded by its credit. The receive in flight
+            // continues: messages that it has already made invisible would be delivered to no consumer until their
+            // visibility timeout expires.
             biased;
             request = requests.try_next(), if is_open => {
                 match request? {
@@ -98,7 +99,7 @@ async fn run(
                 continue;
             }
             () = answers.closed() => return Ok(()),
-            // A receive under way ends by itself then.
+            // A receive in flight ends by itself then.
             () = messages.shutdown.cancelled(), if is_idle => {
                 let message = "the server is about to end: open the stream again";
                 return Err(refused(Fault::new(Reason::ServerUnavailable, message)));
@@ -120,7 +121,7 @@ async fn run(
     Ok(())
 }
 
-/// The end of a stream whose client does nothing.
+/// The status with which a stream of an idle client ends.
 fn silent(what: &str) -> Status {
     let message = format!("{what}: seconds=`{}`", STREAM_IDLE_MAX.as_secs());
     refused(Fault::new(Reason::OperationTimedOut, message))

@@ -36,7 +36,7 @@ fn outcome(services: &str, resource_types: &str, permissions: &str, need: Need) 
 }
 
 #[test]
-fn each_operation_asks_for_its_resource_type_and_its_permission() {
+fn each_operation_requires_its_resource_type_and_its_permission() {
     let table = [
         (Need::ListQueues, "s", "l"),
         (Need::CreateQueue, "c", "c"),
@@ -95,7 +95,7 @@ fn over_queue(permissions: Option<&str>, policy: Option<PolicyRef>) -> Arc<Calle
     caller(Authority::Queue(QueueGrant { queue: "jobs".to_owned(), permissions, policy }))
 }
 
-/// What becomes of a need of a caller on the queue `name`, with these policies.
+/// The result of the authorization of a caller on the queue `name`, with these policies.
 fn on(caller: &Arc<Caller>, need: Need, name: &str, policies: &[AccessPolicy]) -> Option<Reason> {
     let now = Ticks::from_unix(NOW, 0).expect("in range");
     let check = || Access::new(Arc::clone(caller), need)?.check(&queue(name), policies, now);
@@ -103,7 +103,7 @@ fn on(caller: &Arc<Caller>, need: Need, name: &str, policies: &[AccessPolicy]) -
 }
 
 #[test]
-fn a_signature_over_a_queue_allows_what_its_letters_say_on_that_queue_alone() {
+fn a_queue_signature_grants_its_permissions_on_that_queue_only() {
     let allowed: Vec<_> = NEEDS
         .into_iter()
         .flat_map(|need| "raup".chars().map(move |letter| (need, letter)))
@@ -134,7 +134,7 @@ fn a_signature_over_a_queue_allows_what_its_letters_say_on_that_queue_alone() {
 }
 
 #[test]
-fn a_policy_states_what_its_signature_does_not() {
+fn a_stored_policy_supplies_the_terms_that_its_signature_omits() {
     let reference =
         PolicyRef { id: "p".to_owned(), has_start: false, has_expiry: false, denied: None };
     let caller = over_queue(None, Some(reference));
@@ -169,7 +169,7 @@ fn a_policy_states_what_its_signature_does_not() {
 }
 
 #[test]
-fn an_owner_may_do_everything_and_a_signature_over_a_table_nothing() {
+fn an_owner_has_every_permission_and_a_table_signature_has_none() {
     let table = TableGrant {
         table: "jobs".to_owned(),
         permissions: Letters::parse("raud"),

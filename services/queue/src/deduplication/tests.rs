@@ -5,7 +5,7 @@ use uuid::Uuid;
 use super::*;
 
 #[test]
-fn a_memory_survives_and_lasts_until_its_time() {
+fn a_deduplication_record_survives_encoding_and_expires() {
     let at = |ticks| Ticks::new(ticks).expect("in range");
     let state = MessageState {
         id: Uuid::from_u128(7),
@@ -33,7 +33,7 @@ fn a_memory_survives_and_lasts_until_its_time() {
     let old = [&[1][..], until, message].concat();
     let old = DeduplicationRecord::decode(&old).expect("written by an earlier server");
     assert_eq!(old.sent, [sent]);
-    // Which knew the outcomes 0, 1 and 2 later, and no other.
+    // Version 2 supported only the outcomes 0, 1 and 2 at first.
     let old = [&[2][..], until, &[0, 1], message, &[2], message].concat();
     let old = DeduplicationRecord::decode(&old).expect("written by an earlier server");
     assert_eq!(old.sent, [None, sent, waiting]);

@@ -34,7 +34,7 @@ fn claimed(id: u128, generation: u32) -> Claimed {
     Claimed { message_id, receipt: Receipt { slot, generation, is_in_group: false } }
 }
 
-/// What is decided where every slot holds the message.
+/// The decision where every slot holds the message.
 fn decided(
     claimed: &[Claimed],
     now: u64,
@@ -71,7 +71,7 @@ fn only_the_valid_receipt_of_a_message_deletes_it_and_only_once() {
 }
 
 #[test]
-fn a_delete_is_refused_where_the_queue_is_not_owned_any_more() {
+fn rejects_a_delete_by_a_former_owner_of_the_queue() {
     let head = Head::empty(Some(OwnerId(1)), 1).with_added(9);
     let taken_over = head.taken_over(OwnerId(2)).expect("a token is left");
     for head in [None, Some(taken_over)] {

@@ -1,8 +1,8 @@
-//! Checkpoints: the cursor of a queue, stored, so that reading after a restart starts there and does not pass the
-//! tombstones of what was consumed before.
+//! Checkpoints: the cursor of a queue, stored, so that reading after a restart starts there and does not scan the
+//! tombstones of consumed messages.
 //!
-//! The sweeper stores it every few seconds, and consumers whenever they removed many messages. A checkpoint may be old,
-//! but never ahead of a message; so it is fenced like every other change of the queue.
+//! The sweeper stores it every few seconds, and consumers store it whenever they removed many messages. A checkpoint
+//! may be old, but never ahead of a message; so it is fenced like every other change of the queue.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ impl Messages {
         tokio::spawn(async move {
             if let Err(error) = messages.checkpoint(&scheduler).await {
                 // The sweeper tries again soon.
-                tracing::warn!(?error, "a cursor cannot be stored");
+                tracing::warn!(?error, "a checkpoint cannot be stored");
             }
             drop(guard);
         });

@@ -1,12 +1,12 @@
-//! When messages of a queue expire, as far as the process has found out.
+//! When messages of a queue expire, as far as the process has scanned them.
 //!
 //! The order of delivery is cut into buckets, the last of which has no end, and of each the earliest expiration is
-//! kept. A bucket is scanned only when that has passed, and is then cut into small ones; each later write lowers the
-//! expiration of the bucket in which its message lies. So finding what expired costs about as much as there is of it,
+//! kept. A bucket is scanned only when that has passed, and is then split into small ones; each later write lowers the
+//! expiration of the bucket in which its message lies. So finding expired messages costs about as much as their number,
 //! however deep the queue, and however long its messages are invisible.
 //!
 //! An expiration may be too early, which costs a scan, but never too late: a write lowers it once it is committed, so a
-//! scan that did not read its message began before, and what is lowered during a scan stays.
+//! scan that did not read its message began before, and an expiration that is lowered during a scan remains.
 
 use std::{
     collections::BTreeMap,
@@ -19,7 +19,7 @@ use crate::slot::Slot;
 
 /// Messages of a bucket when it is made.
 pub(crate) const BUCKET_MESSAGES: usize = 256;
-/// Most buckets of a queue: some 2 MiB. When there are more, each two become one.
+/// Most buckets of a queue: some 2 MiB. Beyond that, neighbouring buckets are merged in pairs.
 const BUCKETS_MAX: usize = 65_536;
 
 /// An entry of the index: a message in its slot.
@@ -84,7 +84,7 @@ impl ExpiryBuckets {
         }
     }
 
-    /// There is nothing before `slot` any more.
+    /// No message is stored before `slot` any more.
     pub(crate) fn begin_at(&mut self, slot: Slot) {
         let first = self.buckets.range(..=slot).next_back().map(|(first, _)| *first);
         let Some(first) = first.filter(|first| *first != Slot::FIRST) else { return };
@@ -93,7 +93,7 @@ impl ExpiryBuckets {
         self.buckets.extend(earliest.map(|earliest| (Slot::FIRST, earliest)));
     }
 
-    /// The buckets in which something may have expired, each with the slot where it ends, none for the last; the
+    /// The buckets in which messages may have expired, each with the slot where it ends, none for the last; the
     /// earliest expiration first.
     pub(crate) fn due(&self, now: Ticks) -> Vec<(Slot, Option<Slot>)> {
         let ends = self.buckets.keys().skip(1).copied().map(Some).chain([None]);
@@ -103,25 +103,25 @@ impl ExpiryBuckets {
         due.into_iter().map(|(_, first, end)| (first, end)).collect()
     }
 
-    /// A scan of the bucket that begins at `first` begins: its expiration is that of what is written from here on.
+    /// A scan of the bucket that begins at `first` begins: its expiration is that of messages written from here on.
     pub(crate) fn begin_scan(&mut self, first: Slot) {
         if let Some(earliest) = self.buckets.get_mut(&first) {
             *earliest = Ticks::MAX;
         }
     }
 
-    /// The scan went from the beginning of a bucket to `next`, and nothing between them expires before `earliest`: a
-    /// bucket of its own is scanned from there on.
+    /// The scan went from the beginning of a bucket to `next`, and no message between them expires before `earliest`:
+    /// the scan continues there in a bucket of its own.
     pub(crate) fn cut(&mut self, first: Slot, next: Slot, earliest: Ticks) {
         let Some(known) = self.buckets.get_mut(&first) else { return };
-        // What was written during the scan may be on either side.
+        // A message written during the scan may be on either side.
         let written = *known;
         *known = written.min(earliest);
         let later = self.buckets.entry(next);
         later.and_modify(|known| *known = written.min(*known)).or_insert(written);
     }
 
-    /// The scan found nothing in the bucket: it is joined to the one before.
+    /// The scan found no message in the bucket: it is merged with the one before.
     pub(crate) fn join(&mut self, first: Slot) {
         if first != Slot::FIRST
             && let Some(written) = self.buckets.remove(&first)
@@ -130,7 +130,7 @@ impl ExpiryBuckets {
         }
     }
 
-    /// The scan of the last part of a bucket is over.
+    /// The scan of the last part of a bucket has finished.
     pub(crate) fn end_scan(&mut self, first: Slot, earliest: Ticks) {
         self.lower(first, earliest);
         if self.buckets.len() > BUCKETS_MAX {

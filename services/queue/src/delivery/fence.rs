@@ -1,4 +1,4 @@
-//! Fencing: every change of a queue reads its head and is refused when the head is not the one that the change was
+//! Fencing: every change of a queue reads its head and is rejected when the head is not the one that the change was
 //! prepared for. The check is part of the decision, so it holds at the instant of the commit, without any assumption
 //! about clocks.
 
@@ -10,7 +10,7 @@ use crate::{
     keys::{self, QueueId},
 };
 
-/// What a change of a queue relies on.
+/// The preconditions of a change of a queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Fence {
     /// The queue.
@@ -28,18 +28,18 @@ pub(crate) struct FencedHead {
     read: ReadId,
 }
 
-/// A change that was refused because of the head of its queue. Nothing was written.
+/// A change that was rejected because of the head of its queue. Nothing was written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Fenced {
     /// The queue.
     pub(crate) id: QueueId,
     /// The token under which the change was prepared.
     pub(crate) token: Token,
-    /// What the head does not agree with.
+    /// Which precondition the head does not match.
     pub(crate) cause: FenceCause,
 }
 
-/// Why a change of a queue was refused, or its scheduler closed.
+/// Why a change of a queue was rejected, or its scheduler closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FenceCause {
     /// The queue was deleted or cleared: it has another id, or none.
@@ -52,12 +52,12 @@ pub(crate) enum FenceCause {
     SequencesExhausted,
 }
 
-/// Why an operation on a queue failed that was found.
+/// Why an operation on an existing queue failed.
 #[derive(Debug)]
 pub(crate) enum AttemptError {
-    /// The change was refused by the fence.
+    /// The change was rejected by the fence.
     Fenced(Fenced),
-    /// Any other failure.
+    /// Any other error.
     Failed(QueueError),
 }
 
@@ -75,7 +75,7 @@ impl Fence {
         FencedHead { fence: self, read: spec.read(keys::head(self.id)) }
     }
 
-    /// The refusal for a cause.
+    /// The rejection with a cause.
     pub(crate) fn refuse(self, cause: FenceCause) -> Fenced {
         Fenced { id: self.id, token: self.token, cause }
     }
@@ -105,7 +105,7 @@ impl FencedHead {
         reads.get(self.read).map(|value| &**value)
     }
 
-    /// As [`Fence::check`], with what the change read.
+    /// As [`Fence::check`], with the head that the change read.
     ///
     /// # Errors
     /// As [`Fence::check`].

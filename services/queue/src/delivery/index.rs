@@ -1,10 +1,10 @@
-//! Which messages of a queue are where in the order of delivery, as far as is known in memory.
+//! The slots of the messages of a queue in the order of delivery, as far as they are in memory.
 //!
-//! The index holds the first slots of a queue, up to a frontier; what lies behind is read from the store when it is
-//! needed. It is a hint: a slot may be in it whose message is removed, and who takes a slot asks the store before he
-//! believes it. What must not happen is the reverse, a message before the frontier that the index does not know, since
-//! nobody would deliver it. Two rules keep it out: whoever writes a state inserts its slot after the write, also when
-//! its caller has removed; and while the store is read, every insertion is kept, wherever it lies.
+//! The index holds the first slots of a queue, up to a frontier; the slots behind it are read from the store when they
+//! are needed. The index is a hint: it may contain a slot whose message is removed, so a consumer that claims a slot
+//! reads the store before it delivers. The reverse must not happen: a message before the frontier that is not in the
+//! index would never be delivered. Two rules prevent it: a process that writes a state inserts its slot after the
+//! write, also when the caller is cancelled; and while the store is read, every insertion is stored, whatever its slot.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,31 +14,31 @@ use crate::slot::{Cursor, Slot};
 
 /// Most slots in memory for one queue: some 4 MiB.
 const SLOTS_MAX: usize = 65_536;
-/// How many are kept when there are too many.
+/// How many slots remain when the index is full.
 const SLOTS_KEPT: usize = 49_152;
 
 /// The slots of a queue. See the module.
 #[derive(Debug)]
 pub(crate) struct Index {
-    /// Free to be taken.
+    /// Slots that can be claimed.
     free: BTreeSet<Slot>,
-    /// Taken by somebody who is asking the store.
+    /// Slots claimed by a consumer that reads the store.
     taken: BTreeSet<Slot>,
-    /// Everything before it is known; everything at all where none.
+    /// The index is complete before it; complete as a whole where none.
     frontier: Option<Slot>,
     /// Whether the store is being read behind the frontier.
     is_loading: bool,
-    /// Writes under way: the lowest slot and sequence that each may leave.
+    /// Writes in flight: the lowest slot and sequence that each may leave.
     writing: BTreeMap<u64, Slot>,
     next_write: u64,
     /// No message has a lower sequence.
     lowest_sequence: u64,
-    /// Messages that went away since the cursor was last noted.
+    /// Messages that were removed since the last checkpoint.
     removed: usize,
 }
 
 impl Index {
-    /// Knows nothing but where the queue begins.
+    /// An empty index that stores only where the queue begins.
     pub(crate) fn new(cursor: Cursor) -> Self {
         Self {
             free: BTreeSet::new(),
@@ -66,7 +66,7 @@ impl Index {
         self.free.remove(&slot);
     }
 
-    /// Takes up to `max` slots that are due, in order.
+    /// Claims up to `max` slots that are due, in order.
     pub(crate) fn take(&mut self, max: usize, now: Ticks) -> Vec<Slot> {
         let mut slots = Vec::new();
         while slots.len() < max {
@@ -80,7 +80,7 @@ impl Index {
         slots
     }
 
-    /// Frees slots that were taken.
+    /// Releases claimed slots.
     pub(crate) fn give_back(&mut self, slots: &[Slot]) {
         for slot in slots {
             if self.taken.remove(slot) {
@@ -89,7 +89,7 @@ impl Index {
         }
     }
 
-    /// Forgets slots that were taken and are no more.
+    /// Removes claimed slots that are empty.
     pub(crate) fn drop_taken(&mut self, slots: &[Slot]) {
         self.removed += slots.len();
         for slot in slots {
@@ -97,7 +97,7 @@ impl Index {
         }
     }
 
-    /// Up to `max` free slots that are due, after `after`, in order; nothing is taken.
+    /// Up to `max` free slots that are due, after `after`, in order; none is claimed.
     pub(crate) fn look(&self, after: Option<Slot>, max: usize, now: Ticks) -> Vec<Slot> {
         let start = after.map_or(Slot::FIRST, Slot::next);
         self.free.range(start..).take_while(|p| p.visible_at <= now).take(max).copied().collect()
@@ -113,20 +113,20 @@ impl Index {
         self.frontier.is_some_and(|frontier| frontier.visible_at <= now)
     }
 
-    /// When there may be something new to take: a slot becomes due, or the frontier is reached.
+    /// When there may be a new slot to claim: a slot becomes due, or the frontier is reached.
     pub(crate) fn next_event(&self) -> Option<Ticks> {
         let first = self.free.first().map(|slot| slot.visible_at);
         let frontier = self.frontier.map(|frontier| frontier.visible_at);
         first.into_iter().chain(frontier).min()
     }
 
-    /// Where to read on in the store; none if everything is known.
+    /// Where to continue reading the store; none if the index is complete.
     pub(crate) fn begin_load(&mut self) -> Option<Slot> {
         self.is_loading = self.frontier.is_some();
         self.frontier
     }
 
-    /// Adds the slots that were read from the frontier on; `more` says whether there may be more behind.
+    /// Adds the slots that were read from the frontier on; `more` is true if more may follow.
     pub(crate) fn end_load(&mut self, slots: &[Slot], more: bool) {
         self.is_loading = false;
         let frontier = slots.last().map(|last| last.next());
@@ -142,7 +142,7 @@ impl Index {
         self.trim();
     }
 
-    /// The load failed: nothing is known about what lies behind the frontier.
+    /// The load failed: the slots behind the frontier remain unknown.
     pub(crate) fn abort_load(&mut self) {
         if std::mem::take(&mut self.is_loading)
             && let Some(frontier) = self.frontier
@@ -151,19 +151,19 @@ impl Index {
         }
     }
 
-    /// Notes a write under way that may leave messages at `lowest` or later.
+    /// Registers a write in flight that may leave messages at `lowest` or later.
     pub(crate) fn begin_write(&mut self, lowest: Slot) -> u64 {
         self.next_write += 1;
         self.writing.insert(self.next_write, lowest);
         self.next_write
     }
 
-    /// The write is over, and what it left was inserted.
+    /// The write has finished, and the slots that it filled were inserted.
     pub(crate) fn end_write(&mut self, number: u64) {
         self.writing.remove(&number);
     }
 
-    /// How far the queue has come: nothing lies before, now or later.
+    /// The cursor of the queue: no message is stored before it, now or later.
     pub(crate) fn cursor(&self, now: Ticks) -> Cursor {
         let writing = self.writing.values().min().copied();
         let firsts = [self.free.first().copied(), self.taken.first().copied(), self.frontier];
@@ -175,24 +175,24 @@ impl Index {
         }
     }
 
-    /// How many messages went away since the cursor was last asked for by [`Self::take_checkpoint`].
+    /// How many messages were removed since the last call of [`Self::take_checkpoint`].
     pub(crate) fn removed(&self) -> usize {
         self.removed
     }
 
-    /// The cursor, if a message went away since this was last asked.
+    /// The cursor, if a message was removed since the last call.
     pub(crate) fn take_checkpoint(&mut self, now: Ticks) -> Option<Cursor> {
         (std::mem::take(&mut self.removed) > 0).then(|| self.cursor(now))
     }
 
-    /// The sequence from which to look for the oldest message, and one that no message can be below whose write is
-    /// not over, given the next sequence that a write can get.
+    /// The sequence from which to search for the oldest message, and a lower bound of the sequences of unfinished
+    /// writes, given the next sequence that a write can get.
     pub(crate) fn oldest_range(&self, next_sequence: u64) -> (u64, u64) {
         let writing = self.writing.values().map(|slot| slot.sequence).min();
         (self.lowest_sequence, writing.map_or(next_sequence, |s| s.min(next_sequence)))
     }
 
-    /// Notes that no message has a lower sequence.
+    /// Stores that no message has a lower sequence.
     pub(crate) fn raise_lowest_sequence(&mut self, sequence: u64) {
         self.lowest_sequence = self.lowest_sequence.max(sequence);
     }

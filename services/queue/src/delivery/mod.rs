@@ -1,11 +1,11 @@
 //! Delivery of the messages of the queues that this process owns.
 //!
 //! [`schedulers`] opens the scheduler of a queue: it takes the queue over if another process owned it last
-//! ([`ownership`]), and reads on from the cursor. The [`scheduler`] is the handle of the owner: it holds the [`index`]
-//! of slots and the consumers that wait, gives sequence numbers ([`sequences`]), and makes the [`fence`] with which
-//! each change of the queue checks that it is still owned. [`expiry_buckets`] is what is known about expirations,
-//! [`checkpoint`] stores the cursor from which reading starts after a restart, [`monotonic_clock`] is the time of all
-//! of it, and [`record_cache`] holds the records of queues in use.
+//! ([`ownership`]), and reads from the cursor on. The [`scheduler`] is the handle of the owner: it holds the [`index`]
+//! of slots and the waiting consumers, allocates sequence numbers ([`sequences`]), and makes the [`fence`] with which
+//! each change of the queue checks that it is still owned. [`expiry_buckets`] stores when messages expire,
+//! [`checkpoint`] stores the cursor from which reading starts after a restart, [`monotonic_clock`] supplies the time to
+//! all of them, and [`record_cache`] holds the records of queues in use.
 
 mod checkpoint;
 mod expiry_buckets;

@@ -1,15 +1,15 @@
-//! The time of the queue service: it never goes back, also where the clock of the machine does.
+//! The time of the queue service: it never goes back, even if the system clock does.
 //!
-//! The order of delivery, and the mark behind which nothing can lie, rest on times that do not fall. When the clock
-//! steps back, this one goes on from where it was and runs a sixteenth slower until the two agree again. A queue that
-//! is opened raises it to where the queue had come before a restart, and to the time that was noted last, every few
-//! seconds while a queue is in use: so what was visible then is visible again.
+//! The order of delivery, and the cursor before which no message is stored, depend on a time that does not go back.
+//! When the clock steps back, this one continues from its last value and runs a sixteenth slower until the two match
+//! again. Opening a queue raises it to the cursor of the queue, and to the last stored time, which is written every few
+//! seconds while a queue is in use: so messages that were visible before a restart are visible after it.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use trestle_service::clock::{Clock, Ticks};
 
-/// How much of the time that passes is used to close the gap.
+/// The share of elapsed time that is used to close the gap.
 const SLOWER_BY: u64 = 16;
 
 /// A clock that never goes back.
@@ -20,11 +20,11 @@ pub(crate) struct MonotonicClock {
 
 #[derive(Debug, Clone, Copy)]
 struct State {
-    /// What the clock said last.
+    /// The last value of the system clock.
     seen: u64,
-    /// How far we are ahead of it.
+    /// How far this clock is ahead of it.
     ahead: u64,
-    /// What we said last.
+    /// The last value that was returned.
     said: u64,
 }
 
@@ -42,7 +42,7 @@ impl MonotonicClock {
         Ticks::new(state.said).unwrap_or(Ticks::MAX)
     }
 
-    /// Is `time` or later from now on.
+    /// Raises the clock to `time`, unless it is later already.
     pub(crate) fn raise(&self, time: Ticks) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.advance(self.clock.now().get());

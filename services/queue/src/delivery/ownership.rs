@@ -1,7 +1,7 @@
 //! Which queues a process may own.
 //!
-//! A queue has one owner at a time, and only its owner delivers its messages. Ownership is safe whatever the policy
-//! says: the token in the head of the queue fences a former owner. The policy only decides who takes over.
+//! A queue has one owner at a time, and only its owner delivers its messages. Ownership is safe whatever the policy:
+//! the token in the head of the queue fences a former owner. The policy only decides who takes over.
 
 use trestle_service::name::{AccountName, QueueName};
 

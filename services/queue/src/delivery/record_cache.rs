@@ -1,10 +1,10 @@
-//! The records of queues in use, in memory: every operation on messages needs that of its queue.
+//! The records of queues in use, in memory: every operation on messages needs the record of its queue.
 //!
-//! A record is dropped before this process commits a change of it, and none is kept while a change is under way or when
-//! it was read before one ended: so no operation gets a record that is older than the last acknowledged change of this
-//! process. Changes of other processes raise the record version in the head of the queue, with which every operation on
-//! messages compares the version of the record that it was prepared with; it is dropped where they differ. That a queue
-//! is absent is never kept, so nothing has to be dropped when one is created.
+//! A record is dropped before this process commits a change of it, and none is cached while a change is in flight or
+//! when it was read before a change ended: so no operation gets a record that is older than the last acknowledged
+//! change of this process. Changes of other processes raise the record version in the head of the queue, with which
+//! every operation on messages compares the version of the record that it was prepared with; it is dropped where they
+//! differ. The absence of a queue is never cached, so a create drops nothing.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -24,18 +24,18 @@ pub(crate) struct RecordCache(Mutex<Inner>);
 struct Inner {
     records: HashMap<AccountName, HashMap<QueueName, Arc<QueueRecord>>>,
     count: usize,
-    /// Changes that are under way.
+    /// Changes in flight.
     changing: usize,
     /// Changes that have ended.
     changed: u64,
 }
 
-/// A look-up that must read the store.
+/// A cache miss: the store must be read.
 pub(crate) struct CacheMiss {
     changed: u64,
 }
 
-/// A change under way; over when dropped.
+/// A change in flight; it ends when dropped.
 pub(crate) struct ChangeGuard(Arc<RecordCache>);
 
 impl RecordCache {
@@ -43,7 +43,7 @@ impl RecordCache {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The record of a queue, if it is cached; otherwise what [`Self::keep`] needs once it was read.
+    /// The record of a queue, if it is cached; otherwise the miss that [`Self::keep`] requires after the read.
     pub(crate) fn get(
         &self,
         account: &AccountName,
@@ -54,7 +54,7 @@ impl RecordCache {
         record.map(Arc::clone).ok_or(CacheMiss { changed: inner.changed })
     }
 
-    /// Keeps what was read from the store after the miss, unless it may have changed since.
+    /// Caches the record that was read from the store after the miss, unless it may have changed since.
     pub(crate) fn keep(
         &self,
         miss: &CacheMiss,
@@ -76,8 +76,8 @@ impl RecordCache {
         }
     }
 
-    /// Drops a record that is about to change. To be held until the change is committed, also when its caller is
-    /// cancelled.
+    /// Drops a record that is about to change. Hold the returned guard until the change is committed, also when the
+    /// caller is cancelled.
     pub(crate) fn changing(
         self: &Arc<Self>,
         account: &AccountName,
@@ -104,7 +104,7 @@ impl RecordCache {
             dropped += before - queues.len();
         }
         inner.count -= dropped;
-        // What is being read may be the same record.
+        // A read in flight may return the same record.
         inner.changed += 1;
     }
 }

@@ -1,5 +1,5 @@
-//! What the process keeps of a queue also while its scheduler is closed: under which token it owns the queue, and what
-//! it found out about expirations.
+//! The data of a queue that the process retains while its scheduler is closed: the token under which it owns the queue,
+//! and the expiry buckets.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -11,7 +11,7 @@ use crate::head::Token;
 pub(super) struct Retained {
     /// One opening of the scheduler at a time: two would fence each other.
     pub(super) opening: tokio::sync::Mutex<()>,
-    /// The token of this process and the numbers that it took; none where it never owned the queue.
+    /// The token of this process and the sequence numbers that it allocated; none where it never owned the queue.
     owned: Mutex<Option<Arc<Sequences>>>,
     /// When messages expire.
     pub(super) expiry_buckets: Arc<SharedExpiryBuckets>,
@@ -23,11 +23,11 @@ impl Retained {
         self.owned.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// This process owns the queue, under a token of which no sequence was taken.
+    /// This process owns the queue, under a token of which no sequence is allocated.
     pub(super) fn own(&self, token: Token) -> Arc<Sequences> {
         let sequences = Arc::new(Sequences::new(token));
         *self.owned.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&sequences));
-        // What another owner wrote is unknown here.
+        // The writes of another owner are not in the expiry buckets.
         self.expiry_buckets.reset();
         sequences
     }

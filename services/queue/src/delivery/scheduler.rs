@@ -1,8 +1,8 @@
 //! The scheduler of a queue: the handle with which its owner delivers messages.
 //!
-//! It holds the index of slots and the consumers that wait. A slot is claimed by one consumer at a time, and by those
-//! that wait before those that arrive. Nothing is awaited under the lock. A claim that is dropped, by whatever
-//! cancellation, releases its slots.
+//! It holds the index of slots and the waiting consumers. A slot is claimed by one consumer at a time, and by waiting
+//! consumers before new ones. Nothing is awaited under the lock. A claim that is dropped, by any cancellation, releases
+//! its slots.
 
 mod claim;
 mod load;
@@ -34,7 +34,7 @@ use super::{
 };
 use crate::{head::Token, keys::QueueId, slot::Cursor};
 
-/// Removed messages after which the cursor is stored: a restart passes as many tombstones in a millisecond.
+/// Removed messages after which the cursor is stored: a restart scans as many tombstones in a millisecond.
 pub(crate) const CHECKPOINT_AFTER: usize = 2048;
 
 /// See the module.
@@ -53,14 +53,14 @@ pub(crate) struct Scheduler {
 
 struct Inner {
     index: Index,
-    /// The consumers that wait, in the order of arrival.
+    /// The waiting consumers, in the order of arrival.
     waiters: BTreeMap<u64, Waiter>,
     next_waiter: u64,
     /// Why the scheduler was closed, if it was.
     closed: Option<FenceCause>,
     /// When the timer fires next; none where none runs.
     timer_at: Option<Instant>,
-    /// A checkpoint is under way.
+    /// A checkpoint is in flight.
     is_checkpointing: bool,
     used_at: Instant,
 }
@@ -71,7 +71,8 @@ struct Waiter {
 }
 
 impl Scheduler {
-    /// A queue that is read from `cursor` on, with its expirations and the sequences under which it is owned.
+    /// A scheduler that reads its queue from `cursor` on, with its expirations and the sequences under which it is
+    /// owned.
     pub(super) fn new(
         id: QueueId,
         engine: Arc<dyn Engine>,
@@ -129,7 +130,7 @@ impl Scheduler {
         self.lock().index.raise_lowest_sequence(sequence);
     }
 
-    /// Releases the consumers that wait, and refuses later ones.
+    /// Releases the waiting consumers, and rejects later ones.
     pub(crate) fn close(&self, cause: FenceCause) {
         let mut inner = self.lock();
         inner.closed.get_or_insert(cause);
@@ -142,7 +143,7 @@ impl Scheduler {
         self.lock().closed
     }
 
-    /// Whether nothing has used it for so long.
+    /// Whether it was unused for this time.
     pub(crate) fn is_idle(&self, idle_for: Duration) -> bool {
         let inner = self.lock();
         inner.used_at.elapsed() >= idle_for
@@ -161,7 +162,7 @@ impl Scheduler {
     }
 }
 
-/// How long until something may become due, at most [`timer::TIMER_MAX`].
+/// How long until a message may become due, at most [`timer::TIMER_MAX`].
 fn until_next(inner: &Inner, now: Ticks) -> Duration {
     let next = inner.index.next_event().map(|next| next.since(now));
     next.unwrap_or(timer::TIMER_MAX).min(timer::TIMER_MAX)

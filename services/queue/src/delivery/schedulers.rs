@@ -1,4 +1,4 @@
-//! The schedulers of the queues in use, and how a queue comes to be owned by this process.
+//! The schedulers of the queues in use, and how this process takes over a queue.
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -70,14 +70,14 @@ impl Schedulers {
         }
         let sequences = self.own(queue, &retained).await?;
         let fence = Fence { id, token: sequences.token(), record_version: None };
-        // A former owner is refused by now: no cursor and no message of it comes after these reads.
+        // A former owner is fenced by now: it writes no cursor and no message after these reads.
         let cursor = self.read_cursor(id).await?;
         let buckets = Arc::clone(&retained.expiry_buckets);
         let (engine, clock) = (Arc::clone(&self.engine), Arc::clone(&self.clock));
         let scheduler = Arc::new(Scheduler::new(id, engine, clock, (buckets, sequences), cursor));
         self.lock().insert(id, Arc::clone(&scheduler));
-        // Whoever deletes or clears a queue closes its scheduler afterwards. If this one was not there yet at that
-        // time, nothing else would close it.
+        // A call that deletes or clears a queue closes its scheduler afterwards. If this scheduler was not stored yet
+        // at that time, nothing else would close it.
         if let Err(error) = self.check(fence).await {
             if let AttemptError::Fenced(fenced) = &error {
                 self.close_fenced(fenced);
@@ -87,7 +87,7 @@ impl Schedulers {
         Ok(scheduler)
     }
 
-    /// Owns the queue: under the token of before, if that is still the one of its head.
+    /// Owns the queue: under the previous token, if that is still the one of its head.
     async fn own(
         &self,
         queue: &Queue,
@@ -126,10 +126,10 @@ impl Schedulers {
         let stored = self.engine.get(&keys::cursor(id)).await?;
         let cursor = stored.map(|value| Cursor::decode(&value)).transpose()?;
         let cursor = cursor.unwrap_or(Cursor::START);
-        // Before anything is written into the queue: nothing may be written before the cursor.
+        // Before the first write into the queue: no message may be written before the cursor.
         self.clock.raise(cursor.slot.visible_at);
         self.clock.raise(self.engine.now());
-        // What was visible to a former owner stays visible, also where the clock of the machine went back meanwhile.
+        // Messages that were visible to a former owner stay visible, even if the system clock went back meanwhile.
         if let Some(time) = self.engine.get(&keys::time()).await? {
             let time = keys::decode_number(&time, "checkpointed time")?;
             self.clock.raise(Ticks::new(time).unwrap_or(Ticks::MAX));
@@ -146,7 +146,7 @@ impl Schedulers {
         fence.check(stored.as_deref())
     }
 
-    /// The owner of a queue that this process creates; none where another one is to own it.
+    /// The owner of a queue that this process creates; none where another process should own it.
     pub(crate) fn owner_of_new(
         &self,
         account: &trestle_service::name::AccountName,
@@ -177,12 +177,12 @@ impl Schedulers {
         Arc::clone(retained.entry(id).or_default())
     }
 
-    /// When messages of a queue expire, as far as this process has found out.
+    /// When messages of a queue expire, as far as this process has scanned them.
     pub(crate) fn expiry_buckets(&self, id: QueueId) -> Arc<SharedExpiryBuckets> {
         Arc::clone(&self.retained(id).expiry_buckets)
     }
 
-    /// Drops what is kept of a deleted queue.
+    /// Drops the retained data of a deleted queue.
     pub(crate) fn forget(&self, id: QueueId) {
         self.retained.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
     }
@@ -195,7 +195,7 @@ impl Schedulers {
         }
     }
 
-    /// Closes the scheduler whose change was refused, unless it was opened again since.
+    /// Closes the scheduler whose change was rejected, unless it was opened again since.
     pub(crate) fn close_fenced(&self, fenced: &Fenced) {
         let Fenced { id, token, cause } = *fenced;
         if cause == FenceCause::StaleRecord {
@@ -221,7 +221,8 @@ impl Schedulers {
         self.lock().iter().map(|(id, scheduler)| (*id, Arc::clone(scheduler))).collect()
     }
 
-    /// Closes a scheduler that was not used lately, if nobody holds it. The queue stays owned by this process.
+    /// Closes a scheduler that was not used lately, if no reference to it is left. This process remains the owner of
+    /// the queue.
     pub(crate) fn close_if_idle(&self, id: QueueId) {
         let mut open = self.lock();
         let is_idle = |scheduler: &Arc<Scheduler>| {

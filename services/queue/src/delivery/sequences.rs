@@ -9,7 +9,7 @@ use crate::head::{SEQUENCE_BITS, Token};
 #[derive(Debug)]
 pub(crate) struct Sequences {
     token: Token,
-    /// How many were taken.
+    /// How many were allocated.
     taken: AtomicU64,
 }
 
@@ -17,7 +17,7 @@ pub(crate) struct Sequences {
 const PER_TOKEN: u64 = 1 << SEQUENCE_BITS;
 
 impl Sequences {
-    /// The numbers of a token of which none was taken.
+    /// The numbers of a token of which none is allocated.
     pub(crate) fn new(token: Token) -> Self {
         Self { token, taken: AtomicU64::new(0) }
     }
@@ -27,7 +27,7 @@ impl Sequences {
         self.token
     }
 
-    /// The first of `count` numbers that only the caller has; none where the token has no such number left.
+    /// Allocates `count` numbers and returns the first; none where the token has not as many left.
     pub(crate) fn take(&self, count: usize) -> Option<u64> {
         let count = u64::try_from(count).ok()?;
         let rest = |taken: u64| taken.checked_add(count).filter(|taken| *taken <= PER_TOKEN);
@@ -35,7 +35,7 @@ impl Sequences {
         Some(self.token.first_sequence() + taken.min(PER_TOKEN - 1))
     }
 
-    /// No number that is not taken yet is lower.
+    /// The lower bound of the numbers that are not allocated yet.
     pub(crate) fn peek(&self) -> u64 {
         self.token.first_sequence().saturating_add(self.taken.load(Ordering::SeqCst))
     }
@@ -48,7 +48,7 @@ impl Sequences {
 
 #[cfg(test)]
 impl Sequences {
-    /// Takes every number.
+    /// Allocates every number.
     pub(crate) fn exhaust(&self) {
         self.taken.store(PER_TOKEN, Ordering::SeqCst);
     }

@@ -1,4 +1,4 @@
-//! Tests of detached work.
+//! Tests of detached tasks.
 
 use std::sync::{
     Arc,
@@ -11,7 +11,7 @@ use tokio::sync::Notify;
 use super::*;
 
 #[tokio::test]
-async fn work_that_has_begun_is_finished_and_other_work_is_not() {
+async fn finishes_only_a_dropped_future_that_was_polled() {
     let (go, done) = (Arc::new(Notify::new()), Arc::new(AtomicU32::new(0)));
     let work = || {
         let (go, done) = (Arc::clone(&go), Arc::clone(&done));
@@ -36,6 +36,6 @@ async fn work_that_has_begun_is_finished_and_other_work_is_not() {
 }
 
 #[tokio::test]
-async fn its_result_is_that_of_the_work() {
+async fn returns_the_result_of_the_future() {
     assert_eq!(detached(async { 7 }).await, 7);
 }

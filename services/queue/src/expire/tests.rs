@@ -1,4 +1,4 @@
-//! Tests of the decision to remove what has expired.
+//! Tests of the decision to remove expired messages.
 
 use trestle_kv::Write;
 use uuid::Uuid;
@@ -28,7 +28,7 @@ fn state(expires_at: u64) -> MessageState {
 }
 
 #[test]
-fn only_what_has_expired_is_removed_and_leaves_the_count() {
+fn removes_only_expired_messages_and_subtracts_them_from_the_count() {
     let head = Head::empty(Some(OwnerId(1)), 1).with_added(5);
     let (mut spec, fenced) = crate::fixture::fence(ID, &head).begin();
     let slots = [1, 2, 3].map(|number| ExpiredSlot::read(ID, slot(number), &mut spec));

@@ -25,7 +25,7 @@ fn next_in_group(visible_at: u64) -> NextInGroup {
 }
 
 #[test]
-fn the_message_behind_becomes_visible_now_or_when_its_delay_is_over() {
+fn the_next_message_becomes_visible_now_or_after_its_delay() {
     for (due, visible) in [(20, 50), (70, 70)] {
         let (waiting, mut writes) = (next_in_group(due), Writes::new());
 
@@ -40,14 +40,14 @@ fn the_message_behind_becomes_visible_now_or_when_its_delay_is_over() {
 }
 
 #[test]
-fn a_group_without_messages_is_gone() {
+fn deletes_a_group_without_messages() {
     let mut writes = Writes::new();
     assert_eq!(promote_next(ID, (5, GROUP), None, at(50), &mut writes).expect("decided"), None);
     assert_eq!(writes.as_slice(), [Write::Delete { key: keys::group(ID, GROUP) }]);
 }
 
 #[test]
-fn followers_survive_and_noise_is_refused() {
+fn next_in_group_rows_survive_encoding_and_malformed_ones_are_rejected() {
     let value = next_in_group(7).encode();
     assert_eq!(NextInGroup::decode(&value).ok(), Some(next_in_group(7)));
     for end in 0..value.len() {

@@ -89,7 +89,7 @@ fn queues_are_listed_by_account_and_prefix() {
 }
 
 #[test]
-fn no_kind_lives_outside_the_keyspaces_and_none_is_used_twice() {
+fn each_kind_belongs_to_one_keyspace_and_none_is_used_twice() {
     let kinds = [
         QUEUE,
         DELETED,

@@ -1,4 +1,4 @@
-//! Any sequence of commands does what a plain model of a queue does, on every engine, with crashes and a clock that
+//! Any sequence of commands has the results of a plain model of a queue, on every engine, with crashes and a clock that
 //! jumps both ways in between.
 
 mod ownership;
@@ -34,9 +34,9 @@ use crate::{
 #[derive(Debug, Clone)]
 enum Command {
     Send { delay: u64, time_to_live: Option<u64>, id: Option<u8>, group: Option<u8> },
-    Receive { max: usize, hidden: u64 },
+    Receive { max: usize, timeout: u64 },
     Delete(usize),
-    Update { receipt: usize, hidden: u64, replace: bool },
+    Update { receipt: usize, timeout: u64, replace: bool },
     Redrive,
     Clear,
     Advance(u64),
@@ -52,10 +52,10 @@ fn command() -> impl Strategy<Value = Command> {
     prop_oneof![
         6 => (0..9_u64, time_to_live, id, group)
             .prop_map(|(delay, time_to_live, id, group)| Command::Send { delay, time_to_live, id, group }),
-        6 => (1..4_usize, 1..9_u64).prop_map(|(max, hidden)| Command::Receive { max, hidden }),
+        6 => (1..4_usize, 1..9_u64).prop_map(|(max, timeout)| Command::Receive { max, timeout }),
         4 => (0..1000_usize).prop_map(Command::Delete),
         2 => (0..1000_usize, 0..9_u64, any::<bool>())
-            .prop_map(|(receipt, hidden, replace)| Command::Update { receipt, hidden, replace }),
+            .prop_map(|(receipt, timeout, replace)| Command::Update { receipt, timeout, replace }),
         1 => Just(Command::Redrive),
         1 => (0..10_u8).prop_map(|n| if n == 0 { Command::Clear } else { Command::Advance(3) }),
         4 => (0..12_u64).prop_map(Command::Advance),
@@ -73,7 +73,7 @@ pub(crate) fn queue_name(text: &str) -> QueueName {
     QueueName::parse(text.to_owned(), "queue", &mut Violations::default()).expect("a name")
 }
 
-/// Where a test keeps its messages.
+/// The engine of a test.
 enum Store {
     Memory(MemoryEngine),
     Disk(tempfile::TempDir),
@@ -96,7 +96,7 @@ fn in_memory(clock: &Arc<ManualClock>) -> Store {
     Store::Memory(MemoryEngine::with_clock(KEYSPACES, Arc::clone(clock) as _))
 }
 
-/// The service under test, and what it gave out.
+/// The service under test, and the receipts that it returned.
 struct Real {
     store: Store,
     clock: Arc<ManualClock>,
@@ -137,16 +137,16 @@ impl Real {
         Self { store, clock, messages, sweeper, access, work, dead, receipts }
     }
 
-    /// Ends the service without any farewell, and starts it again.
+    /// Ends the service without a shutdown, and starts it again.
     async fn reopen(&mut self) {
         if matches!(self.store, Store::Disk(_)) {
-            // The directory is locked until its last user is gone.
+            // The directory is locked until its last reference is dropped.
             let engine: Arc<dyn Engine> = Arc::new(MemoryEngine::new(KEYSPACES));
             (self.messages, self.sweeper) = service(engine, &self.clock);
         }
         (self.messages, self.sweeper) = service(self.store.open(&self.clock), &self.clock);
         for name in [&self.work, &self.dead] {
-            let queue = self.messages.queues.open(&self.access, name).await.expect("there");
+            let queue = self.messages.queues.open(&self.access, name).await.expect("exists");
             self.messages.schedulers.open(&queue).await.expect("readable");
         }
     }
@@ -156,7 +156,7 @@ impl Real {
     }
 
     async fn count(&self, name: &QueueName) -> u64 {
-        let queue = self.messages.queues.open(&self.access, name).await.expect("there");
+        let queue = self.messages.queues.open(&self.access, name).await.expect("exists");
         self.messages.stats(&queue).await.expect("readable").messages
     }
 
@@ -164,7 +164,7 @@ impl Real {
         self.messages.peek(&self.access, name, 1000).await.expect("readable")
     }
 
-    /// Sends a message; whether it was none that was there already.
+    /// Sends a message; returns false for a duplicate.
     async fn send(&mut self, message: Outgoing) -> bool {
         let sent = self.messages.send(&self.access, &self.work, vec![Ok(message)], None).await;
         let sent = sent.expect("decided").remove(0).expect("sent");
@@ -227,7 +227,7 @@ fn text(body: &Body) -> String {
     }
 }
 
-/// Runs a command on both and compares what they answer.
+/// Runs a command on both and compares the results.
 async fn run(
     real: &mut Real,
     plain: &mut Plain,
@@ -246,21 +246,21 @@ async fn run(
             let message = Outgoing { payload, delay, time_to_live, deduplication_id: id, group };
             prop_assert_eq!(real.send(message).await, expected);
         }
-        Command::Receive { max, hidden } => {
-            let expected = plain.receive(*max, seconds(*hidden), now).into_iter();
+        Command::Receive { max, timeout } => {
+            let expected = plain.receive(*max, seconds(*timeout), now).into_iter();
             let expected: Vec<_> =
                 expected.map(|m| (m.text, m.dequeue_count, m.visible_at)).collect();
-            prop_assert_eq!(real.receive(*max, seconds(*hidden)).await, expected);
+            prop_assert_eq!(real.receive(*max, seconds(*timeout)).await, expected);
         }
         Command::Delete(receipt) if plain.receipts > 0 => {
             let receipt = receipt % plain.receipts;
             prop_assert_eq!(real.delete(receipt).await, plain.delete(receipt, now));
         }
-        Command::Update { receipt, hidden, replace } if plain.receipts > 0 => {
-            let (receipt, hidden) = (receipt % plain.receipts, seconds(*hidden));
+        Command::Update { receipt, timeout, replace } if plain.receipts > 0 => {
+            let (receipt, timeout) = (receipt % plain.receipts, seconds(*timeout));
             let text = replace.then(|| format!("u{number}"));
-            let expected = plain.update(receipt, hidden, text.clone(), now);
-            prop_assert_eq!(real.update(receipt, hidden, text).await, expected);
+            let expected = plain.update(receipt, timeout, text.clone(), now);
+            prop_assert_eq!(real.update(receipt, timeout, text).await, expected);
         }
         Command::Delete(_) | Command::Update { .. } => {}
         Command::Redrive => {
@@ -320,23 +320,23 @@ fn block_on<T>(work: impl Future<Output = T>) -> T {
     runtime.expect("a runtime").block_on(work)
 }
 
-/// What random commands once did that the model did not: the second message of the group is over when its first one
-/// goes to the dead letters.
+/// A case in which random commands once differed from the model: the second message of the group has expired when the
+/// first one is dead-lettered.
 #[tokio::test]
 async fn a_dead_letter_leaves_an_expired_message_of_its_group_for_the_next_consumer() {
     let send = |time_to_live, group| Command::Send { delay: 0, time_to_live, id: None, group };
     let commands = [
         send(None, Some(1)),
         send(Some(10), Some(1)),
-        Command::Receive { max: 1, hidden: 1 },
+        Command::Receive { max: 1, timeout: 1 },
         Command::Advance(3),
-        Command::Receive { max: 1, hidden: 1 },
+        Command::Receive { max: 1, timeout: 1 },
         send(Some(10), None),
         send(None, None),
         Command::Advance(12),
-        Command::Receive { max: 3, hidden: 1 },
+        Command::Receive { max: 3, timeout: 1 },
         Command::Advance(3),
-        Command::Receive { max: 3, hidden: 1 },
+        Command::Receive { max: 3, timeout: 1 },
     ];
 
     follow(in_memory, &commands).await.expect("the same");

@@ -1,4 +1,4 @@
-//! A plain model of a queue: a list of messages, and the rules read out loud.
+//! A plain model of a queue: a list of messages, and the rules in their simplest form.
 
 use std::time::Duration;
 
@@ -9,50 +9,50 @@ use crate::sweep::GRACE;
 /// A message of the model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Message {
-    /// What it carries.
+    /// Its content.
     pub(super) text: String,
     /// When it can be received.
     pub(super) visible_at: Ticks,
     /// Its slot among those that become visible together.
     pub(super) order: usize,
-    /// When it is gone.
+    /// When it expires.
     pub(super) expires_at: Option<Ticks>,
     /// How often it was received.
     pub(super) dequeue_count: u32,
     /// Its last receipt, by number.
     pub(super) receipt: Option<usize>,
-    /// Its group, as long as it has a slot there.
+    /// Its group, until it leaves it.
     pub(super) group: Option<u8>,
-    /// Whether another one of its group is before it.
+    /// Whether an earlier message of its group exists.
     pub(super) waits: bool,
 }
 
-/// The queues: one of work, and one of dead letters.
+/// The queues: the work queue, and the dead-letter queue.
 #[derive(Debug, Default)]
 pub(super) struct Plain {
-    /// Messages of the queue of work, those that expired and were not removed yet included.
+    /// Messages of the work queue, including expired ones that are not removed yet.
     pub(super) work: Vec<Message>,
-    /// Messages of the queue of dead letters.
+    /// Messages of the dead-letter queue.
     pub(super) dead: Vec<Message>,
-    /// How many receipts were given.
+    /// How many receipts were issued.
     pub(super) receipts: usize,
     orders: usize,
-    /// Deduplication ids with the time until which they are remembered.
-    remembered: Vec<(String, Ticks)>,
+    /// Deduplication ids with their expiration.
+    deduplication_ids: Vec<(String, Ticks)>,
 }
 
-/// Deliveries before a message goes to the dead letters.
+/// Deliveries before a message is dead-lettered.
 pub(super) const DEQUEUES_MAX: u32 = 2;
-/// How long deduplication ids are remembered.
+/// The deduplication window.
 pub(super) const WINDOW: Duration = Duration::from_secs(20);
 
 impl Message {
-    pub(super) fn is_over(&self, now: Ticks) -> bool {
+    pub(super) fn has_expired(&self, now: Ticks) -> bool {
         self.expires_at.is_some_and(|at| at <= now)
     }
 }
 
-/// The slots of what is visible, in the order of delivery.
+/// The slots of visible messages, in the order of delivery.
 fn due(messages: &[Message], now: Ticks) -> Vec<usize> {
     let is_due = |message: &Message| !message.waits && message.visible_at <= now;
     let mut due: Vec<_> = (0..messages.len()).filter(|i| is_due(&messages[*i])).collect();
@@ -74,10 +74,11 @@ fn remove(messages: &mut Vec<Message>, index: usize, now: Ticks) -> Message {
     removed
 }
 
-/// Removes every message that `is_gone`, and those only: what takes their slots stays for now.
-fn remove_all(messages: &mut Vec<Message>, now: Ticks, is_gone: impl Fn(&Message) -> bool) {
-    let gone: Vec<_> = (0..messages.len()).filter(|index| is_gone(&messages[*index])).collect();
-    for index in gone.into_iter().rev() {
+/// Removes every message that `is_removed`, and only those: the messages that take their slots remain for now.
+fn remove_all(messages: &mut Vec<Message>, now: Ticks, is_removed: impl Fn(&Message) -> bool) {
+    let removed: Vec<_> =
+        (0..messages.len()).filter(|index| is_removed(&messages[*index])).collect();
+    for index in removed.into_iter().rev() {
         remove(messages, index, now);
     }
 }
@@ -93,7 +94,7 @@ impl Plain {
         self.receipts - 1
     }
 
-    /// Sends a message; whether it was new.
+    /// Sends a message; returns whether it was new.
     pub(super) fn send(
         &mut self,
         text: String,
@@ -103,12 +104,12 @@ impl Plain {
     ) -> bool {
         let order = self.next_order();
         if let Some(id) = id {
-            // Kept until it is swept: a restart may take the time back a little.
-            if self.remembered.iter().any(|(known, until)| known == id && *until > now) {
+            // Stored until it is swept: a restart may set the time back slightly.
+            if self.deduplication_ids.iter().any(|(known, until)| known == id && *until > now) {
                 return false;
             }
-            self.remembered.retain(|(known, _)| known != id);
-            self.remembered.push((id.to_owned(), now.after(WINDOW)));
+            self.deduplication_ids.retain(|(known, _)| known != id);
+            self.deduplication_ids.push((id.to_owned(), now.after(WINDOW)));
         }
         let waits = group.is_some() && self.work.iter().any(|message| message.group == group);
         let receipt = if waits { None } else { Some(self.next_receipt()) };
@@ -121,39 +122,40 @@ impl Plain {
         true
     }
 
-    /// Receives up to `max` messages of the queue of work.
-    pub(super) fn receive(&mut self, max: usize, hidden: Duration, now: Ticks) -> Vec<Message> {
+    /// Receives up to `max` messages of the work queue.
+    pub(super) fn receive(&mut self, max: usize, timeout: Duration, now: Ticks) -> Vec<Message> {
         loop {
             let batch: Vec<_> = due(&self.work, now).into_iter().take(max).collect();
             if batch.is_empty() {
                 return Vec::new();
             }
-            let (mut delivered, mut gone) = (Vec::new(), Vec::new());
+            let (mut delivered, mut exhausted) = (Vec::new(), Vec::new());
             let mut found_expired = false;
             for index in batch {
-                if self.work[index].is_over(now) {
+                if self.work[index].has_expired(now) {
                     found_expired = true;
                 } else if self.work[index].dequeue_count >= DEQUEUES_MAX {
-                    gone.push(self.work[index].order);
+                    exhausted.push(self.work[index].order);
                 } else {
                     let receipt = Some(self.next_receipt());
                     let message = &mut self.work[index];
                     message.dequeue_count += 1;
-                    message.visible_at = now.after(hidden);
+                    message.visible_at = now.after(timeout);
                     message.receipt = receipt;
                     delivered.push(message.clone());
                 }
             }
             if found_expired {
-                let is_gone = |message: &Message| {
-                    !message.waits && message.is_over(now) && message.visible_at <= now
+                let is_removed = |message: &Message| {
+                    !message.waits && message.has_expired(now) && message.visible_at <= now
                 };
-                remove_all(&mut self.work, now, is_gone);
+                remove_all(&mut self.work, now, is_removed);
             }
-            // Afterwards: what comes to be first of its group by this stays for now, also if it is over.
-            for gone in gone {
-                let index = self.work.iter().position(|message| message.order == gone);
-                let moved = remove(&mut self.work, index.expect("it is not over"), now);
+            // Afterwards: a message that becomes the first of its group by this remains for now, even if it has
+            // expired.
+            for order in exhausted {
+                let index = self.work.iter().position(|message| message.order == order);
+                let moved = remove(&mut self.work, index.expect("it has not expired"), now);
                 let (order, visible_at) = (self.next_order(), now);
                 let (dequeue_count, receipt, group) = (0, None, None);
                 let dead = Message { order, visible_at, dequeue_count, receipt, group, ..moved };
@@ -165,44 +167,45 @@ impl Plain {
         }
     }
 
-    /// What is visible, in order.
+    /// The visible messages, in order.
     pub(super) fn peek(messages: &[Message], now: Ticks) -> Vec<Message> {
         let due = due(messages, now).into_iter().map(|index| messages[index].clone());
-        due.filter(|message| !message.is_over(now)).collect()
+        due.filter(|message| !message.has_expired(now)).collect()
     }
 
     fn held(&self, receipt: usize, now: Ticks) -> Option<usize> {
-        let is_held = |message: &Message| message.receipt == Some(receipt) && !message.is_over(now);
+        let is_held =
+            |message: &Message| message.receipt == Some(receipt) && !message.has_expired(now);
         self.work.iter().position(is_held)
     }
 
-    /// Deletes by receipt; whether it did.
+    /// Deletes by receipt; returns whether the receipt was valid.
     pub(super) fn delete(&mut self, receipt: usize, now: Ticks) -> bool {
         let held = self.held(receipt, now);
         held.map(|index| remove(&mut self.work, index, now)).is_some()
     }
 
-    /// Updates by receipt; whether it did.
+    /// Updates by receipt; returns whether the receipt was valid.
     pub(super) fn update(
         &mut self,
         receipt: usize,
-        hidden: Duration,
+        timeout: Duration,
         text: Option<String>,
         now: Ticks,
     ) -> bool {
         let Some(index) = self.held(receipt, now) else { return false };
         let receipt = Some(self.next_receipt());
         let message = &mut self.work[index];
-        message.visible_at = now.after(hidden);
+        message.visible_at = now.after(timeout);
         message.receipt = receipt;
         message.text = text.unwrap_or_else(|| message.text.clone());
         true
     }
 
-    /// Moves what is visible of the dead letters back; how many.
+    /// Moves the visible dead letters back; returns their number.
     pub(super) fn redrive(&mut self, now: Ticks) -> usize {
         let mut moved: Vec<_> = due(&self.dead, now);
-        moved.retain(|index| !self.dead[*index].is_over(now));
+        moved.retain(|index| !self.dead[*index].has_expired(now));
         for index in &moved {
             let order = self.next_order();
             let message = self.dead[*index].clone();
@@ -216,17 +219,17 @@ impl Plain {
         count
     }
 
-    /// Removes everything of the queue of work, and what it remembers.
+    /// Removes every message and every deduplication id of the work queue.
     pub(super) fn clear(&mut self) {
         self.work.clear();
-        self.remembered.clear();
+        self.deduplication_ids.clear();
     }
 
-    /// Removes what is over.
+    /// Removes expired messages and deduplication ids.
     pub(super) fn sweep(&mut self, now: Ticks) {
         for messages in [&mut self.work, &mut self.dead] {
-            remove_all(messages, now, |message| !message.waits && message.is_over(now));
+            remove_all(messages, now, |message| !message.waits && message.has_expired(now));
         }
-        self.remembered.retain(|(_, until)| *until > now.before(GRACE));
+        self.deduplication_ids.retain(|(_, until)| *until > now.before(GRACE));
     }
 }

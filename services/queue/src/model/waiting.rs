@@ -1,4 +1,4 @@
-//! Consumers that wait: woken at once, in turn, and shutdown nothing behind.
+//! Waiting consumers: they are woken at once and in order, and leave no state after a cancellation.
 
 use std::time::Instant;
 
@@ -6,7 +6,7 @@ use trestle_service::clock::SystemClock;
 
 use super::*;
 
-/// Far less than any wait here, far more than any work.
+/// Far less than any wait here, far more than any operation takes.
 const SOON: Duration = Duration::from_secs(5);
 const LONG: Duration = Duration::from_secs(20);
 
@@ -38,7 +38,7 @@ async fn send(messages: &Messages, text: &str, delay: Duration) {
     sent.expect("sent");
 }
 
-/// A consumer that waits; what it receives.
+/// A waiting consumer; returns what it receives.
 fn consumer(
     messages: &Messages,
     max: usize,
@@ -53,7 +53,7 @@ fn consumer(
 }
 
 #[tokio::test]
-async fn a_process_that_ends_answers_who_waits_and_lets_nobody_wait_any_more() {
+async fn a_shutdown_ends_the_waits_of_present_and_later_consumers() {
     let messages = queue().await;
     let waits = [consumer(&messages, 1, LONG), consumer(&messages, 1, LONG)];
     waiting(&messages, 2).await;
@@ -64,16 +64,16 @@ async fn a_process_that_ends_answers_who_waits_and_lets_nobody_wait_any_more() {
         assert_eq!(waited.await.expect("no panic").expect("answered"), [""; 0]);
     }
     let late = consumer(&messages, 1, LONG).await.expect("no panic").expect("answered");
-    send(&messages, "still", Duration::ZERO).await;
-    let taken = consumer(&messages, 1, LONG).await.expect("no panic").expect("answered");
+    send(&messages, "present", Duration::ZERO).await;
+    let present = consumer(&messages, 1, LONG).await.expect("no panic").expect("answered");
 
-    assert_eq!((late, taken), (Vec::new(), vec!["still".to_owned()]));
+    assert_eq!((late, present), (Vec::new(), vec!["present".to_owned()]));
     assert!(began.elapsed() < SOON, "{:?}", began.elapsed());
     waiting(&messages, 0).await;
 }
 
 async fn waiting(messages: &Messages, count: usize) {
-    let queue = messages.queues.open(&access(), &queue_name("work")).await.expect("there");
+    let queue = messages.queues.open(&access(), &queue_name("work")).await.expect("exists");
     let scheduler = messages.schedulers.open(&queue).await.expect("readable");
     let deadline = Instant::now() + SOON;
     while scheduler.waiting() != count {
@@ -87,7 +87,7 @@ async fn soon<T>(work: impl Future<Output = T>) -> T {
 }
 
 #[tokio::test]
-async fn a_send_wakes_the_one_who_waited_longest() {
+async fn a_send_wakes_the_consumer_that_waited_longest() {
     let messages = queue().await;
     let first = consumer(&messages, 1, LONG);
     waiting(&messages, 1).await;
@@ -112,11 +112,11 @@ async fn a_message_that_becomes_due_wakes_a_consumer() {
 
     let started = Instant::now();
     assert_eq!(soon(waiter).await.expect("ran").expect("received"), ["later"]);
-    assert!(started.elapsed() >= Duration::from_millis(250), "not before its time");
+    assert!(started.elapsed() >= Duration::from_millis(250), "not before it is due");
 }
 
 #[tokio::test]
-async fn a_consumer_that_left_gets_nothing_and_leaves_nothing() {
+async fn a_cancelled_consumer_receives_no_message_and_leaves_no_state() {
     let messages = queue().await;
     let leaver = consumer(&messages, 1, LONG);
     waiting(&messages, 1).await;
@@ -131,7 +131,7 @@ async fn a_consumer_that_left_gets_nothing_and_leaves_nothing() {
 }
 
 #[tokio::test]
-async fn a_wait_ends_empty_after_its_time() {
+async fn a_wait_ends_without_messages_after_its_timeout() {
     let messages = queue().await;
 
     let started = Instant::now();
@@ -157,7 +157,7 @@ async fn deleting_the_queue_ends_the_wait_and_clearing_it_does_not() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn many_consumers_share_many_messages_without_losing_or_doubling_one() {
+async fn many_consumers_share_many_messages_without_loss_or_duplicates() {
     const CONSUMERS: usize = 24;
     const MESSAGES: usize = 600;
     let messages = queue().await;
@@ -177,7 +177,7 @@ async fn many_consumers_share_many_messages_without_losing_or_doubling_one() {
             })
         })
         .collect();
-    // Some give up again and again, at any point of the call.
+    // Some consumers cancel repeatedly, at any point of the call.
     let fickle: Vec<_> = (0..4)
         .map(|_| {
             let messages = messages.clone();
@@ -205,11 +205,11 @@ async fn many_consumers_share_many_messages_without_losing_or_doubling_one() {
     let received = seen.len();
     seen.sort();
     seen.dedup();
-    assert_eq!(seen.len(), received, "nobody was given what another holds");
-    // What those received who gave up is hidden, and everything else was received.
-    let queue = messages.queues.open(&access(), &queue_name("work")).await.expect("there");
+    assert_eq!(seen.len(), received, "no consumer received a message that another one holds");
+    // Messages received by cancelled calls are invisible, and every other one was received.
+    let queue = messages.queues.open(&access(), &queue_name("work")).await.expect("exists");
     let stats = messages.stats(&queue).await.expect("readable");
     assert_eq!(stats.messages, u64::try_from(MESSAGES).expect("fits"));
     let peeked = messages.peek(&access(), &queue_name("work"), 32).await.expect("readable");
-    assert!(peeked.is_empty(), "{} messages are visible that nobody was given", peeked.len());
+    assert!(peeked.is_empty(), "{} visible messages were not received", peeked.len());
 }

@@ -1,5 +1,5 @@
 //! Creating, changing, clearing and deleting queues. Any process may do so: the head of the queue changes in the same
-//! commit, and its owner finds that out with its next change.
+//! commit, and its owner detects that with its next change.
 
 use bytes::Bytes;
 use trestle_kv::{ChangeSpec, Lock, ReadId, Reads, Writes, transact};
@@ -19,10 +19,10 @@ use crate::{
     record::{FIRST_VERSION, QueueRecord, QueueSettings},
 };
 
-/// Most attempts of one change, when the queue is cleared again and again meanwhile.
+/// Most attempts of one change, when the queue is cleared repeatedly meanwhile.
 const ATTEMPTS_MAX: usize = 8;
 
-/// A queue as a change of it finds it.
+/// The stored state of a queue that a change reads.
 struct Stored {
     id: QueueId,
     record: QueueRecord,
@@ -43,7 +43,7 @@ struct QueueRows {
 type Attempted<T> = Option<T>;
 
 impl Queues {
-    /// Creates a queue, unless it exists with the requested settings; whether it did.
+    /// Creates a queue, unless it exists with the requested settings; returns its record and whether it is new.
     ///
     /// # Errors
     /// [`QueueError::QueueExists`], or a failed commit.

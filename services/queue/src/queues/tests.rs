@@ -1,4 +1,4 @@
-//! The cached record of a queue is the stored one, whatever comes between a read and a change.
+//! The cached record of a queue matches the stored one, whatever happens between a read and a change.
 
 use std::{
     sync::atomic::{AtomicBool, Ordering::SeqCst},
@@ -22,7 +22,7 @@ use crate::{
     record::{DeadLetter, QueueSettings},
 };
 
-/// Holds up the first operation that arrives while it is closed.
+/// Blocks the first operation that arrives while it is closed.
 struct Gate {
     is_open: watch::Sender<bool>,
     came: watch::Sender<u32>,
@@ -38,7 +38,7 @@ impl Gate {
         if *self.came.borrow() > 1 {
             return;
         }
-        self.is_open.subscribe().wait_for(|is_open| *is_open).await.expect("the gate is there");
+        self.is_open.subscribe().wait_for(|is_open| *is_open).await.expect("the gate exists");
     }
 
     fn close(&self) {
@@ -50,21 +50,21 @@ impl Gate {
         self.is_open.send_replace(true);
     }
 
-    /// Waits until somebody stands before it.
-    async fn somebody(&self) {
+    /// Waits until an operation is blocked.
+    async fn blocked(&self) {
         let mut came = self.came.subscribe();
-        let somebody =
+        let arrived =
             tokio::time::timeout(Duration::from_secs(60), came.wait_for(|came| *came > 0));
-        somebody.await.expect("somebody comes").expect("the gate is there");
+        arrived.await.expect("an operation arrives").expect("the gate exists");
     }
 }
 
-/// A store whose reads wait at a gate with what they read, and whose commits wait before they are made.
+/// A store whose reads wait at a gate after the read, and whose commits wait before the commit.
 struct Gated {
     inner: MemoryEngine,
     read: Arc<Gate>,
     commit: Arc<Gate>,
-    /// Commits are made, and their outcome is said to be unknown.
+    /// Commits are applied, and report an unknown outcome.
     is_unknown: AtomicBool,
 }
 
@@ -111,7 +111,7 @@ impl Snapshot for GatedSnapshot {
     }
 }
 
-/// Two services on one store: the one under test, and one that is made anew for each look.
+/// Two services on one store: the one under test, and a new one for each lookup.
 struct Fixture {
     engine: Arc<Gated>,
     clock: Arc<MonotonicClock>,
@@ -137,7 +137,7 @@ fn settings(value: u32) -> QueueSettings {
 }
 
 impl Fixture {
-    /// With a queue of that name that is known.
+    /// With a queue of that name, whose record is cached.
     async fn new() -> Self {
         let start = Ticks::from_unix(1_700_000_000, 0).expect("in range");
         let clock = Arc::new(ManualClock::new(start));
@@ -156,20 +156,20 @@ impl Fixture {
         fixture
     }
 
-    /// What the service gives: to whoever does not wait at the gate, what is known.
+    /// The record that the service returns; for an operation that does not wait at the gate, the cached one.
     async fn known(&self) -> Option<QueueRecord> {
         let found = self.queues.find(&self.account, &self.name).await.expect("readable");
         found.map(|queue| Arc::unwrap_or_clone(queue.record))
     }
 
-    /// What the store holds.
+    /// The stored record.
     async fn stored(&self) -> Option<QueueRecord> {
         let cold = queues(&self.engine, &self.clock);
         let found = cold.find(&self.account, &self.name).await.expect("readable");
         found.map(|queue| Arc::unwrap_or_clone(queue.record))
     }
 
-    /// One of the changes that there are; the number says which, and where it writes a number, which.
+    /// One of the possible changes, by its number, which also serves as a written value.
     async fn change(&self, number: u32) {
         let (queues, account, name) = (&self.queues, &self.account, self.name.clone());
         let changed = match number % 6 {
@@ -205,7 +205,7 @@ impl Fixture {
 }
 
 #[tokio::test]
-async fn after_every_change_the_cached_record_is_the_stored_one() {
+async fn the_cached_record_matches_the_stored_one_after_every_change() {
     let fixture = Fixture::new().await;
     let mut seen = Vec::new();
 
@@ -239,37 +239,37 @@ async fn a_change_of_unknown_outcome_leaves_no_outdated_record() {
 async fn a_read_that_ends_after_a_change_leaves_no_outdated_record() {
     for number in 2..=6 {
         let fixture = Arc::new(Fixture::new().await);
-        // So that the next look goes to the store.
+        // So that the next lookup reads the store.
         fixture.queues.cache.changing(&fixture.account, &fixture.name);
         fixture.engine.read.close();
         let looking = tokio::spawn({
             let fixture = Arc::clone(&fixture);
             async move { fixture.known().await }
         });
-        fixture.engine.read.somebody().await;
+        fixture.engine.read.blocked().await;
 
         fixture.change(number).await;
         fixture.engine.read.open();
         let before = looking.await.expect("no panic");
 
         let stored = fixture.stored().await;
-        assert_ne!(before, stored, "it looked before change {number}");
+        assert_ne!(before, stored, "it was read before change {number}");
         assert_eq!(fixture.known().await, stored, "after change {number}");
     }
 }
 
-/// Otherwise a consumer would wait there for what is sent elsewhere.
+/// Otherwise a consumer would wait there for messages that are sent to another scheduler.
 #[tokio::test(start_paused = true)]
 async fn a_scheduler_that_is_opened_while_its_queue_is_replaced_is_closed() {
     for (number, what) in [(5, "cleared"), (6, "deleted")] {
         let fixture = Fixture::new().await;
         let queue = fixture.queues.find(&fixture.account, &fixture.name).await;
-        let queue = queue.expect("readable").expect("there");
+        let queue = queue.expect("readable").expect("exists");
         let id = queue.record.id;
         fixture.engine.read.close();
         let schedulers = Arc::clone(&fixture.queues.schedulers);
         let opening = tokio::spawn(async move { schedulers.open(&queue).await });
-        fixture.engine.read.somebody().await;
+        fixture.engine.read.blocked().await;
 
         fixture.change(number).await;
         fixture.engine.read.open();
@@ -284,17 +284,17 @@ async fn a_scheduler_that_is_opened_while_its_queue_is_replaced_is_closed() {
 
 #[tokio::test(start_paused = true)]
 async fn a_read_during_a_change_leaves_no_outdated_record_even_when_the_change_is_cancelled() {
-    for (number, is_left) in (2..=6).flat_map(|number| [(number, false), (number, true)]) {
+    for (number, is_cancelled) in (2..=6).flat_map(|number| [(number, false), (number, true)]) {
         let fixture = Arc::new(Fixture::new().await);
         fixture.engine.commit.close();
         let changing = tokio::spawn({
             let fixture = Arc::clone(&fixture);
             async move { fixture.change(number).await }
         });
-        fixture.engine.commit.somebody().await;
-        if is_left {
+        fixture.engine.commit.blocked().await;
+        if is_cancelled {
             changing.abort();
-            // The time is that of the test: everybody else has come to rest by then.
+            // The clock is that of the test: every other task is idle by then.
             tokio::time::sleep(Duration::from_secs(1)).await;
         }
 
@@ -303,7 +303,11 @@ async fn a_read_during_a_change_leaves_no_outdated_record_even_when_the_change_i
         tokio::time::sleep(Duration::from_secs(1)).await;
 
         let stored = fixture.stored().await;
-        assert_ne!(during, stored, "it looked before change {number} was made");
-        assert_eq!(fixture.known().await, stored, "after change {number}, left: {is_left}");
+        assert_ne!(during, stored, "it was read before change {number} was made");
+        assert_eq!(
+            fixture.known().await,
+            stored,
+            "after change {number}, cancelled: {is_cancelled}"
+        );
     }
 }

@@ -30,7 +30,7 @@ proptest! {
 }
 
 #[test]
-fn an_id_is_compared_as_an_id() {
+fn compares_message_ids_by_value() {
     let id = Uuid::from_u128(7);
     let slot = Slot { visible_at: Ticks::MAX, sequence: 0 };
     let receipt = Receipt { slot, generation: 0, is_in_group: false };

@@ -12,7 +12,7 @@ use crate::{
     stored::{Body, MessageState},
 };
 
-/// What is stored in a claimed slot.
+/// The content of a claimed slot.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Found {
     /// A message, which is delivered.
@@ -21,9 +21,9 @@ pub(super) enum Found {
     Nothing,
     /// A message that has expired.
     Expired,
-    /// A message that was delivered as often as its queue allows.
+    /// A message that reached the delivery limit of its queue.
     Exhausted,
-    /// A record that cannot be read, so that it cannot be delivered.
+    /// An unreadable record, which cannot be delivered.
     Unreadable,
 }
 
@@ -55,7 +55,7 @@ impl ClaimedSlot {
 }
 
 impl ReceivePlan {
-    /// The writes, and what was found in each slot.
+    /// The writes, and the content of each slot.
     pub(super) fn decide(&self, reads: &Reads<'_>) -> Result<(Writes, Vec<Found>), AttemptError> {
         self.head.check(reads)?;
         let mut writes = Writes::with_capacity(self.slots.len() * 2);

@@ -48,7 +48,7 @@ fn settings_are_the_same_whatever_the_case_and_order_of_names() {
 }
 
 #[test]
-fn a_window_and_a_dead_letter_policy_are_compared_where_they_are_asked_for() {
+fn a_window_and_a_dead_letter_policy_are_compared_only_if_requested() {
     let of = |window: Option<u64>, dequeue_count_max: Option<u32>| {
         let queue = QueueName::parse("dead".to_owned(), "", &mut Violations::default());
         let queue = queue.expect("a name");

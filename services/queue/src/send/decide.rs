@@ -14,7 +14,7 @@ use crate::{
     message_rows::{MessageChange, Position, write_message},
 };
 
-/// What was sent, none where it was refused, and the slots that were filled.
+/// The sent messages, none where one was rejected, and the slots that were filled.
 type Decided = (Vec<Option<Sent>>, Vec<IndexEntry>);
 
 /// A message ready to be written.
@@ -34,13 +34,13 @@ pub(super) struct SendPlan {
     pub(super) head: FencedHead,
     /// The record of the request id.
     pub(super) request: Option<ReadId>,
-    /// How long deduplication ids are kept.
+    /// The deduplication window.
     pub(super) window: Duration,
-    /// None where a message is refused.
+    /// None where a message is rejected.
     pub(super) messages: Vec<Option<PreparedMessage>>,
 }
 
-/// What the earlier messages of the batch leave for the later ones.
+/// State of the earlier messages of the batch that the later ones depend on.
 #[derive(Default)]
 struct Earlier<'a> {
     /// The messages by the key of their deduplication id.
@@ -50,7 +50,7 @@ struct Earlier<'a> {
 }
 
 impl SendPlan {
-    /// The writes, what was sent, and the slots that were filled.
+    /// The writes, the sent messages, and the slots that were filled.
     pub(super) fn decide(&self, reads: &Reads<'_>) -> Result<(Writes, Decided), AttemptError> {
         let head = self.head.check(reads)?;
         if let Some(request) = self.request
@@ -96,7 +96,7 @@ impl SendPlan {
         Ok((writes, (sent, entries)))
     }
 
-    /// The earlier message with the same deduplication id, if there is one.
+    /// The earlier message with the same deduplication id, if it exists.
     fn duplicate_of(
         &self,
         message: &PreparedMessage,

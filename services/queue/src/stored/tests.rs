@@ -35,7 +35,7 @@ proptest! {
 }
 
 #[test]
-fn a_message_is_gone_from_the_instant_it_expires() {
+fn a_message_expires_exactly_at_its_expiration() {
     let at = |ticks| Ticks::new(ticks).expect("in range");
     let state = |expires_at| MessageState {
         id: Uuid::nil(),

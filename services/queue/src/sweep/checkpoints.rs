@@ -1,4 +1,4 @@
-//! Storing the cursors of the queues in use and the time, and closing what is not used any more.
+//! Storing the cursors of the queues in use and the time, and closing unused schedulers.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ impl Sweeper {
         }
         let mut failed = None;
         for (id, scheduler) in schedulers {
-            // One queue that cannot be read must not keep the others from their checkpoints.
+            // An unreadable queue must not block the checkpoints of the others.
             if let Err(error) = self.checkpoint_owned(&scheduler).await {
                 failed = failed.or(self.failure(error));
             }
@@ -33,7 +33,7 @@ impl Sweeper {
     }
 
     async fn checkpoint_owned(&self, scheduler: &Arc<Scheduler>) -> Result<(), AttemptError> {
-        // A consumer that waits here would not get what is sent through another owner.
+        // A consumer that waits here would not receive messages that are sent through another owner.
         self.messages.schedulers.check(scheduler.fence(None)).await?;
         self.messages.checkpoint(scheduler).await
     }

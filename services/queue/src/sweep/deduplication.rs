@@ -25,7 +25,7 @@ impl Sweeper {
     pub(super) async fn sweep_deduplication(&self) -> Result<bool, QueueError> {
         let now = self.messages.clock.now();
         let start = self.with(|state| state.deduplicated_to.clone());
-        // Some time after they are due: no write under way adds a row where this has been.
+        // Some time after they are due: no write in flight adds a row before the position of this scan.
         let span = keys::expired_deduplications(&start, now.before(GRACE));
         let scan = self.messages.engine.scan(&span, STEP).await?;
         let Some(last) = scan.entries.last() else { return Ok(false) };
@@ -64,8 +64,8 @@ impl Sweeper {
     }
 }
 
-/// Removes the rows that schedule a removal, and their records, unless a record was renewed since. What cannot be read
-/// stays, without such a row, and is counted: it must not keep the others from being removed.
+/// Removes the rows that schedule a removal, and their records, unless a record was renewed since. An unreadable record
+/// remains, without such a row, and is counted: it must not block the removal of the others.
 pub(super) fn decide_removal(
     now: Ticks,
     scheduled: &[ScheduledRemoval],

@@ -13,9 +13,9 @@ use crate::{
     keys::{self, QueueId},
 };
 
-/// Most ranges of deleted queues looked at in one tick.
+/// Most ranges of deleted queues examined in one tick.
 const DELETED_MAX: usize = 10_000;
-/// How long a deleted queue is watched for writes that were under way when it was deleted; longer than any call may
+/// How long a deleted queue is scanned for writes that were in flight when it was deleted; longer than any call may
 /// take.
 pub(crate) const GRACE: Duration = Duration::from_secs(120);
 
@@ -36,11 +36,11 @@ impl Sweeper {
         Ok(self.messages.engine.scan(&keys::all_deleted(), limit).await?.entries)
     }
 
-    /// Takes a step in every range of a deleted queue.
+    /// Runs a step in every range of a deleted queue.
     pub(super) async fn sweep_deleted(&self) -> Result<bool, QueueError> {
         let (mut more, mut failed) = (false, None);
         for entry in self.deleted_ranges().await? {
-            // One queue that cannot be swept must not keep the others from being swept.
+            // A queue that cannot be swept must not block the others.
             match self.sweep_range(&entry).await {
                 Ok(found) => more |= found,
                 Err(error) => failed = failed.or(Some(error)),
@@ -58,7 +58,7 @@ impl Sweeper {
         let snapshot = self.messages.engine.snapshot().await?;
         let mut scan = snapshot.scan(&rest, STEP).await?;
         if scan.entries.is_empty() && is_over && range.resume != whole.start {
-            // The second pass: what writes under way left where sweeping had already been.
+            // The second pass: rows of writes in flight in ranges that were already swept.
             scan = snapshot.scan(&whole, STEP).await?;
         }
         drop(snapshot);
@@ -78,8 +78,8 @@ impl Sweeper {
     }
 }
 
-/// The writes of one step: removes what the scan found and stores where to continue. A range in which nothing is left
-/// is dropped once the grace is over. No step puts more than it removes, so that a full disk does not stop it.
+/// The writes of one step: removes the rows that the scan returned and stores where to continue. An empty range is
+/// dropped after the grace period. No step puts more than it removes, so that a full disk does not stop it.
 pub(super) fn decide_sweep(
     (id, part): (QueueId, QueuePart),
     range: &DeletedRange,

@@ -20,7 +20,7 @@ use crate::{
     stored::MessageState,
 };
 
-/// Most queues looked at in one tick.
+/// Most queues examined in one tick.
 const QUEUES_MAX: usize = 10_000;
 /// Messages examined at once for their expiration.
 const EXAMINE: ScanLimit = ScanLimit { rows: 8 * BUCKET_MESSAGES, bytes: 1024 * 1024 };
@@ -50,7 +50,7 @@ impl Sweeper {
         failed.map_or(Ok(false), Err)
     }
 
-    /// Looks for expired messages of a queue, where there may be any and this process may own the queue.
+    /// Scans the expiry buckets of a queue that may contain expired messages, if this process may own the queue.
     async fn examine(&self, queue: &Queue) -> Result<(), AttemptError> {
         let id = queue.record.id;
         let buckets = self.messages.schedulers.expiry_buckets(id);
@@ -77,7 +77,7 @@ impl Sweeper {
         Ok(())
     }
 
-    /// Scans a bucket, about `max` messages of it; how many it read.
+    /// Scans a bucket, about `max` messages of it; returns how many it read.
     async fn scan_bucket(
         &self,
         queue: &Queue,
@@ -116,7 +116,7 @@ impl Sweeper {
         Ok(self.messages.engine.scan(span, EXAMINE).await?)
     }
 
-    /// Removes what has expired; when the next of the others will, [`Ticks::MAX`] if never.
+    /// Removes expired messages; returns when the next of the others expires, [`Ticks::MAX`] if never.
     async fn remove(
         &self,
         queue: &Queue,
@@ -153,7 +153,7 @@ fn queue(entry: &Entry) -> Result<Queue, QueueError> {
     Ok(Queue { account, name, record })
 }
 
-/// A scan of an expiry bucket of a queue. What it has not read when it is dropped is due.
+/// A scan of an expiry bucket of a queue. The rest of the bucket is due when the scan is dropped.
 struct BucketScan<'a> {
     id: QueueId,
     buckets: &'a SharedExpiryBuckets,
@@ -174,7 +174,7 @@ impl BucketScan<'_> {
         }
     }
 
-    /// What was read becomes a bucket of its own.
+    /// The scanned part becomes a bucket of its own.
     fn cut(&mut self, next: Slot, earliest: Ticks) {
         self.buckets.with(|buckets| buckets.cut(self.first, next, earliest));
         (self.first, self.from) = (next, next);
@@ -192,15 +192,15 @@ impl Drop for BucketScan<'_> {
 /// Messages, by whether they have expired.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Examined {
-    /// The slots of those that have.
+    /// The slots of expired messages.
     pub(super) expired: Vec<Slot>,
-    /// When the next of the others will.
+    /// When the next of the others expires.
     pub(super) next: Option<Ticks>,
-    /// How many have a state that cannot be read. They stay.
+    /// How many have an unreadable state. They remain.
     pub(super) unreadable: usize,
 }
 
-/// What has expired at `now`, and what has not.
+/// Separates messages that have expired at `now` from the others.
 pub(super) fn sort_out(entries: &[Entry], now: Ticks) -> Result<Examined, QueueError> {
     let mut examined = Examined::default();
     for entry in entries {

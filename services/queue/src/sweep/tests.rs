@@ -47,7 +47,7 @@ fn range(resume: Bytes) -> DeletedRange {
 }
 
 #[test]
-fn a_step_removes_what_it_found_and_stores_where_to_continue() {
+fn a_step_removes_scanned_rows_and_stores_where_to_continue() {
     let start = keys::part_span(ID, QueuePart::States).start;
     let entry = entry(slot(1), None);
     let row = entry.key.clone();
@@ -61,7 +61,7 @@ fn a_step_removes_what_it_found_and_stores_where_to_continue() {
 }
 
 #[test]
-fn an_empty_range_is_dropped_only_after_the_grace() {
+fn drops_an_empty_range_only_after_the_grace_period() {
     let swept = range(keys::state(ID, slot(1)));
     let nothing = Scan { entries: Vec::new(), more: false };
     let writes = |is_over| decide_sweep((ID, QueuePart::States), &swept, &nothing, is_over);
@@ -88,7 +88,7 @@ fn expired_messages_are_separated_from_the_others() {
 }
 
 #[test]
-fn a_scheduled_removal_removes_only_a_record_that_has_expired() {
+fn a_scheduled_removal_removes_only_an_expired_record() {
     let record = |until| DeduplicationRecord { until: at(until), sent: Vec::new() }.encode();
     let key = |text: &str| keys::deduplication(ID, keys::IdKind::Request, text);
     let record_keys: Vec<_> = ["a", "b", "c", "d"].map(key).into();

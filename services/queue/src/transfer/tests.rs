@@ -10,7 +10,7 @@ use crate::{
 };
 
 #[tokio::test]
-async fn a_message_that_cannot_be_read_stays_and_keeps_no_other() {
+async fn an_unreadable_message_remains_and_does_not_block_the_others() {
     let fixture = Fixture::new().await;
     fixture.create("other").await;
     let sent = fixture.send(vec![outgoing(0); 4]).await;

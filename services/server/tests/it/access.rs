@@ -1,4 +1,4 @@
-//! The access log: one line for each call, whatever became of it and wherever the table role is.
+//! The access log: one line for each call, whatever its outcome and wherever the table role runs.
 
 use serde_json::Value;
 use tonic::{Code, Request, transport::Channel};
@@ -15,7 +15,7 @@ use trestle_service::name::AccountName;
 
 use crate::process::Serving;
 
-/// The key of the development account, which everybody knows, and `Basic` with it.
+/// The public key of the development account, and `Basic` credentials with it.
 const KEY: &str =
     "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==";
 const CREDENTIAL: &str = "ZGV2c3RvcmVhY2NvdW50MTpFYnk4dmRNMDJ4Tk9jcUZscVV3SlBMbG1FdGxDRFhKMU9Ve\
@@ -24,7 +24,7 @@ const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
 const SERVICE: &str = "trestle.table.v1.TableService";
 const PARTITION: &str = "customer-4711";
 
-/// A gateway, and the table role in the same process or in one of its own.
+/// A gateway, and the table role in the same process or in a separate one.
 struct World {
     gateway: Serving,
     table: Option<Serving>,
@@ -48,7 +48,7 @@ impl World {
         TableServiceClient::new(endpoint.connect().await.unwrap())
     }
 
-    /// Ends it; what the gateway logged, and what the other process logged.
+    /// Ends it; returns the logs of the gateway and of the other process.
     async fn end(self) -> (String, String) {
         let mut logs = Vec::new();
         for process in [Some(self.gateway), self.table].into_iter().flatten() {
@@ -113,7 +113,7 @@ async fn call_everything(client: &mut TableServiceClient<Channel>) {
     assert_eq!(refused.code(), Code::InvalidArgument);
 }
 
-async fn call_what_nobody_knows(world: &World) {
+async fn call_an_unknown_method(world: &World) {
     let endpoint = tonic::transport::Endpoint::new(world.gateway.endpoint()).unwrap();
     let mut grpc = tonic::client::Grpc::new(endpoint.connect().await.unwrap());
     grpc.ready().await.unwrap();
@@ -137,7 +137,7 @@ fn line<'a>(lines: &'a [Value], id: &str) -> &'a Value {
     line
 }
 
-/// Compares members of a line; null stands for one that is not there.
+/// Compares members of a line; null means an absent one.
 fn assert_line(lines: &[Value], id: &str, expected: &Value) {
     let line = line(lines, id);
     for (name, value) in expected.as_object().unwrap() {
@@ -150,7 +150,7 @@ fn assert_line(lines: &[Value], id: &str, expected: &Value) {
 const JSON: [(&str, &str); 2] =
     [("TRESTLE__TELEMETRY__ACCESS_LOG", "stderr"), ("TRESTLE__TELEMETRY__LOG_FORMAT", "json")];
 
-/// What the lines tell, by request id.
+/// The expected members of the lines, by request id.
 fn expected() -> Vec<(&'static str, Value)> {
     let method = |name: &str| format!("{SERVICE}/{name}");
     let account = "devstoreaccount1";
@@ -207,7 +207,7 @@ fn expected() -> Vec<(&'static str, Value)> {
 async fn each_call_has_one_line(world: World) {
     let mut client = world.client().await;
     call_everything(&mut client).await;
-    call_what_nobody_knows(&world).await;
+    call_an_unknown_method(&world).await;
     drop(client);
     let (log, of_table) = world.end().await;
 
@@ -234,11 +234,11 @@ async fn each_call_of_one_process_has_one_line_with_names_cost_and_trace() {
 }
 
 #[tokio::test]
-async fn each_call_through_a_gateway_has_one_line_with_what_the_service_knows() {
+async fn each_call_through_a_gateway_has_one_line_with_the_statistics_of_the_service() {
     each_call_has_one_line(World::in_two_processes(&JSON)).await;
 }
 
-/// A request by whoever holds a token with these permissions.
+/// A request with a SAS of these permissions.
 fn signed<T>(id: &str, scope: Scope, permissions: &str, message: T) -> (Request<T>, String) {
     let time = |field, text: &str| Time::parse(field, text.to_owned()).unwrap();
     let terms = Terms {
@@ -261,7 +261,7 @@ fn signed<T>(id: &str, scope: Scope, permissions: &str, message: T) -> (Request<
 }
 
 #[tokio::test]
-async fn a_line_tells_by_which_credential_a_call_came_and_never_the_credential() {
+async fn a_line_contains_the_kind_of_credential_and_never_the_credential() {
     let world = World::in_two_processes(&JSON);
     let mut client = world.client().await;
     let table = Scope::Table { name: "Orders".to_owned(), range: KeyRange::default() };
@@ -313,7 +313,7 @@ async fn a_call_that_is_shed_has_a_line_too() {
     let world =
         World::in_one_process(&[&JSON[..], &[("TRESTLE__LIMITS__CALLS_MAX", "1")]].concat());
     let mut client = world.client().await;
-    // An import without a message holds the only place.
+    // An import without a message uses the only slot.
     let (sender, messages) = tokio::sync::mpsc::channel(1);
     let messages = tokio_stream::wrappers::ReceiverStream::new(messages);
     let import = client.import_entities(request("import", messages)).await.unwrap();
@@ -329,7 +329,7 @@ async fn a_call_that_is_shed_has_a_line_too() {
 }
 
 #[tokio::test]
-async fn keys_are_in_clear_only_where_that_is_allowed() {
+async fn logs_keys_in_clear_text_only_if_configured() {
     let clear = [&JSON[..], &[("TRESTLE__TELEMETRY__ACCESS_LOG_KEYS", "clear")]].concat();
     let world = World::in_two_processes(&clear);
     let mut client = world.client().await;
@@ -343,7 +343,7 @@ async fn keys_are_in_clear_only_where_that_is_allowed() {
 }
 
 #[tokio::test]
-async fn a_salt_from_a_file_gives_the_same_hashes_after_a_restart_in_a_file_of_its_own() {
+async fn a_salt_file_gives_the_same_hashes_in_the_access_log_file_after_a_restart() {
     let directory = tempfile::tempdir().unwrap();
     let path = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
     let (salt, output) = (path("salt"), path("access.log"));
@@ -383,12 +383,12 @@ async fn call_a_queue(client: &mut QueueServiceClient<Channel>) {
     let receive =
         queue::ReceiveMessagesRequest { queue: named(), max_messages, ..Default::default() };
     client.receive_messages(request("receive", receive)).await.unwrap();
-    let peek = queue::PeekMessagesRequest { queue: "nobody".into(), ..Default::default() };
+    let peek = queue::PeekMessagesRequest { queue: "absent".into(), ..Default::default() };
     client.peek_messages(request("absent", peek)).await.unwrap_err();
 }
 
 #[tokio::test]
-async fn calls_on_queues_tell_the_queue_and_how_many_messages() {
+async fn calls_on_queues_log_the_queue_and_the_number_of_messages() {
     let world = World::in_one_process(&JSON);
     let endpoint = tonic::transport::Endpoint::new(world.gateway.endpoint()).unwrap();
     call_a_queue(&mut QueueServiceClient::new(endpoint.connect().await.unwrap())).await;
@@ -400,7 +400,7 @@ async fn calls_on_queues_tell_the_queue_and_how_many_messages() {
         ("create", json(r#"{"queue":"jobs","table":null,"written":0,"status":"OK"}"#)),
         ("send", json(r#"{"queue":"jobs","written":2,"returned":0}"#)),
         ("receive", json(r#"{"queue":"jobs","written":0,"returned":2,"bytes":17}"#)),
-        ("absent", json(r#"{"queue":"nobody","returned":0,"reason":"QUEUE_NOT_FOUND"}"#)),
+        ("absent", json(r#"{"queue":"absent","returned":0,"reason":"QUEUE_NOT_FOUND"}"#)),
     ] {
         assert_line(&lines, id, &expected);
     }
@@ -408,7 +408,7 @@ async fn calls_on_queues_tell_the_queue_and_how_many_messages() {
 }
 
 #[tokio::test]
-async fn without_the_setting_there_is_no_line() {
+async fn logs_no_line_without_the_setting() {
     let world = World::in_two_processes(&JSON[1..]);
     let mut client = world.client().await;
     call_everything(&mut client).await;
@@ -419,7 +419,7 @@ async fn without_the_setting_there_is_no_line() {
 }
 
 #[tokio::test]
-async fn a_client_of_the_gateway_sees_no_facts() {
+async fn a_client_of_the_gateway_receives_no_call_statistics() {
     let world = World::in_two_processes(&JSON);
     let mut client = world.client().await;
     let mut asking = request("asking", get("1"));

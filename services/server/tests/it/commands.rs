@@ -1,4 +1,4 @@
-//! Commands that answer at once, and every way in which `serve` refuses to start.
+//! Commands that return at once, and every reason for which `serve` does not start.
 
 use std::process::Output;
 
@@ -13,7 +13,7 @@ fn errors(output: &Output) -> String {
 }
 
 #[test]
-fn version_and_configuration_are_printed_and_nothing_else() {
+fn prints_only_the_version_or_the_configuration() {
     let version = output(&mut trestle(&["version"]));
     let config = output(
         trestle(&["config", "print", "--roles", "table"]).env("TRESTLE__LIMITS__CALLS_MAX", "7"),
@@ -26,8 +26,8 @@ fn version_and_configuration_are_printed_and_nothing_else() {
 }
 
 #[test]
-fn printed_settings_and_complaints_about_them_never_hold_a_key() {
-    // Base64 of 32 bytes each; the last is no key.
+fn printed_settings_and_errors_never_contain_a_key() {
+    // Base64 of 32 bytes each; the last is an invalid key.
     let keys = ["c2VjcmV0LW9uZS1zZWNyZXQtb25lLXNlY3JldC1vbmU=", "aHVudGVyMg=="];
     let with = |key: &str| {
         let mut command = trestle(&["config", "print"]);
@@ -46,7 +46,7 @@ fn printed_settings_and_complaints_about_them_never_hold_a_key() {
 }
 
 #[test]
-fn an_address_that_others_reach_needs_an_account() {
+fn a_public_address_needs_an_account() {
     let reached_at = |listener: &str, more: &[(&str, &str)]| {
         let mut command = trestle(&["config", "print", listener, "0.0.0.0:0"]);
         output(command.env("TRESTLE__SERVER__ALLOW_PLAINTEXT", "true").envs(more.iter().copied()))
@@ -70,7 +70,7 @@ fn an_address_that_others_reach_needs_an_account() {
 }
 
 #[test]
-fn what_cannot_be_served_is_refused_with_its_own_exit_code() {
+fn rejects_each_kind_of_invalid_configuration_with_its_exit_code() {
     let unknown = output(trestle(&["serve"]).env("TRESTLE__SERVER__LISTN", "x"));
     let plaintext = output(&mut trestle(&["serve", "--listen", "0.0.0.0:0"]));
     let alone = output(&mut trestle(&["serve", "--roles", "gateway"]));
@@ -86,12 +86,12 @@ fn what_cannot_be_served_is_refused_with_its_own_exit_code() {
     assert_eq!(code(&taken), Some(5));
     assert!(errors(&taken).contains(&first.grpc), "{}", errors(&taken));
     for refused in [unknown, plaintext, alone, taken] {
-        assert!(refused.stdout.is_empty(), "said that it is ready");
+        assert!(refused.stdout.is_empty(), "reported that it is ready");
     }
 }
 
 #[test]
-fn an_address_that_others_reach_needs_encryption_or_leave_for_plain_text() {
+fn a_public_address_needs_tls_or_permission_for_plaintext() {
     let pair = [("TRESTLE__TLS__CERT_FILE", "c.pem"), ("TRESTLE__TLS__KEY_FILE", "k.pem")];
     let admin = ("TRESTLE__TLS__ADMIN", "true");
     let (listen, other) = (["--listen", "0.0.0.0:0"], ["--admin", "[::]:0"]);
@@ -125,7 +125,7 @@ fn an_address_that_others_reach_needs_encryption_or_leave_for_plain_text() {
 }
 
 #[test]
-fn a_data_directory_belongs_to_one_process_and_is_free_after_it() {
+fn a_data_directory_is_locked_by_one_process_until_it_ends() {
     let parent = tempfile::tempdir().unwrap();
     let directory = parent.path().join("made/for/this");
     let arguments = ["--data-dir", directory.to_str().unwrap()];
@@ -145,7 +145,7 @@ fn a_data_directory_belongs_to_one_process_and_is_free_after_it() {
 }
 
 #[test]
-fn a_store_that_lost_something_since_a_clean_end_is_refused_and_says_what() {
+fn rejects_a_store_that_lost_a_file_since_a_clean_shutdown_and_names_it() {
     let directory = tempfile::tempdir().unwrap();
     let arguments = ["--data-dir", directory.path().to_str().unwrap()];
     let server = Serving::start(&arguments, &[]);
@@ -166,11 +166,11 @@ fn a_store_that_lost_something_since_a_clean_end_is_refused_and_says_what() {
 
     assert_eq!(code(&refused), Some(4), "{}", errors(&refused));
     assert!(errors(&refused).contains("0.jnl"), "{}", errors(&refused));
-    assert!(refused.stdout.is_empty(), "said that it is ready");
+    assert!(refused.stdout.is_empty(), "reported that it is ready");
 }
 
 #[test]
-fn healthcheck_tells_by_its_exit_code_whether_a_server_serves() {
+fn the_exit_code_of_healthcheck_reports_whether_a_server_serves() {
     let server = Serving::start(&["--ephemeral"], &[]);
     let ask = |endpoint: &str, service: &str| {
         let arguments = ["healthcheck", "--endpoint", endpoint, "--service", service];

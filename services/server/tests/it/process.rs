@@ -5,7 +5,7 @@ use std::{
     process::{Child, Command, ExitStatus, Output, Stdio},
 };
 
-/// The command, with nothing of the environment of the test.
+/// The command, without the environment of the test.
 pub(crate) fn trestle(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_trestle"));
     command.env_clear().args(arguments);
@@ -51,13 +51,13 @@ impl Serving {
         format!("http://{}", self.grpc)
     }
 
-    /// Asks it to end as an orchestrator does.
+    /// Sends SIGTERM, as an orchestrator does.
     pub(crate) fn terminate(&self) {
         let pid = rustix::process::Pid::from_child(&self.child);
         rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
     }
 
-    /// Waits for its end. The exit status, and what it logged.
+    /// Waits for its end. Returns the exit status and the log.
     pub(crate) fn wait(mut self) -> (ExitStatus, String) {
         let mut log = String::new();
         self.child.stderr.take().unwrap().read_to_string(&mut log).unwrap();

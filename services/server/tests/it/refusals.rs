@@ -1,8 +1,8 @@
-//! Settings that are refused: each names its key, its value, and the rule.
+//! Rejected settings: each error names the key, the value, and the rule.
 
 use crate::process::{output, trestle};
 
-/// What `config print` says to one variable; it must refuse it.
+/// The error of `config print` for one variable, which it must reject.
 fn refusal(variable: &str, value: &str) -> String {
     let outcome = output(trestle(&["config", "print"]).env(variable, value));
     let said = String::from_utf8(outcome.stderr).unwrap();
@@ -11,7 +11,7 @@ fn refusal(variable: &str, value: &str) -> String {
 }
 
 #[test]
-fn a_limit_beyond_what_a_process_can_keep_is_refused() {
+fn rejects_a_limit_beyond_the_resources_of_a_process() {
     let most = "18446744073709551615";
     for (key, value, rule) in [
         ("limits.connections_max", "5000000000000000000", "must be 1 to 1000000"),
@@ -34,7 +34,7 @@ fn a_limit_beyond_what_a_process_can_keep_is_refused() {
 }
 
 #[test]
-fn a_value_of_the_wrong_form_is_named_with_its_rule() {
+fn names_a_malformed_value_with_its_rule() {
     for (key, value, rule) in [
         ("storage.durability", "never", "must be one of `always`, `interval`, `os`"),
         ("telemetry.log_format", "yaml", "must be `text` or `json`"),
@@ -63,7 +63,7 @@ fn a_value_of_the_wrong_form_is_named_with_its_rule() {
 }
 
 #[test]
-fn a_number_of_the_file_is_not_rounded() {
+fn does_not_round_a_number_of_the_file() {
     let file = tempfile::NamedTempFile::new().unwrap();
     for (text, key) in [
         ("[limits]\ncalls_max = 1.5\n", "limits.calls_max"),
@@ -80,7 +80,7 @@ fn a_number_of_the_file_is_not_rounded() {
 }
 
 #[test]
-fn an_address_that_is_taken_names_its_key_and_the_way_out_on_one_line() {
+fn an_address_in_use_is_reported_with_its_key_and_a_hint_on_one_line() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
     let free = ["serve", "--ephemeral", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"];
@@ -95,7 +95,7 @@ fn an_address_that_is_taken_names_its_key_and_the_way_out_on_one_line() {
 }
 
 #[test]
-fn an_output_that_is_full_or_closed_is_no_panic_and_its_cause_is_told_once() {
+fn a_full_or_closed_output_is_reported_once_without_a_panic() {
     use std::{fs::File, process::Stdio};
     let full = File::options().write(true).open("/dev/full").unwrap();
     let told = trestle(&["config", "print"]).stdout(full).stderr(Stdio::piped()).output().unwrap();

@@ -1,5 +1,5 @@
-//! A role that the product does not have: one entry makes it run alone, behind the gateway, and in a
-//! process with every role.
+//! A role that exists only in these tests: one registration makes it run alone, behind the gateway, and in a process
+//! with every role.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use trestle_proto::RawCodec;
 use trestle_runtime::{config::Sources, openmetrics::Exposition};
 use trestle_service::{access::AccessLog, clock::SystemClock, layer, propagation::Traces};
 
-/// Answers every call with its own message.
+/// Echoes the message of every call.
 const ECHO: RoleSpec = RoleSpec {
     name: "echo",
     services: &["test.v1.EchoService"],

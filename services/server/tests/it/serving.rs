@@ -1,4 +1,4 @@
-//! A node in process: what it says when its store stops, and how it ends.
+//! A node in process: its health when its store stops, and its shutdown.
 
 use std::{
     io::{Read as _, Write as _},
@@ -101,7 +101,7 @@ fn table(name: &str) -> CreateTableRequest {
 }
 
 #[tokio::test]
-async fn a_node_answers_in_process_without_a_socket() {
+async fn a_node_serves_in_process_without_a_socket() {
     let node = node(&[]).await;
 
     let created = client(&node.routes).create_table(table("Things")).await.unwrap();
@@ -111,7 +111,7 @@ async fn a_node_answers_in_process_without_a_socket() {
 }
 
 #[tokio::test]
-async fn calls_over_the_admission_limit_are_refused_at_once() {
+async fn rejects_calls_over_the_admission_limit_at_once() {
     let node = node(&[("TRESTLE__LIMITS__CALLS_MAX", "1")]).await;
     let (sender, receiver) = tokio::sync::mpsc::channel::<ImportEntitiesRequest>(1);
     let requests = tokio_stream::wrappers::ReceiverStream::new(receiver);
@@ -126,7 +126,7 @@ async fn calls_over_the_admission_limit_are_refused_at_once() {
 }
 
 #[tokio::test]
-async fn a_store_that_stops_takes_the_node_out_of_service() {
+async fn a_stopped_store_sets_the_node_to_not_serving() {
     let engine = Arc::new(Stoppable {
         inner: MemoryEngine::new(trestle::storage::keyspaces()),
         stopped: Mutex::default(),
@@ -145,7 +145,7 @@ async fn a_store_that_stops_takes_the_node_out_of_service() {
     let after = tokio::time::timeout(Duration::from_secs(10), watch.message()).await;
 
     assert_eq!(before, ServingStatus::Serving);
-    let after = after.expect("the watch says nothing").unwrap().unwrap();
+    let after = after.expect("the watch reports no change").unwrap().unwrap();
     assert_eq!(after.status(), ServingStatus::NotServing);
     let problems = health.problems().join("\n");
     assert!(problems.contains("storage stopped: sync failed"), "{problems}");
@@ -154,7 +154,7 @@ async fn a_store_that_stops_takes_the_node_out_of_service() {
 
 #[tokio::test]
 async fn reports_a_listener_that_fails() {
-    // More than a semaphore takes, which the settings would refuse: the listener panics.
+    // More than a semaphore supports, which the settings would reject: the listener panics.
     let mut settings = settings(&[]);
     settings.limits.connections_max = usize::MAX;
     let listeners = Listeners::bind(&settings).await.unwrap();
@@ -169,7 +169,7 @@ async fn reports_a_listener_that_fails() {
 }
 
 #[tokio::test]
-async fn a_stream_in_flight_gets_its_answer_when_the_process_is_asked_to_end() {
+async fn a_stream_in_flight_receives_its_response_during_a_shutdown() {
     let server = Serving::start(&["--ephemeral"], &[]);
     let endpoint = server.endpoint();
     let channel = tonic::transport::Endpoint::new(endpoint).unwrap().connect().await.unwrap();
@@ -184,16 +184,16 @@ async fn a_stream_in_flight_gets_its_answer_when_the_process_is_asked_to_end() {
     drop(sender);
     let end = answers.message().await;
     drop(client);
-    // Beside this task: the client has to hear that its connection ends.
+    // Beside this task: the client must receive the close of its connection.
     let (status, log) = tokio::task::spawn_blocking(|| server.wait()).await.unwrap();
 
-    // What the service says to an import without a beginning: it was let finish, not cut off.
+    // The error of the service for an import without a first message: the call finished and was not cut.
     assert_eq!(end.unwrap_err().code(), tonic::Code::InvalidArgument);
     assert_eq!(status.code(), Some(0), "{log}");
 }
 
 #[tokio::test]
-async fn a_consumer_who_waits_is_answered_at_once_when_the_process_is_asked_to_end() {
+async fn a_waiting_consumer_receives_its_response_at_once_during_a_shutdown() {
     let server = Serving::start(&["--ephemeral"], &[]);
     let channel = tonic::transport::Endpoint::new(server.endpoint()).unwrap();
     let mut client = QueueServiceClient::new(channel.connect().await.unwrap());
@@ -208,7 +208,7 @@ async fn a_consumer_who_waits_is_answered_at_once_when_the_process_is_asked_to_e
     let requests = tokio_stream::iter([StreamMessagesRequest { message }]);
     let requests = tokio_stream::StreamExt::chain(requests, tokio_stream::pending());
     let mut stream = client.stream_messages(requests).await.unwrap().into_inner();
-    // Until it waits, surely.
+    // Enough time for the consumer to wait.
     tokio::time::sleep(Duration::from_millis(300)).await;
     let began = std::time::Instant::now();
 
@@ -216,7 +216,7 @@ async fn a_consumer_who_waits_is_answered_at_once_when_the_process_is_asked_to_e
     let answer = answer.await.unwrap().unwrap().into_inner();
     let end = stream.message().await.unwrap_err();
     drop((client, stream));
-    // Beside this task: the client has to hear that its connection ends.
+    // Beside this task: the client must receive the close of its connection.
     let (status, log) = tokio::task::spawn_blocking(|| server.wait()).await.unwrap();
 
     assert_eq!(answer.deliveries, []);
@@ -236,7 +236,7 @@ async fn a_second_signal_does_not_wait_for_calls() {
     let _answers = client.import_entities(requests).await.unwrap();
 
     server.terminate();
-    // Two signals that nobody has taken yet would be one.
+    // Two pending signals would be merged into one.
     while admin_page(&server, "/readyz") == "ok\n" {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
@@ -249,7 +249,7 @@ async fn a_second_signal_does_not_wait_for_calls() {
 }
 
 #[tokio::test]
-async fn a_second_signal_with_nothing_to_cut_is_a_clean_end() {
+async fn a_second_signal_without_calls_in_flight_is_a_clean_shutdown() {
     let server = Serving::start(&["--ephemeral"], &[("TRESTLE__SERVER__DRAIN_NOTICE_MS", "5000")]);
     let began = std::time::Instant::now();
 
@@ -272,7 +272,7 @@ fn admin_page(server: &Serving, path: &str) -> String {
 }
 
 #[test]
-fn handshakes_that_fail_are_counted_each_and_told_now_and_then() {
+fn counts_every_failed_handshake_and_logs_them_at_a_bounded_rate() {
     let folder = tempfile::tempdir().unwrap();
     let pair = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
     let (certificate, key) = (folder.path().join("c.pem"), folder.path().join("k.pem"));

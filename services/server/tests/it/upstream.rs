@@ -1,5 +1,5 @@
-//! A service answers the same wherever it lives, and failures of the way to it say what may have
-//! happened.
+//! A service responds the same in process and behind a gateway, and upstream errors report whether a call may have been
+//! executed.
 
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ fn remote(endpoint: &str) -> Client {
     TableServiceClient::new(Upstream::Remote(remote))
 }
 
-/// What a client sees of an answer: the name of the table, or the failure with its details.
+/// The response as a client sees it: the name of the table, or the error with its details.
 async fn seen(mut client: Client, table: &str) -> Result<String, (Code, String, String)> {
     let request = GetTableRequest { table: table.to_owned() };
     let answer = client.get_table(request).await;
@@ -42,7 +42,7 @@ async fn seen(mut client: Client, table: &str) -> Result<String, (Code, String, 
 }
 
 #[tokio::test]
-async fn local_and_remote_give_the_same_answers_and_the_same_failures() {
+async fn local_and_remote_return_the_same_responses_and_the_same_errors() {
     let local = TableServiceClient::new(Upstream::Local(node(&[]).await.routes));
     let table = Serving::start(&["--ephemeral", "--roles", "table"], &[]);
     let endpoint = table.endpoint();
@@ -64,14 +64,14 @@ async fn local_and_remote_give_the_same_answers_and_the_same_failures() {
     }
 }
 
-/// What a read and a write are told.
+/// The statuses of a read and of a write.
 async fn statuses_of(endpoint: &str) -> [Status; 2] {
     let read = remote(endpoint).get_table(GetTableRequest::default()).await.unwrap_err();
     let write = remote(endpoint).create_table(CreateTableRequest::default()).await.unwrap_err();
     [read, write]
 }
 
-/// Takes a call on each connection and goes away with it: who knows what happened.
+/// Reads a call on each connection and disconnects without a response: its outcome is unknown.
 async fn take_and_break(listener: TcpListener) {
     loop {
         let (mut stream, _) = listener.accept().await.unwrap();
@@ -79,7 +79,7 @@ async fn take_and_break(listener: TcpListener) {
             let settings = [0, 0, 0, 4, 0, 0, 0, 0, 0];
             stream.write_all(&settings).await.unwrap();
             let (mut bytes, mut seen) = (vec![0; 65536], Vec::new());
-            // The message of the call is the only frame of data.
+            // The message of the call is the only DATA frame.
             while !has_data(&seen) {
                 let read = stream.read(&mut bytes).await.unwrap_or_default();
                 if read == 0 {
@@ -91,7 +91,7 @@ async fn take_and_break(listener: TcpListener) {
     }
 }
 
-/// Whether a client's side of HTTP/2 has a frame of data in it.
+/// Whether the bytes that a client of HTTP/2 sent contain a DATA frame.
 fn has_data(bytes: &[u8]) -> bool {
     const PREFACE: usize = 24;
     let mut rest = bytes.get(PREFACE..).unwrap_or_default();
@@ -106,7 +106,7 @@ fn has_data(bytes: &[u8]) -> bool {
 }
 
 #[tokio::test]
-async fn a_service_that_is_away_is_unavailable_and_a_write_that_breaks_off_unknown() {
+async fn an_unreachable_service_is_unavailable_and_an_interrupted_write_unknown() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let broken = format!("http://{}", listener.local_addr().unwrap());
     let free = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -129,7 +129,7 @@ async fn a_service_that_is_away_is_unavailable_and_a_write_that_breaks_off_unkno
 }
 
 #[tokio::test]
-async fn a_gateway_is_ready_when_the_service_behind_it_is() {
+async fn a_gateway_is_ready_when_its_upstream_service_is() {
     let table = Serving::start(&["--ephemeral", "--roles", "table"], &[]);
     let endpoint = table.endpoint();
     let variables = [("TRESTLE__GATEWAY__TABLE_ENDPOINT", endpoint.as_str())];
@@ -149,11 +149,11 @@ async fn a_gateway_is_ready_when_the_service_behind_it_is() {
     assert!(serves(true).await, "never became ready");
     table.terminate();
     assert_eq!(table.wait().0.code(), Some(0));
-    assert!(serves(false).await, "still says it is ready");
+    assert!(serves(false).await, "still reports that it is ready");
 }
 
 #[tokio::test]
-async fn a_role_without_a_gateway_believes_nobody_whom_it_does_not_know() {
+async fn a_role_without_a_gateway_rejects_unauthenticated_peers_unless_it_trusts_callers() {
     let stranger = Peer { address: "10.1.2.3:4".parse().unwrap(), tls: None };
     for (settings, is_believed) in [
         (&[("TRESTLE__SERVER__ROLES", "table")][..], false),

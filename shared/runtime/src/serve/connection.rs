@@ -42,9 +42,9 @@ use super::{
 };
 use crate::tls::Tls;
 
-/// Bytes that one call may send ahead of what is read.
+/// The flow-control window of a call: bytes that it may send before they are read.
 const STREAM_WINDOW_BYTES: u32 = 1024 * 1024;
-/// Bytes that all calls of a connection may send ahead.
+/// The flow-control window of a connection, for all of its calls.
 const CONNECTION_WINDOW_BYTES: u32 = 4 * 1024 * 1024;
 /// How long the handshake and protocol detection may take. Ample for a slow network, and short
 /// enough that unused sockets do not count as connections for long.
@@ -53,14 +53,13 @@ const OPEN_WITHIN: Duration = Duration::from_secs(10);
 const LINGER_WITHIN: Duration = Duration::from_millis(500);
 /// How long opening a connection may take on once the listener is closed.
 const OPEN_AT_SHUTDOWN_WITHIN: Duration = Duration::from_millis(500);
-/// Largest headers of a call, in bytes as HTTP/2 counts them: names, values and 32 for each. A
-/// call with more is refused with HTTP status 431, and its connection goes on.
+/// Largest headers of a call, in bytes as HTTP/2 counts them: names, values and 32 for each. A call with more is
+/// rejected with HTTP status 431, and its connection remains open.
 const HEADER_BYTES_MAX: u32 = 16 * 1024;
-/// Largest head of a request of HTTP/1, its address included, in bytes. Twice the above, so that
-/// the service can refuse most of what is too much in a form of its own; what is beyond gets a bare
-/// 431.
+/// Largest head of a request of HTTP/1, its address included, in bytes. Twice the above, so that the service can reject
+/// most oversized requests in its own format; larger ones receive a 431 without a body.
 const HTTP1_HEAD_BYTES_MAX: usize = 2 * HEADER_BYTES_MAX as usize;
-/// Calls that a client may reset before they were accepted; with more it loses its connection.
+/// Calls that a client may reset before they were accepted; with more its connection is closed.
 const RESETS_MAX: usize = 20;
 
 /// One connection.
@@ -111,8 +110,7 @@ impl Connection {
         }
     }
 
-    /// The result of a step of opening. In a shutdown a little time is left: the client may have sent
-    /// a call already.
+    /// The result of a step of opening. In a shutdown a short time remains: the client may have sent a call already.
     ///
     /// # Errors
     /// Those of the step; timed out where it took too long.
@@ -171,8 +169,8 @@ impl Connection {
                         .max_concurrent_streams(self.bounds.streams_max)
                         .max_header_list_size(HEADER_BYTES_MAX)
                         .max_pending_accept_reset_streams(RESETS_MAX)
-                        // gRPC has no use for a date, and HPACK would keep the last sixty of a connection
-                        // and compare that of each response with all of them.
+                        // gRPC does not use a date, and HPACK would store the last sixty of a connection and compare
+                        // the date of each response with all of them.
                         .auto_date_header(false)
                         .keep_alive_interval(self.bounds.keepalive)
                         .keep_alive_timeout(self.bounds.keepalive)
@@ -227,7 +225,7 @@ impl Connection {
         tokio::select! {
             ended = poll_fn(|cx| polls.poll(connection.as_mut(), cx)) => log_end(ended),
             () = self.cut.cancelled() => {}
-            () = tokio::time::sleep(grace) => debug!("old connection cut with calls in flight"),
+            () = tokio::time::sleep(grace) => debug!("expired connection cut with calls in flight"),
         }
     }
 }
@@ -246,9 +244,8 @@ fn jittered(age_max: Duration, peer: &Peer) -> Duration {
 
 /// Reads what a client still sends to a closed connection, until it closes its side.
 ///
-/// A socket that is closed with unread bytes resets the connection. The client may see that before
-/// it reads what was written last: which of its calls were accepted, and their responses. Their
-/// outcome would be unknown to it.
+/// A socket that is closed with unread bytes resets the connection. The client may see that before it reads the last
+/// frames: which of its calls were accepted, and their responses. Their outcome would be unknown to it.
 async fn linger(socket: std::net::TcpStream) {
     if socket.shutdown(Shutdown::Write).is_err() {
         return;

@@ -1,12 +1,11 @@
 //! GOAWAY drain: when a connection over HTTP/2 may be closed, so that no call is lost.
 //!
-//! HTTP/2 closes a connection in order: a first GOAWAY announces it, and requests that the client sent
-//! before it read the frame are still answered. Most clients lose nothing. Clients on hyper, tonic
-//! among them, do: what they are about to send when the frame arrives, and the first call after it
-//! while others are in flight, they fail themselves, as `CANCELLED` or `INTERNAL`, and no server can
-//! prevent it. Such a client has to be quiet at that moment. So its calls are refused first, as
-//! `UNAVAILABLE`, and GOAWAY is sent once the calls in flight are answered and every caller has been
-//! refused and backs off.
+//! HTTP/2 closes a connection in order: a first GOAWAY announces it, and requests that the client sent before it read
+//! the frame still receive responses. Most clients lose no call. Clients on hyper, tonic among them, do: they fail the
+//! calls that they are about to send when the frame arrives, and the first call after it while others are in flight, as
+//! `CANCELLED` or `INTERNAL`, and no server can prevent it. Such a client must have no call in flight at that moment.
+//! So its calls are rejected first, as `UNAVAILABLE`, and GOAWAY is sent once the calls in flight have responses and
+//! every caller was rejected and backs off.
 
 use std::{
     sync::{
@@ -30,7 +29,7 @@ const LOSES_CALLS: &str = "tonic/";
 const QUIET: Duration = Duration::from_millis(200);
 /// How long to wait for that; longer calls are not waited for.
 const QUIET_WITHIN: Duration = Duration::from_secs(1);
-/// When a refused client should retry: by then its connection is closed.
+/// When a rejected client should retry: by then its connection is closed.
 const RETRY_AFTER: Duration = Duration::from_millis(500);
 
 /// The calls of a connection. Clones share them.
@@ -43,7 +42,7 @@ struct ConnectionCalls {
     is_draining: AtomicBool,
     /// Whether the client loses calls, by the user agent of its first call.
     loses_calls: OnceLock<bool>,
-    /// Something of the above has changed, while draining.
+    /// Notified when one of the above changes while draining.
     changed: Notify,
 }
 
@@ -54,11 +53,11 @@ impl GoawayDrain {
     /// Admits a call with these headers.
     ///
     /// # Errors
-    /// The refusal, while the connection of a client that loses calls drains. Nothing was done.
+    /// The rejection, while the connection of a client that loses calls drains. The call was not executed.
     pub(super) fn admit(&self, headers: &HeaderMap) -> Result<CallInFlight, Fault> {
         let loses_calls = *self.0.loses_calls.get_or_init(|| loses_calls(headers));
         let is_refused = || loses_calls && self.0.is_draining.load(Ordering::SeqCst);
-        // Not counted: a refused client backs off.
+        // Not counted: a rejected client backs off.
         if is_refused() {
             return Err(refusal());
         }
@@ -68,7 +67,7 @@ impl GoawayDrain {
         if is_refused() { Err(refusal()) } else { Ok(call) }
     }
 
-    /// Waits until GOAWAY may be sent; refuses calls of clients that lose them from now on.
+    /// Waits until GOAWAY may be sent; rejects calls of clients that lose them from now on.
     pub(super) async fn drain(&self) {
         self.0.is_draining.store(true, Ordering::SeqCst);
         let until = Instant::now() + QUIET_WITHIN;

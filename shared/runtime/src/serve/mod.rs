@@ -1,8 +1,7 @@
-//! Serves calls on a socket: encrypted or not, HTTP/2 and HTTP/1, bounded connections, and a shutdown
-//! that lets calls finish.
+//! Serves calls on a socket: encrypted or not, HTTP/2 and HTTP/1, bounded connections, and a graceful shutdown.
 //!
-//! On hyper itself instead of tonic's transport: it costs less per call, bounds connections, and
-//! recycles them by age, so that callers with long-lived connections find new processes.
+//! It uses hyper directly instead of tonic's transport: this costs less per call, bounds connections, and recycles them
+//! by age, so that callers with long-lived connections find new processes.
 
 mod connection;
 mod goaway;
@@ -60,10 +59,10 @@ pub struct Bounds {
     pub drain_within: Duration,
 }
 
-/// What shuts a listener down.
+/// The signals that shut a listener down.
 #[derive(Debug, Clone, Default)]
 pub struct StopSignals {
-    /// It accepts no more connections, and lets calls finish within the bound.
+    /// Graceful: it accepts no more connections, and calls may finish within the bound.
     pub stop: CancellationToken,
     /// A forced shutdown: calls are cut.
     pub forced: CancellationToken,

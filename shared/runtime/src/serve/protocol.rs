@@ -1,9 +1,9 @@
 //! Protocol detection: the TLS handshake, where there is encryption, and the first bytes, which
 //! distinguish HTTP/2 from HTTP/1.
 //!
-//! Until it has the whole preface of HTTP/2, hyper neither probes a connection nor closes it on
-//! shutdown. So the preface is read here, under a time limit: a silent client would otherwise hold
-//! its connection for ever and delay the shutdown.
+//! Until it has the whole preface of HTTP/2, hyper neither probes a connection nor closes it on shutdown. So the
+//! preface is read here, under a time limit: a silent client would otherwise hold its connection without a limit and
+//! delay the shutdown.
 
 use std::{
     io,
@@ -24,7 +24,7 @@ const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 /// The version of HTTP that a client uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum HttpVersion {
-    /// One request after the other: what browsers fall back to.
+    /// One request after the other: the fallback of browsers.
     Http1,
     /// Concurrent requests.
     Http2,
@@ -120,7 +120,7 @@ mod tests {
 
     use super::*;
 
-    /// The detected version of a client that writes these parts, and what can be read afterwards.
+    /// The detected version of a client that writes these parts, and the bytes that can be read afterwards.
     async fn detected(parts: &[&[u8]]) -> io::Result<(HttpVersion, Vec<u8>)> {
         let (mut client, server) = tokio::io::duplex(1024);
         let detecting = tokio::spawn(detect(server));

@@ -9,7 +9,7 @@
 //! is polled inside one that distinguishes waiting for the service from waiting for the client, and
 //! drops the call when the client exceeds its slow-writer budget; the client gets RST_STREAM.
 //!
-//! A client that does not read its socket at all loses its connection, by the budget of the socket.
+//! The connection of a client that does not read its socket at all is closed, by the budget of the socket.
 
 use std::{
     cell::Cell,
@@ -39,7 +39,7 @@ const PIECE_BYTES_COUNTED: usize = 1024;
 /// How many unsent bytes a connection may hold for calls that have ended.
 const UNGUARDED_BYTES_MAX: usize = 1024 * 1024;
 
-/// How far the response of a call is.
+/// The progress of the response of a call.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct ResponseProgress {
     /// Pieces that were sent.
@@ -71,7 +71,7 @@ fn record(change: impl FnOnce(&mut ResponseProgress)) {
         change(&mut progress);
         cell.set(progress);
     });
-    // Over HTTP/1 it is not: there the budget of the socket counts.
+    // Calls over HTTP/1 are not: the budget of the socket applies to them.
     recorded.ok();
 }
 
@@ -121,9 +121,9 @@ pub(super) struct PiecedBody {
     connection: UnsentBytes,
     /// The rest of a frame that is sent piece by piece.
     rest: Bytes,
-    /// The pieces that have not left the process, once there are any.
+    /// The pieces that have not left the process, once one exists.
     unsent: Option<Arc<UnsentPieces>>,
-    /// The end of the response, once it was read.
+    /// The end of the response (trailers, an error or neither), once it was read.
     end: Option<Option<Result<Frame<Bytes>, Status>>>,
     /// The call, until its response has ended.
     _call: Option<CallInFlight>,

@@ -1,8 +1,8 @@
 //! The slow-writer budget: ends a connection whose client receives no bytes for too long, or too few.
 //!
-//! The budget is a time. Waiting for the client spends it, and bytes that the client receives refill
-//! it, so a client that receives a few bytes now and then does not hold a connection for ever. The
-//! socket is below the encryption: what counts is what the client's machine accepted.
+//! The budget is a time. Waiting for the client spends it, and bytes that the client receives refill it, so a client
+//! that receives a few bytes now and then does not hold a connection without a limit. The socket is below the
+//! encryption: the bytes that the client's machine accepted are counted.
 
 use std::{
     io,
@@ -17,7 +17,7 @@ use tokio::{
     time::{Instant, Sleep, sleep},
 };
 
-/// Bytes that refill the whole budget. A client has to receive as many within it.
+/// Bytes that refill the whole budget. A client must receive as many within it.
 const REFILL_BYTES: usize = 64 * 1024;
 
 /// How long a client may make a writer wait.

@@ -1,4 +1,4 @@
-//! Log lines: where they go, and how they name the trace that they belong to.
+//! Log lines: their outputs, and the trace that they belong to.
 
 use std::{
     fmt,
@@ -24,13 +24,13 @@ use trestle_service::semconv;
 
 use super::settings::{AccessOutput, LogFormat, TelemetrySettings};
 
-/// Lines of the access log that may wait for their output; more are lost, and counted.
+/// Lines of the access log that may wait for their output; more are dropped, and counted.
 const ACCESS_LINES_MAX: usize = 16 * 1024;
 
-/// Something that takes what happens in the process.
+/// A subscriber layer for the events and spans of the process.
 pub(super) type Receiver = Box<dyn Layer<Registry> + Send + Sync>;
 
-/// The log on standard error. The access log is no part of it.
+/// The log on standard error, without the access log.
 pub(super) fn lines(settings: &TelemetrySettings, filter: EnvFilter) -> Receiver {
     match settings.log_format {
         LogFormat::Text => {
@@ -46,14 +46,14 @@ pub(super) fn lines(settings: &TelemetrySettings, filter: EnvFilter) -> Receiver
     }
 }
 
-/// The access log, and what has to live as long as it: dropping it writes the last lines.
+/// The access log and its guard: dropping the guard writes the last lines.
 pub(super) struct Access {
     pub(super) receiver: Receiver,
     pub(super) lost: ErrorCounter,
     pub(super) guard: WorkerGuard,
 }
 
-/// Opens the access log, if there is to be one.
+/// Opens the access log, if it is configured.
 ///
 /// # Errors
 /// A file that cannot be opened.
@@ -89,14 +89,13 @@ fn append(path: &Path) -> io::Result<std::fs::File> {
     })
 }
 
-/// A thread writes, so that a slow output never holds up a call, and as many lines at a time as
-/// there are.
+/// A thread writes all pending lines at a time, so that a slow output never blocks a call.
 fn in_background(output: impl Write + Send + 'static) -> (NonBlocking, WorkerGuard) {
     let builder = NonBlockingBuilder::default().buffered_lines_limit(ACCESS_LINES_MAX).lossy(true);
     builder.thread_name("access-log").finish(BufWriter::new(output))
 }
 
-/// Lines that name the trace in which they were written, if they were written in one.
+/// Lines with the trace in which they were written, if one exists.
 struct InTrace<F> {
     form: F,
     splice: fn(&mut String, &SpanContext),
@@ -155,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_of_text_ends_with_its_trace() {
+    fn a_text_line_ends_with_its_trace() {
         let mut line = "INFO something happened what=`1`\n".to_owned();
 
         after_text(&mut line, &place());
@@ -167,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_of_json_has_its_trace_as_members() {
+    fn a_json_line_has_its_trace_as_members() {
         let mut line = "{\"level\":\"INFO\"}\n".to_owned();
 
         into_json(&mut line, &place());

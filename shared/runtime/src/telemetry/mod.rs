@@ -34,18 +34,18 @@ pub use self::settings::{AccessKeys, AccessOutput, LogFormat, TelemetrySettings}
 use self::{logs::Receiver, otlp::Exporters};
 use crate::openmetrics::Exposition;
 
-/// What the telemetry of OTLP logs leaves out: the exporter's own work, which would feed itself.
+/// The targets that OTLP logs exclude: the exporter itself, whose lines would cause further exports.
 const OWN_WORK: &str = "h2=off,hyper=off,hyper_util=off,tonic=off,tower=off,opentelemetry=off,\
     opentelemetry_sdk=off,opentelemetry-otlp=off";
 /// Shortest salt of hashes, in bytes.
 const SALT_BYTES_MIN: usize = 16;
 
-/// Telemetry that cannot be started.
+/// An error at the start of telemetry.
 #[derive(Debug, thiserror::Error)]
 #[error("telemetry cannot start: {0}")]
 pub struct TelemetryError(String);
 
-/// Running telemetry. End it with [`Telemetry::shutdown`], else what was recorded last is lost.
+/// Running telemetry. End it with [`Telemetry::shutdown`], or the last records are lost.
 pub struct Telemetry {
     traces: Option<SdkTracerProvider>,
     logs: Option<SdkLoggerProvider>,
@@ -59,12 +59,11 @@ pub struct Telemetry {
 }
 
 impl Telemetry {
-    /// Starts what the settings ask for; `random` makes a salt where none is given. Must be called
-    /// on a Tokio runtime.
+    /// Starts the telemetry of the settings; `random` generates a salt where none is given. Must be called on a Tokio
+    /// runtime.
     ///
     /// # Errors
-    /// An exporter that cannot be built, a filter that cannot be read, or a file that cannot be
-    /// opened.
+    /// An exporter that cannot be built, a malformed filter, or a file that cannot be opened.
     pub fn start(
         settings: &TelemetrySettings,
         random: fn() -> u128,
@@ -85,7 +84,7 @@ impl Telemetry {
             None => (None, None, None),
         };
         let traces = spans.map(|exporter| {
-            // What is not kept never becomes a span, so the sampler has nothing to decide.
+            // Traces that are not sampled have no spans, so the sampler accepts all.
             let provider = SdkTracerProvider::builder().with_resource(resource.clone());
             provider.with_sampler(Sampler::AlwaysOn).with_batch_exporter(exporter).build()
         });
@@ -111,35 +110,34 @@ impl Telemetry {
         Ok(Self { traces, logs, metrics, meter, registry, kept, access, access_guard, dispatch })
     }
 
-    /// Where the process records its metrics.
+    /// The meter of the process.
     #[must_use]
     pub fn meter(&self) -> Meter {
         self.meter.clone()
     }
 
-    /// Which traces are kept, and the examples of them.
+    /// The sampling of traces, and their exemplars.
     #[must_use]
     pub fn traces(&self) -> Traces {
         self.kept.clone()
     }
 
-    /// Who writes the line of each call.
+    /// The writer of the access log.
     #[must_use]
     pub fn access(&self) -> AccessLog {
         self.access.clone()
     }
 
-    /// The metrics as they are read by Prometheus.
+    /// The metrics for Prometheus.
     #[must_use]
     pub fn exposition(&self) -> Exposition {
         Exposition::new(self.registry.clone(), self.kept.exemplars.clone())
     }
 
-    /// Makes logs and spans of the whole process go here, and reports panics as logs. Once a
-    /// process.
+    /// Installs the subscriber of the whole process, and logs panics. Call it once per process.
     ///
     /// # Errors
-    /// When it was done before.
+    /// When a subscriber is installed already.
     pub fn install(&self) -> Result<(), TelemetryError> {
         tracing::dispatcher::set_global_default(self.dispatch.clone())
             .map_err(|error| TelemetryError(error.to_string()))?;
@@ -151,11 +149,10 @@ impl Telemetry {
         Ok(())
     }
 
-    /// Sends what was recorded and ends. Blocks no worker of the runtime.
+    /// Exports the pending records and shuts down. Blocks no worker of the runtime.
     pub async fn shutdown(self) {
         let work = move || {
-            // A collector that is away is no reason to fail the end of a process, and the log ends
-            // here too.
+            // An unreachable collector must not fail the shutdown of a process, and the log ends here too.
             let _ = self.traces.map(|traces| traces.shutdown());
             let _ = self.metrics.map(|metrics| metrics.shutdown());
             let _ = self.logs.map(|logs| logs.shutdown());
@@ -260,7 +257,7 @@ fn receivers(
             .with_threads(false)
             .with_target(false)
             .with_tracked_inactivity(false);
-        // Those of the layers, who make one only where its trace is kept.
+        // The spans of the layers, which create one only where its trace is sampled.
         let ours = filter_fn(is_ours).with_max_level_hint(LevelFilter::DEBUG);
         receivers.push(spans.with_filter(ours).boxed());
     }

@@ -57,7 +57,7 @@ impl Exporters {
 /// Sends metrics together with their exemplars.
 #[derive(Debug)]
 pub(super) struct MetricExporter {
-    /// None after the end.
+    /// None after the shutdown.
     client: Mutex<Option<MetricsServiceClient<Channel>>>,
     exemplars: Exemplars,
 }
@@ -86,7 +86,7 @@ impl PushMetricExporter for MetricExporter {
     }
 }
 
-/// Puts every exemplar at the point that it is an example of.
+/// Adds every exemplar to its data point.
 fn join(request: &mut ExportMetricsServiceRequest, exemplars: &Exemplars) {
     let scopes = request.resource_metrics.iter_mut().flat_map(|of| &mut of.scope_metrics);
     for metric in scopes.flat_map(|scope| &mut scope.metrics) {

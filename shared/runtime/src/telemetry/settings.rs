@@ -1,4 +1,4 @@
-//! What an operator chooses about logs, traces and metrics.
+//! The settings of logs, traces and metrics.
 
 use std::{path::PathBuf, str::FromStr};
 
@@ -124,20 +124,20 @@ impl Default for TelemetrySettings {
 }
 
 impl TelemetrySettings {
-    /// The filter, without what this build has no lines for: it would be complained about, past the
-    /// log and in colours.
+    /// The filter, without the levels that this build does not contain: the subscriber would warn about them, outside
+    /// the log and in colours.
     pub(super) fn directives(&self) -> String {
         at_most(&self.log_filter, STATIC_MAX_LEVEL)
     }
 
-    /// What is wrong with the section, each with its key.
+    /// The invalid values of the section, each with its key.
     #[must_use]
     pub fn problems(&self) -> Vec<String> {
         let mut problems = Vec::new();
         let filter = &self.log_filter;
         let is_word = |part: &&str| !part.contains(['=', '[', ']', '{', '}']);
         let mut words = filter.split(',').map(str::trim).filter(is_word);
-        // The filter would take any other word for a target of which everything is logged.
+        // The filter would parse any other word as a target of which every level is logged.
         let are_levels = words.all(|word| word.parse::<LevelFilter>().is_ok());
         if !are_levels || EnvFilter::try_new(self.directives()).is_err() {
             let rule = "must be `level` or `target=level`, separated by commas, where a level is \
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn a_filter_is_of_levels_and_of_targets_with_levels() {
+    fn a_filter_consists_of_levels_and_of_targets_with_levels() {
         for fine in ["info", "WARN", "off", "warn,trestle_kv=debug", "a[b{c=1}]=info"] {
             assert_eq!(problems(fine), Vec::<String>::new(), "{fine}");
         }
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn levels_that_a_build_does_not_have_are_lowered_to_those_that_it_has() {
+    fn lowers_levels_that_the_build_does_not_contain() {
         for (filter, lowered) in [
             ("trace", "debug"),
             ("info,h2=trace", "info,h2=debug"),

@@ -19,7 +19,7 @@ use trestle_service::exemplar::Exemplars;
 
 const TABLE: &str = "trestle.table.v1.TableService";
 
-/// Status line and body of one answer.
+/// Status line and body of one response.
 async fn get(address: std::net::SocketAddr, path: &str) -> (String, String) {
     let mut stream = TcpStream::connect(address).await.unwrap();
     let request = format!("GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");

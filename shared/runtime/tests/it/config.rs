@@ -1,4 +1,4 @@
-//! Which layer wins, and what is refused.
+//! The priority of the layers, and rejected configuration.
 
 use std::{collections::HashMap, path::Path};
 
@@ -74,7 +74,7 @@ fn flags_override_the_environment_the_file_and_the_defaults() {
 }
 
 #[test]
-fn our_sources_override_standard_variables() {
+fn configuration_overrides_standard_variables() {
     let file = write("[server]\nlisten = \"file\"\n");
     let standard = [("STANDARD_LISTEN", "standard")];
 

@@ -39,7 +39,7 @@ const BOUNDS: Bounds = Bounds {
 const CONNECTIONS: usize = 4;
 /// Callers that share one.
 const CALLERS: usize = 8;
-/// When a refused caller retries.
+/// When a rejected caller retries.
 const BACK_OFF: Duration = Duration::from_millis(500);
 /// More than any of the waits here should take.
 const SOON: Duration = Duration::from_secs(20);
@@ -109,7 +109,7 @@ async fn a_shutdown_fails_calls_only_as_unavailable() {
                     tokio::time::sleep(Duration::from_millis(10)).await;
                 }
             };
-            tokio::time::timeout(SOON, load).await.expect("there is load");
+            tokio::time::timeout(SOON, load).await.expect("the callers are active");
             server.stop.cancel();
         };
 
@@ -126,7 +126,7 @@ fn unavailable(status: &Status) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn old_connections_fail_no_call_of_a_client_that_retries_once() {
-    // Long enough that the next connection is not old again at the retry.
+    // Long enough that the next connection has not reached its maximum age at the retry.
     let bounds = Bounds { age_max: 3 * BACK_OFF, ..BOUNDS };
     let server = server(bounds, Arc::default()).await;
     let (until, refused) = (Instant::now() + 10 * BACK_OFF, AtomicUsize::new(0));
@@ -151,7 +151,7 @@ async fn old_connections_fail_no_call_of_a_client_that_retries_once() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_call_that_lasts_is_answered_though_its_connection_ends_and_does_not_hold_up_the_rest() {
+async fn a_long_call_finishes_on_a_draining_connection_and_does_not_delay_the_others() {
     let gate = Arc::new(Notify::new());
     let server = server(BOUNDS, Arc::clone(&gate)).await;
     let channel = channel(server.address);
@@ -172,6 +172,6 @@ async fn a_call_that_lasts_is_answered_though_its_connection_ends_and_does_not_h
 
     unavailable(&refused);
     assert!(refused.message().contains("nothing was done"), "{refused:?}");
-    lasting.await.unwrap().expect("taken before the end");
+    lasting.await.unwrap().expect("accepted before the close");
     assert_eq!(server.serving.await.unwrap(), Drained::Clean);
 }

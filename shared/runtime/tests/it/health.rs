@@ -42,7 +42,7 @@ async fn reports_not_found_for_an_unknown_service() {
     let health = Health::of(&[TABLE]).await;
     let mut client = HealthClient::new(health.service());
 
-    let error = client.check(about("nobody")).await.unwrap_err();
+    let error = client.check(about("unknown")).await.unwrap_err();
 
     assert_eq!(error.code(), Code::NotFound);
 }
@@ -68,7 +68,7 @@ async fn a_watch_reports_each_change_once_and_ends_with_the_process() {
     }
 
     use ServingStatus::{NotServing, Serving};
-    assert!(silence.is_err(), "told again what had not changed");
+    assert!(silence.is_err(), "an unchanged status was reported again");
     assert_eq!(seen, [Serving, NotServing, Serving, NotServing]);
     assert_eq!(health.problems(), ["shutting down"]);
 }

@@ -37,11 +37,11 @@ struct Server {
     serving: JoinHandle<Drained>,
     /// Notified when a call arrives.
     arrived: Arc<Notify>,
-    /// Lets calls finish.
+    /// Releases calls.
     finish: Arc<Notify>,
 }
 
-/// A server whose calls wait until the test lets them finish.
+/// A server whose calls wait until the test releases them.
 async fn server(bounds: Bounds) -> Server {
     let (arrived, finish) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
     let (here, gate) = (Arc::clone(&arrived), Arc::clone(&finish));
@@ -66,7 +66,7 @@ fn call(address: SocketAddr) -> JoinHandle<Code> {
     tokio::spawn(async move { Status::from_header_map(&answer.await.unwrap()).unwrap().code() })
 }
 
-/// The same, for the headers of the answer.
+/// The same, for the headers of the response.
 fn headers_of_call(address: SocketAddr) -> JoinHandle<HeaderMap> {
     let endpoint = Endpoint::parse(&format!("http://{address}")).unwrap();
     let remote = Remote::new(endpoint, RemoteOptions::default());
@@ -79,7 +79,7 @@ fn headers_of_call(address: SocketAddr) -> JoinHandle<HeaderMap> {
     })
 }
 
-/// HPACK would keep each date of an old connection, and compare every answer's with all of them.
+/// HPACK would store each date of an old connection, and compare the date of every response with all of them.
 #[tokio::test]
 async fn responses_over_http2_have_no_date() {
     let server = server(BOUNDS).await;
@@ -138,7 +138,7 @@ async fn closes_connections_beyond_the_limit() {
     assert_eq!(second.await.unwrap(), Code::Ok);
 }
 
-/// What clients that never open HTTP/2 send: nothing, or a part of the preface.
+/// The bytes of clients that never open HTTP/2: none, or a part of the preface.
 const UNOPENED: [&[u8]; 2] = [b"", b"PRI * HTTP/2.0"];
 
 async fn connected(address: SocketAddr, sends: &[u8]) -> TcpStream {

@@ -102,7 +102,7 @@ async fn connected(address: SocketAddr, window: u32) -> (SendRequest<Bytes>, Joi
     builder.initial_window_size(window).max_concurrent_reset_streams(10_000);
     let (client, connection) = builder.handshake(socket).await.unwrap();
     let ended = tokio::spawn(async move {
-        // How it ends is the test's to judge.
+        // The test checks how it ends.
         connection.await.ok();
     });
     (client, ended)
@@ -245,7 +245,7 @@ async fn closes_the_connection_of_a_client_that_resets_its_calls() {
             stream.send_reset(h2::Reason::CANCEL);
         }
     };
-    tokio::time::timeout(SOON, hostile).await.expect("it goes on for ever");
+    tokio::time::timeout(SOON, hostile).await.expect("the connection is not closed");
 
     assert!(tokio::time::timeout(SOON, ended).await.is_ok(), "the connection is open");
 }

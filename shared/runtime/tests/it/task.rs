@@ -1,4 +1,4 @@
-//! Background loops, on a clock that stands still between events.
+//! Background loops, on a paused clock.
 
 use std::{
     sync::{

@@ -102,14 +102,14 @@ fn unavailable() -> Response {
     Status::from(fault.retry_after(Duration::from_millis(30))).into_http()
 }
 
-/// What a role saw of one attempt.
+/// One attempt, as a role received it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Seen {
     limit: Option<String>,
     body: Vec<u8>,
 }
 
-/// A role that is unavailable for this many attempts, and the attempts it saw.
+/// A role that is unavailable for this many attempts, and the attempts that it received.
 async fn refusing(times: usize) -> (Role, Arc<Mutex<Vec<Seen>>>) {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let log = Arc::clone(&seen);
@@ -177,7 +177,7 @@ async fn attempts_a_call_three_times_and_not_past_its_deadline() {
     }
 }
 
-/// A role whose calls wait for permits, and says how many have arrived.
+/// A role whose calls wait for permits, and that counts the calls that have arrived.
 async fn gated(
     listener: TcpListener,
     bounds: Bounds,

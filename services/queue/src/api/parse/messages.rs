@@ -30,11 +30,11 @@ use crate::{
 /// A send.
 #[derive(Debug)]
 pub(in crate::api) struct Send {
-    /// Where to.
+    /// The queue.
     pub(in crate::api) queue: QueueName,
-    /// What makes a repeated send harmless.
+    /// The request id, which makes a send idempotent.
     pub(in crate::api) request_id: Option<String>,
-    /// Each message, or why it is refused.
+    /// Each message, or the error with which it is rejected.
     pub(in crate::api) messages: Vec<Attempt>,
 }
 
@@ -100,7 +100,7 @@ fn outgoing(message: proto::OutgoingMessage, prefix: &str) -> Result<Outgoing, F
             Some(time_to_live.unwrap_or(MESSAGE_LIFE_DEFAULT))
         }
     };
-    // The rule is about what was asked for: without a delay there is nothing to compare.
+    // The rule applies to a requested delay: without one, no comparison is needed.
     if violations.is_empty() && time_to_live.is_some_and(|time_to_live| time_to_live <= delay) {
         let rule = "time_to_live must be greater than visibility_delay";
         violations.push(Reason::InvalidQueryParameterValue, delay_field, rule);
@@ -151,8 +151,7 @@ fn received(max: Option<u32>, violations: &mut Violations) -> usize {
     count(max, RECEIVE_MESSAGES_MAX, 1, "max_messages", violations)
 }
 
-/// An update of a message: of which queue, and what it is or why it is none, which is to be told once the queue was
-/// found.
+/// An update of a message: its queue, and the update or the error, which is returned once the queue was found.
 pub(in crate::api) fn update(
     mut request: proto::UpdateMessageRequest,
 ) -> Result<(QueueName, Result<Update, Fault>), Fault> {
@@ -192,7 +191,7 @@ fn changes(request: proto::UpdateMessageRequest) -> Result<Update, Fault> {
     finish(violations, parsed)
 }
 
-/// What is known of the messages to delete: a receipt, or why it is none.
+/// The messages to delete: a receipt each, or the error for a malformed one.
 pub(in crate::api) type Receipts = Vec<Result<Claimed, Fault>>;
 
 /// A delete.
@@ -212,7 +211,7 @@ pub(in crate::api) fn delete(
     Ok((queue, request.receipts.into_iter().enumerate().map(receipt).collect()))
 }
 
-/// A redrive: from where, where to if that is said, and how many at most.
+/// A redrive: the source, the destination if one is given, and the maximum number of messages.
 pub(in crate::api) fn redrive(
     request: proto::RedriveMessagesRequest,
 ) -> Result<(QueueName, Option<QueueName>, usize), Fault> {

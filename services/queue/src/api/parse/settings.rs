@@ -15,7 +15,7 @@ use trestle_service::{
 use super::{Between, finish, ranged};
 use crate::record::{DeadLetter, QueueSettings};
 
-/// What an update changes: what is absent stays.
+/// The settings that an update changes; absent ones remain unchanged.
 #[derive(Debug, Clone, Default)]
 pub(in crate::api) struct SettingsChange {
     metadata: Option<Vec<(String, String)>>,

@@ -1,4 +1,4 @@
-//! Clients that read nothing.
+//! Streams of idle and slow clients.
 
 use tokio::time::{Duration, sleep};
 use tonic::Code;
@@ -18,7 +18,7 @@ async fn visible(fixture: &Fixture) -> usize {
     fixture.messages.peek(&fixture.access, &fixture.name, SENT).await.expect("readable").len()
 }
 
-/// A client that opens a stream with credit for everything and says nothing more.
+/// A client that opens a stream with credit for every message and sends no further request.
 fn requests(
     queue: &QueueName,
 ) -> impl Stream<Item = Result<StreamMessagesRequest, Status>> + Send + Unpin + 'static {
@@ -29,13 +29,13 @@ fn requests(
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_client_that_reads_nothing_is_let_go_and_loses_nothing() {
+async fn disconnects_a_client_that_reads_nothing_without_losing_messages() {
     let fixture = opened().await;
     let requests = requests(&fixture.name);
     let mut answers =
         deliveries(fixture.messages.clone(), fixture.access.clone(), requests, Facts::default());
 
-    // The clock of the test runs by itself while everybody waits.
+    // The clock of the test advances by itself while every task waits.
     sleep(STREAM_IDLE_MAX - Duration::from_secs(1)).await;
     let under_way = (WAITING_MAX + 1) * RECEIVE_MESSAGES_MAX;
     assert_eq!(visible(&fixture).await, SENT - under_way, "no more than what is under way is held");
@@ -43,16 +43,16 @@ async fn a_client_that_reads_nothing_is_let_go_and_loses_nothing() {
 
     let first = answers.next().await.expect("what was under way").expect("deliveries");
     assert_eq!(first.deliveries.len(), RECEIVE_MESSAGES_MAX);
-    let ended = answers.next().await.expect("an end").expect_err("let go");
+    let ended = answers.next().await.expect("an end").expect_err("disconnected");
     assert_eq!(ended.code(), Code::DeadlineExceeded);
     assert!(answers.next().await.is_none());
-    assert_eq!(visible(&fixture).await, SENT - under_way, "and nothing more was taken");
+    assert_eq!(visible(&fixture).await, SENT - under_way, "no further message was received");
     fixture.clock.advance(Duration::from_secs(31));
     assert_eq!(visible(&fixture).await, SENT, "what it did not delete comes again");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_client_that_reads_slowly_is_kept() {
+async fn keeps_the_stream_of_a_client_that_reads_slowly() {
     let fixture = opened().await;
     let requests = requests(&fixture.name);
     let mut answers =
@@ -69,13 +69,13 @@ async fn a_client_that_reads_slowly_is_kept() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_client_that_never_says_what_it_wants_is_let_go() {
+async fn disconnects_a_client_that_sends_no_open_message() {
     let fixture = opened().await;
     let silent = stream::pending();
     let mut answers =
         deliveries(fixture.messages.clone(), fixture.access.clone(), silent, Facts::default());
 
-    let ended = answers.next().await.expect("an end").expect_err("let go");
+    let ended = answers.next().await.expect("an end").expect_err("disconnected");
 
     assert_eq!(ended.code(), Code::DeadlineExceeded);
     assert!(ended.message().contains("no first message"), "{}", ended.message());

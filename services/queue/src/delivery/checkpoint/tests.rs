@@ -18,7 +18,7 @@ async fn stored_cursor(engine: &dyn Engine, id: QueueId) -> Cursor {
 }
 
 #[tokio::test]
-async fn consumers_store_the_cursor_without_the_sweeper() {
+async fn consumers_store_checkpoints_without_the_sweeper() {
     let fixture = Fixture::new().await;
     let id = fixture.id().await;
     let mut consumed = Vec::new();
@@ -33,7 +33,7 @@ async fn consumers_store_the_cursor_without_the_sweeper() {
         tokio::task::yield_now().await;
     }
 
-    // Not much of what was consumed is after the stored cursor, neither by slot nor by sequence.
+    // Few consumed messages are after the stored cursor, neither by slot nor by sequence.
     let (time, sequence) = consumed[consumed.len() - CHECKPOINT_AFTER - 64];
     let deadline = Instant::now() + Duration::from_secs(10);
     loop {

@@ -14,10 +14,10 @@ fn entry(ticks: u64, expires_at: u64) -> IndexEntry {
     IndexEntry { slot: slot(ticks), expires_at: Some(at(expires_at)) }
 }
 
-/// Stretches from 0, 10 and 20 on, which expire from 100, 50 and 70 on.
+/// Buckets from 0, 10 and 20 on, which expire from 100, 50 and 70 on.
 fn buckets() -> ExpiryBuckets {
     let mut buckets = ExpiryBuckets::default();
-    assert_eq!(buckets.due(at(0)), [(Slot::FIRST, None)], "nothing is buckets");
+    assert_eq!(buckets.due(at(0)), [(Slot::FIRST, None)], "no bucket was scanned");
     buckets.begin_scan(Slot::FIRST);
     buckets.cut(Slot::FIRST, slot(10), at(100));
     buckets.cut(slot(10), slot(20), at(50));
@@ -26,7 +26,7 @@ fn buckets() -> ExpiryBuckets {
 }
 
 #[test]
-fn only_what_has_expired_is_looked_at() {
+fn only_expired_buckets_are_due() {
     let mut buckets = buckets();
 
     assert_eq!(buckets.due(at(49)), []);
@@ -44,7 +44,7 @@ fn only_what_has_expired_is_looked_at() {
 }
 
 #[test]
-fn what_is_written_is_told_to_the_stretch_that_it_lies_in() {
+fn a_write_lowers_the_expiration_of_its_bucket() {
     let mut buckets = buckets();
 
     buckets.note(&entry(15, 30));
@@ -58,7 +58,7 @@ fn what_is_written_is_told_to_the_stretch_that_it_lies_in() {
 }
 
 #[test]
-fn what_is_told_during_a_look_is_not_forgotten() {
+fn keeps_an_expiration_that_is_lowered_during_a_scan() {
     let mut buckets = buckets();
     buckets.begin_scan(slot(20));
     buckets.note(&entry(35, 60));
@@ -74,7 +74,7 @@ fn what_is_told_during_a_look_is_not_forgotten() {
 }
 
 #[test]
-fn an_empty_stretch_joins_the_one_before() {
+fn merges_an_empty_bucket_with_the_one_before() {
     let mut buckets = buckets();
     buckets.begin_scan(slot(20));
     buckets.note(&entry(25, 90));
@@ -91,7 +91,7 @@ fn an_empty_stretch_joins_the_one_before() {
 }
 
 #[test]
-fn a_look_that_is_left_goes_on_where_it_was() {
+fn a_cancelled_scan_resumes_where_it_stopped() {
     let mut buckets = buckets();
     buckets.begin_scan(slot(20));
     buckets.cut(slot(20), slot(30), at(80));
@@ -102,7 +102,7 @@ fn a_look_that_is_left_goes_on_where_it_was() {
 }
 
 #[test]
-fn stretches_go_when_the_queue_has_passed_them() {
+fn removes_buckets_before_the_cursor() {
     let mut buckets = buckets();
 
     buckets.begin_at(slot(15));
@@ -115,7 +115,7 @@ fn stretches_go_when_the_queue_has_passed_them() {
 }
 
 #[test]
-fn there_are_never_too_many() {
+fn the_number_of_buckets_is_bounded() {
     let mut buckets = ExpiryBuckets::default();
     buckets.begin_scan(Slot::FIRST);
     let mut first = Slot::FIRST;

@@ -21,7 +21,7 @@ fn cause(fence: Fence, stored: Option<&Head>) -> Option<FenceCause> {
 }
 
 #[test]
-fn a_change_passes_only_with_the_head_that_it_was_prepared_for() {
+fn accepts_a_change_only_with_the_head_that_it_was_prepared_for() {
     let head = Head::empty(Some(OwnerId(1)), 5).with_added(9);
     let fence = Fence { id: ID, token: head.token, record_version: Some(5) };
     let after = head.taken_over(OwnerId(2)).expect("the first token");

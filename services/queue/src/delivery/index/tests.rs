@@ -21,7 +21,7 @@ fn complete() -> Index {
 }
 
 #[test]
-fn places_are_taken_in_order_and_only_when_due() {
+fn slots_are_claimed_in_order_and_only_when_due() {
     let mut index = complete();
     for (ticks, sequence) in [(5, 1), (3, 2), (3, 1), (9, 3)] {
         index.insert(slot(ticks, sequence));
@@ -37,10 +37,10 @@ fn places_are_taken_in_order_and_only_when_due() {
 }
 
 #[test]
-fn what_is_inserted_while_the_store_is_read_is_not_lost() {
+fn keeps_slots_that_are_inserted_during_a_load() {
     let mut index = Index::new(Cursor::START);
     index.insert(slot(1, 1));
-    assert_eq!(index.look(None, 9, at(9)), [], "the store will tell");
+    assert_eq!(index.look(None, 9, at(9)), [], "the store is not read yet");
 
     assert_eq!(index.begin_load(), Some(Slot::FIRST));
     index.insert(slot(4, 4));
@@ -55,7 +55,7 @@ fn what_is_inserted_while_the_store_is_read_is_not_lost() {
 }
 
 #[test]
-fn a_failed_load_leaves_the_frontier_where_it_was() {
+fn a_failed_load_does_not_move_the_frontier() {
     let mut index = Index::new(Cursor::START);
     index.begin_load();
     index.insert(slot(4, 4));
@@ -67,7 +67,7 @@ fn a_failed_load_leaves_the_frontier_where_it_was() {
 }
 
 #[test]
-fn too_many_places_move_the_frontier_back() {
+fn a_full_index_moves_the_frontier_back() {
     let mut index = complete();
     let count = u64::try_from(SLOTS_MAX).expect("fits") + 1;
     for sequence in 0..count {
@@ -80,7 +80,7 @@ fn too_many_places_move_the_frontier_back() {
 }
 
 #[test]
-fn the_cursor_stays_before_everything_that_is_there_or_may_come() {
+fn the_cursor_stays_before_stored_messages_and_writes_in_flight() {
     let mut index = complete();
     assert_eq!(index.cursor(at(50)).slot, slot(50, 0));
 
@@ -90,7 +90,7 @@ fn the_cursor_stays_before_everything_that_is_there_or_may_come() {
     index.end_write(write);
     assert_eq!(index.cursor(at(50)).slot, slot(45, 7));
     index.take(1, at(50));
-    assert_eq!(index.cursor(at(50)).slot, slot(45, 7), "taken, not gone");
+    assert_eq!(index.cursor(at(50)).slot, slot(45, 7), "claimed, not removed");
     index.drop_taken(&[slot(45, 7)]);
     assert_eq!(index.cursor(at(50)).slot, slot(50, 0));
     index.insert(slot(90, 8));
@@ -98,7 +98,7 @@ fn the_cursor_stays_before_everything_that_is_there_or_may_come() {
 }
 
 #[test]
-fn an_index_that_read_nothing_keeps_its_cursor() {
+fn an_index_without_a_load_keeps_its_cursor() {
     let cursor = Cursor { slot: slot(30, 3), sequence: 2 };
     assert_eq!(Index::new(cursor).cursor(at(50)), cursor);
 }
@@ -123,7 +123,7 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 proptest! {
-    /// Whatever the order of writes and reads, nothing that is stored before the frontier is unknown.
+    /// Whatever the order of writes and reads, the index has every slot that is stored before the frontier.
     #[test]
     fn no_stored_message_before_the_frontier_is_unknown(
         steps in proptest::collection::vec(step(), 1..60),

@@ -12,7 +12,7 @@ fn at(ticks: u64) -> Ticks {
 }
 
 #[test]
-fn it_goes_on_where_it_was_when_the_clock_steps_back() {
+fn continues_from_its_last_value_when_the_system_clock_steps_back() {
     let manual = Arc::new(ManualClock::new(at(1_000_000)));
     let clock = MonotonicClock::new(manual.clone());
 
@@ -25,7 +25,7 @@ fn it_goes_on_where_it_was_when_the_clock_steps_back() {
 }
 
 #[test]
-fn a_queue_raises_it_to_where_it_had_come() {
+fn opening_a_queue_raises_the_clock_to_its_cursor() {
     let clock = MonotonicClock::new(Arc::new(ManualClock::new(at(100))));
 
     clock.raise(at(5000));

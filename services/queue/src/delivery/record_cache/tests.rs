@@ -17,17 +17,17 @@ fn record(id: u64) -> Arc<QueueRecord> {
     Arc::new(QueueRecord { id: QueueId(id), version: 1, created_at, settings, policies })
 }
 
-/// Whether what the store told is kept, when something happens between the look and the keeping.
+/// Whether a record read from the store is cached, when `between` runs between the lookup and the insertion.
 fn is_kept(cache: &Arc<RecordCache>, queue: &str, between: impl FnOnce()) -> bool {
     let (account, name) = (AccountName::development(), name(queue));
-    let look = cache.get(&account, &name).expect_err("not cache yet");
+    let miss = cache.get(&account, &name).expect_err("not cached yet");
     between();
-    cache.keep(&look, &account, &name, &record(1));
+    cache.keep(&miss, &account, &name, &record(1));
     cache.get(&account, &name).is_ok()
 }
 
 #[test]
-fn a_record_is_kept_until_it_changes() {
+fn caches_a_record_until_it_changes() {
     let cache = Arc::new(RecordCache::default());
     let account = AccountName::development();
 
@@ -41,21 +41,21 @@ fn a_record_is_kept_until_it_changes() {
 }
 
 #[test]
-fn what_may_have_changed_since_the_look_is_not_kept() {
+fn does_not_cache_a_record_that_may_have_changed_since_the_lookup() {
     let cache = Arc::new(RecordCache::default());
     let account = AccountName::development();
-    let mut under_way = None;
+    let mut in_flight = None;
 
-    let begins = || under_way = Some(cache.changing(&account, &name("jobs")));
+    let begins = || in_flight = Some(cache.changing(&account, &name("jobs")));
     assert!(!is_kept(&cache, "jobs", begins), "a change has begun");
-    assert!(!is_kept(&cache, "jobs", || {}), "it is still under way");
-    assert!(!is_kept(&cache, "jobs", || drop(under_way.take())), "it has ended since");
+    assert!(!is_kept(&cache, "jobs", || {}), "it is still in flight");
+    assert!(!is_kept(&cache, "jobs", || drop(in_flight.take())), "it has ended since");
 
     assert!(is_kept(&cache, "jobs", || {}));
 }
 
 #[test]
-fn there_are_never_more_records_than_allowed() {
+fn the_number_of_cached_records_is_bounded() {
     let cache = Arc::new(RecordCache::default());
     for number in 0..=RECORDS_MAX {
         assert!(is_kept(&cache, &format!("queue-{number}"), || {}));

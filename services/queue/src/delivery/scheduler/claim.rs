@@ -14,7 +14,7 @@ use crate::{
     slot::Slot,
 };
 
-/// Slots that one consumer has alone. Those that are not acknowledged are free again when it is dropped.
+/// Slots that one consumer holds exclusively. Dropping the claim releases the slots that are not acknowledged.
 pub(crate) struct Claim {
     scheduler: Arc<Scheduler>,
     slots: Vec<Slot>,
@@ -22,15 +22,15 @@ pub(crate) struct Claim {
 
 /// The outcome of a request for messages.
 pub(crate) enum ClaimOutcome {
-    /// There are some.
+    /// Slots were claimed.
     Claimed(Claim),
-    /// There were none in time.
+    /// No message became due before the deadline.
     Empty,
     /// The scheduler was closed.
     Closed(FenceCause),
 }
 
-/// A consumer among those that wait; removed when dropped.
+/// A waiting consumer; removed from the queue of waiters when dropped.
 struct WaiterGuard {
     scheduler: Arc<Scheduler>,
     number: u64,
@@ -99,14 +99,14 @@ impl Scheduler {
         Step::Wait(WaiterGuard { scheduler: Arc::clone(self), number, receiver })
     }
 
-    /// Gives what is due to the consumers that wait.
+    /// Assigns slots that are due to the waiting consumers.
     pub(super) fn dispatch(self: &Arc<Self>, inner: &mut Inner, now: Ticks) {
         while inner.index.has_due(now) {
             let Some((_, waiter)) = inner.waiters.pop_first() else { break };
             let slots = inner.index.take(waiter.max, now);
             let claim = Claim { scheduler: Arc::clone(self), slots };
             if let Err(mut refused) = waiter.sender.send(claim) {
-                // Taken out, as dropping them in the claim would take the lock again.
+                // Removed first: dropping them in the claim would acquire the lock again.
                 let slots = std::mem::take(&mut refused.slots);
                 inner.index.give_back(&slots);
             }

@@ -19,7 +19,7 @@ pub(crate) const LOAD: ScanLimit = ScanLimit { rows: 4096, bytes: 1024 * 1024 };
 const LOADS_MAX: usize = 32;
 
 impl Scheduler {
-    /// Reads on in the store, if a message that is due may be there.
+    /// Continues reading the store, if it may have a message that is due.
     ///
     /// # Errors
     /// A failed read.
@@ -62,7 +62,7 @@ impl Scheduler {
         Ok(())
     }
 
-    /// Up to `max` slots that are due, after `after`; reads on in the store if the index has none.
+    /// Up to `max` slots that are due, after `after`; continues reading the store if the index has none.
     ///
     /// # Errors
     /// [`AttemptError::Fenced`] where the scheduler is closed, or a failed read.
@@ -73,7 +73,7 @@ impl Scheduler {
     ) -> Result<Vec<Slot>, AttemptError> {
         let look = |index: &Index, now| index.look(after, max, now);
         let is_needed = |index: &Index, now| index.ends_before(now) && look(index, now).is_empty();
-        // Bounded: what is behind very many slots that are claimed is not looked for.
+        // Bounded: messages behind very many claimed slots are not searched for.
         for _ in 0..LOADS_MAX {
             let now = self.clock.now();
             {

@@ -1,4 +1,4 @@
-//! Writes under way, which the cursor must not pass, and what they change in the index.
+//! Writes in flight, which the cursor must not pass, and their changes of the index.
 
 use std::sync::Arc;
 
@@ -14,13 +14,13 @@ use crate::{
     slot::{Cursor, Slot},
 };
 
-/// A write under way; over when dropped.
+/// A write in flight; it ends when dropped.
 pub(crate) struct Writing {
     scheduler: Arc<Scheduler>,
     number: u64,
 }
 
-/// A checkpoint under way; over when dropped.
+/// A checkpoint in flight; it ends when dropped.
 pub(crate) struct CheckpointGuard(Arc<Scheduler>);
 
 impl Scheduler {
@@ -34,7 +34,7 @@ impl Scheduler {
     ) -> Result<(Writing, Ticks, u64), Fenced> {
         let mut inner = self.lock();
         inner.used_at = Instant::now();
-        // All under the lock: the cursor must not pass what is about to be written.
+        // All under the lock: the cursor must not pass messages that are about to be written.
         let now = self.clock.now();
         let exhausted = || self.fence(None).refuse(FenceCause::SequencesExhausted);
         let sequence = self.sequences.take(count).ok_or_else(exhausted)?;
@@ -73,7 +73,7 @@ impl Scheduler {
         }
     }
 
-    /// Begins a checkpoint, if many messages were removed since the last one and none is under way.
+    /// Begins a checkpoint, if many messages were removed since the last one and none is in flight.
     pub(crate) fn begin_checkpoint(self: &Arc<Self>) -> Option<CheckpointGuard> {
         let mut inner = self.lock();
         if inner.index.removed() < CHECKPOINT_AFTER || inner.is_checkpointing {

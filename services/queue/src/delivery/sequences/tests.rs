@@ -5,17 +5,17 @@ use super::*;
 #[test]
 fn numbers_rise_within_a_token_and_from_token_to_token() {
     let first = Sequences::new(Token::FIRST);
-    let (a, b) = (first.take(3).expect("left"), first.take(1).expect("left"));
+    let (a, b) = (first.take(3).expect("numbers remain"), first.take(1).expect("numbers remain"));
     assert_eq!((b, first.peek()), (a + 3, a + 4));
 
-    let second = Sequences::new(Token::FIRST.next().expect("there are more"));
-    let c = second.take(1).expect("left");
+    let second = Sequences::new(Token::FIRST.next().expect("a next token exists"));
+    let c = second.take(1).expect("numbers remain");
 
     assert_eq!(c, a + PER_TOKEN);
 }
 
 #[test]
-fn a_token_without_numbers_refuses_and_loses_none() {
+fn an_exhausted_token_refuses_and_loses_no_number() {
     let sequences = Sequences::new(Token::FIRST);
     sequences.taken.store(PER_TOKEN - 2, Ordering::SeqCst);
 

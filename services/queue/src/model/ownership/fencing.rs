@@ -1,4 +1,4 @@
-//! What a former owner of a queue may do, step by step.
+//! The fencing of a former owner of a queue, step by step.
 
 use std::{sync::Arc, time::Duration};
 
@@ -19,14 +19,14 @@ async fn send(world: &World, service: usize, text: &str) -> Outcome {
     world.send(service, (text, Some(format!("id {text}"))), (None, None)).await
 }
 
-/// Everything that is left, sorted: some of it was delayed.
+/// The remaining messages, sorted: some of them were delayed.
 async fn drained(world: &World) -> Vec<String> {
     let mut found = world.drain().await;
     found.sort();
     found
 }
 
-/// A consumer of the queue of work that waits, and is counted among those.
+/// A waiting consumer of the work queue, which is counted as such.
 async fn waiting(
     world: &Arc<World>,
     service: usize,
@@ -47,7 +47,7 @@ async fn waiting(
 }
 
 #[tokio::test]
-async fn a_former_owner_is_refused_and_does_not_take_over_unless_its_policy_says_so() {
+async fn a_former_owner_is_fenced_and_takes_over_only_if_its_policy_allows_it() {
     let world = World::new(1, false).await;
     assert_eq!(send(&world, 0, "first").await, Outcome::Done);
     let (id, before) = world.head(0).await;
@@ -58,7 +58,7 @@ async fn a_former_owner_is_refused_and_does_not_take_over_unless_its_policy_says
     let (_, after) = world.head(0).await;
     assert_eq!((Some(after.token), after.count), (before.token.next(), 2));
     assert_ne!(after.owner, before.owner);
-    assert!(world.services[0].schedulers.find(id).is_some(), "it does not know yet");
+    assert!(world.services[0].schedulers.find(id).is_some(), "the former owner is not fenced yet");
     for _ in 0..2 {
         assert_eq!(send(&world, 0, "third").await, Outcome::Refused);
         assert!(world.services[0].schedulers.find(id).is_none(), "closed");
@@ -86,7 +86,7 @@ async fn receipts_and_deduplication_hold_across_owners() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_take_over_releases_the_consumers_that_wait() {
+async fn a_take_over_releases_waiting_consumers() {
     let world = World::new(3, false).await;
     let consumer = waiting(&world, 0).await;
 
@@ -102,7 +102,7 @@ async fn a_take_over_releases_the_consumers_that_wait() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn another_process_that_deletes_the_queue_releases_the_consumers_that_wait() {
+async fn a_delete_by_another_process_releases_waiting_consumers() {
     let world = World::new(4, false).await;
     let consumer = waiting(&world, 0).await;
 
@@ -148,7 +148,7 @@ async fn a_queue_without_tokens_refuses_a_take_over_until_it_is_cleared() {
 
     let messages = &world.services[0];
     let message = || vec![Ok(crate::fixture::outgoing(0))];
-    // The first call finds out that it is not the owner, the next one that it cannot become it.
+    // The first call detects that it is not the owner, the next one that it cannot take over.
     let first = messages.send(&world.access, &world.queues[0], message(), None).await;
     let second = messages.send(&world.access, &world.queues[0], message(), None).await;
     let exhausted = |sent: &Result<_, QueueError>| match sent {
@@ -166,7 +166,7 @@ async fn a_queue_without_tokens_refuses_a_take_over_until_it_is_cleared() {
 }
 
 #[tokio::test]
-async fn an_owner_whose_sequences_are_used_up_takes_over_again() {
+async fn an_owner_with_exhausted_sequences_takes_over_again() {
     let world = World::new(7, false).await;
     send(&world, 0, "first").await;
     let (id, before) = world.head(0).await;

@@ -1,4 +1,4 @@
-//! What calls on two services did, and whether a queue could have done it.
+//! The history of calls on two services, and whether a queue allows it.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -11,14 +11,14 @@ pub(super) struct Call {
     pub(super) end: usize,
 }
 
-/// What became of a call that changes something.
+/// The outcome of a call that writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Outcome {
     /// It was acknowledged.
     Done,
-    /// It was refused; nothing was written.
+    /// It was rejected; nothing was written.
     Refused,
-    /// It was cancelled, so it may have been done.
+    /// It was cancelled, so its outcome is unknown.
     Unknown,
 }
 
@@ -45,7 +45,7 @@ pub(super) struct History {
     pub(super) groups: HashMap<String, Vec<String>>,
     /// Clears and replacements of the queue.
     pub(super) clears: Vec<(Call, Outcome)>,
-    /// By deduplication id, what was sent and not a duplicate.
+    /// The sent messages by deduplication id, without duplicates.
     pub(super) originals: HashMap<String, Vec<(Call, String)>>,
 }
 
@@ -61,18 +61,18 @@ impl History {
         assert!(before.is_none(), "twice generation {number} of {key:?}: {before:?} and {new:?}");
     }
 
-    /// Whether what was found at the end, after everything was received and deleted, follows from the calls.
+    /// Whether the messages at the end, after every message was received and deleted, follow from the calls.
     pub(super) fn check(&self, found: &[String]) {
-        let mut left = BTreeSet::new();
+        let mut remaining = BTreeSet::new();
         for text in found {
-            assert!(left.insert(text), "doubled: {text}");
+            assert!(remaining.insert(text), "duplicate: {text}");
             assert!(self.sends.contains_key(text), "never sent: {text}");
         }
         for (text, (call, outcome)) in &self.sends {
-            let is_left = left.contains(text);
-            match (self.is_expected(text, *call, *outcome), is_left) {
+            let remains = remaining.contains(text);
+            match (self.is_expected(text, *call, *outcome), remains) {
                 (Some(true), false) => panic!("lost: {text}, sent by {call:?}"),
-                (Some(false), true) => panic!("neither refused nor removed: {text}, {outcome:?}"),
+                (Some(false), true) => panic!("neither rejected nor removed: {text}, {outcome:?}"),
                 _ => {}
             }
         }
@@ -81,7 +81,7 @@ impl History {
         self.check_originals();
     }
 
-    /// Whether a message must be there at the end; none where it may be or not.
+    /// Whether a message must exist at the end; none where both are allowed.
     fn is_expected(&self, text: &str, sent: Call, outcome: Outcome) -> Option<bool> {
         if outcome == Outcome::Refused {
             return Some(false);

@@ -1,5 +1,5 @@
-//! Two services on one store take queues over from each other, at any point of what they do: nothing is lost, doubled
-//! or stranded.
+//! Two services on one store take queues over from each other, at any point of their calls: no message is lost,
+//! duplicated or stranded.
 
 mod fencing;
 mod history;
@@ -14,7 +14,7 @@ use super::block_on;
 const WORKERS: usize = 6;
 const STEPS: usize = 40;
 
-/// What workers do beside sending, receiving, deleting and updating.
+/// The operations of workers beside send, receive, delete and update.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Also {
     /// Messages are dead-lettered and moved back.
@@ -23,7 +23,7 @@ enum Also {
     Clear,
 }
 
-/// Which service a call is made of: mostly the one that is to own the queue.
+/// The service that receives a call: mostly the one that should own the queue.
 fn service(world: &World) -> usize {
     let placed = world.placement.0.load(std::sync::atomic::Ordering::SeqCst);
     match world.store.random.below(8) {
@@ -84,7 +84,7 @@ async fn work(world: Arc<World>, worker: usize, also: Also) {
     }
 }
 
-/// One round of everything.
+/// One round of all operations.
 async fn round(seed: u64, also: Also) {
     let world = World::new(seed, also == Also::Redrive).await;
     let workers: Vec<_> =
@@ -92,7 +92,7 @@ async fn round(seed: u64, also: Also) {
     for worker in workers {
         worker.await.unwrap_or_else(|error| panic!("seed {seed}: {error}"));
     }
-    // What was cancelled ends in tasks of its own.
+    // Cancelled calls end in detached tasks.
     for _ in 0..1000 {
         tokio::task::yield_now().await;
     }
@@ -108,11 +108,11 @@ fn rounds(seeds: std::ops::Range<u64>, also: Also) {
 }
 
 #[test]
-fn take_overs_back_and_forth_lose_double_and_strand_nothing() {
+fn repeated_take_overs_lose_duplicate_and_strand_no_message() {
     rounds(0..60, Also::Redrive);
 }
 
 #[test]
-fn take_overs_during_clears_and_deletes_lose_double_and_strand_nothing() {
+fn take_overs_during_clears_and_deletes_lose_duplicate_and_strand_no_message() {
     rounds(0..60, Also::Clear);
 }

@@ -15,7 +15,7 @@ use trestle_service::name::{AccountName, QueueName};
 
 use crate::delivery::OwnershipPolicy;
 
-/// Numbers that look random, by a seed.
+/// Pseudo-random numbers from a seed.
 #[derive(Clone)]
 pub(super) struct Random(Arc<Mutex<u64>>);
 
@@ -92,11 +92,11 @@ impl Snapshot for YieldingSnapshot {
     }
 }
 
-/// Which of the services may own queues: one of them, or each that is called.
+/// The services that may own queues: one of them, or each that is called.
 pub(super) struct Placement(pub(super) AtomicUsize);
 
 impl Placement {
-    /// Each service takes over what it is called for.
+    /// Each service takes over the queues of its calls.
     pub(super) const ANY: usize = usize::MAX;
 
     pub(super) fn set(&self, service: usize) {

@@ -1,4 +1,4 @@
-//! Two services on one store, workers that call them, and what they saw.
+//! Two services on one store, workers that call them, and the results.
 
 use std::{
     future::Future,
@@ -60,14 +60,14 @@ pub(super) struct World {
     pub(super) placement: Arc<Placement>,
     pub(super) services: [Messages; 2],
     pub(super) access: Access,
-    /// The queue of work, and that of dead letters.
+    /// The work queue, and the dead-letter queue.
     pub(super) queues: [QueueName; 2],
     pub(super) history: Mutex<History>,
     settings: QueueSettings,
 }
 
 impl World {
-    /// Two services, and a queue of work; with dead letters, if `has_dead_letters`.
+    /// Two services, and a work queue; with a dead-letter queue, if `has_dead_letters`.
     pub(super) async fn new(seed: u64, has_dead_letters: bool) -> Arc<Self> {
         let start = Ticks::from_unix(1_700_000_000, 0).expect("in range");
         let clock = Arc::new(ManualClock::new(start));
@@ -124,7 +124,7 @@ impl World {
             Ok(done) => Some(done),
             Err(error) => {
                 assert!(error.is_cancelled(), "{error}");
-                // What it left to a task of its own ends meanwhile.
+                // Its detached tasks end meanwhile.
                 for _ in 0..200 {
                     tokio::task::yield_now().await;
                 }
@@ -134,7 +134,7 @@ impl World {
         (Call { begin, end: self.history().tick() }, done)
     }
 
-    /// Sends a message to the queue of work; whether it was refused.
+    /// Sends a message to the work queue; returns the outcome.
     pub(super) async fn send(
         &self,
         service: usize,
@@ -203,7 +203,7 @@ impl World {
         Held { queue, text, claimed: Claimed { message_id, receipt: delivered.receipt() } }
     }
 
-    /// Deletes a message that is held.
+    /// Deletes a held message.
     pub(super) async fn delete(&self, service: usize, held: Held) -> Outcome {
         let messages = self.services[service].clone();
         let (access, name) = (self.access.clone(), self.queues[held.queue].clone());
@@ -222,7 +222,7 @@ impl World {
         outcome
     }
 
-    /// Updates a message that is held; its new receipt, if it was still held.
+    /// Updates a held message; returns its new receipt, if it was still held.
     pub(super) async fn update(&self, service: usize, held: Held) -> Option<Held> {
         let messages = self.services[service].clone();
         let (access, name) = (self.access.clone(), self.queues[held.queue].clone());
@@ -257,7 +257,7 @@ impl World {
         }
     }
 
-    /// Clears the queue of work, or replaces it by a new one.
+    /// Clears the work queue, or replaces it by a new one.
     pub(super) async fn clear(&self, service: usize, is_replaced: bool) {
         let queues = self.services[service].queues.clone();
         let (account, name) = (self.access.account().clone(), self.queues[0].clone());
@@ -288,9 +288,9 @@ impl World {
     pub(super) async fn head(&self, queue: usize) -> (QueueId, Head) {
         let queues = &self.services[0].queues;
         let stored = queues.stored(self.access.account(), &self.queues[queue]).await;
-        let id = stored.expect("readable").expect("there").id;
+        let id = stored.expect("readable").expect("exists").id;
         let head = self.store.inner.get(&keys::head(id)).await.expect("readable");
-        (id, Head::decode(&head.expect("there")).expect("readable"))
+        (id, Head::decode(&head.expect("a head")).expect("readable"))
     }
 
     /// The service that owns a queue: whose scheduler is open under the token of its head.
@@ -303,12 +303,13 @@ impl World {
         [0, 1].into_iter().find(owns)
     }
 
-    /// Receives and deletes everything through the service that owns the queues, and nothing is left; what it found.
+    /// Receives and deletes every message through the service that owns the queues, and asserts that none remains;
+    /// returns them.
     pub(super) async fn drain(&self) -> Vec<String> {
         self.clock.advance(Duration::from_secs(3600));
         let mut found = Vec::new();
         for queue in [0, 1] {
-            // Without a take-over: what its index misses is stranded.
+            // Without a take-over: a message that its index misses is stranded.
             let service = self.owner(queue).await.unwrap_or(0);
             self.placement.set(service);
             loop {
@@ -343,7 +344,7 @@ impl World {
     }
 }
 
-/// A failure that says that nothing was written.
+/// An error that means that nothing was written.
 pub(super) fn refused(error: &QueueError) -> Outcome {
     let is_expected = matches!(
         error,

@@ -70,7 +70,7 @@ fn a_delivery_moves_the_state_and_counts() {
 }
 
 #[test]
-fn what_cannot_be_delivered_is_not_written() {
+fn writes_only_delivered_messages() {
     assert_eq!(found(None, None), (Vec::new(), Found::Nothing));
     assert_eq!(found(None, Some(body())), (Vec::new(), Found::Nothing));
     assert_eq!(found(Some(state(20, 0)), Some(body())), (Vec::new(), Found::Expired));

@@ -1,4 +1,4 @@
-//! A record that cannot be read keeps nobody else from being swept.
+//! An unreadable record does not block the sweep of others.
 
 use trestle_kv::Engine as _;
 
@@ -10,7 +10,7 @@ use crate::{
 };
 
 #[tokio::test]
-async fn what_expires_is_removed_also_behind_a_queue_that_cannot_be_read() {
+async fn removes_expired_messages_of_queues_after_an_unreadable_one() {
     let fixture = Fixture::new().await;
     let sweeper = Sweeper::new(fixture.messages.clone());
     fixture.create("first").await;
@@ -20,14 +20,14 @@ async fn what_expires_is_removed_also_behind_a_queue_that_cannot_be_read() {
         .await;
     fixture.clock.advance(Duration::from_secs(2));
 
-    let failure = sweeper.tick().await.expect_err("it is told");
+    let failure = sweeper.tick().await.expect_err("the error is returned");
 
     assert!(matches!(failure, QueueError::Corrupt(_)), "{failure}");
     assert_eq!(fixture.count().await, 0);
 }
 
 #[tokio::test]
-async fn how_far_a_queue_has_come_is_noted_also_beside_many_that_cannot_be_read() {
+async fn stores_a_checkpoint_in_spite_of_many_unreadable_queues() {
     let fixture = Fixture::new().await;
     let sweeper = Sweeper::new(fixture.messages.clone());
     for number in 0..15 {
@@ -41,16 +41,16 @@ async fn how_far_a_queue_has_come_is_noted_also_beside_many_that_cannot_be_read(
     fixture.clock.advance(Duration::from_secs(1));
     fixture.delete(&fixture.receive(1, 30).await).await;
 
-    let failure = sweeper.tick().await.expect_err("it is told");
+    let failure = sweeper.tick().await.expect_err("the error is returned");
 
     assert!(matches!(failure, QueueError::Corrupt(_)), "{failure}");
     let snapshot = fixture.engine.snapshot().await.expect("a snapshot");
-    let noted = snapshot.get(&keys::cursor(fixture.id().await)).await.expect("readable");
-    assert!(noted.is_some());
+    let checkpoint = snapshot.get(&keys::cursor(fixture.id().await)).await.expect("readable");
+    assert!(checkpoint.is_some());
 }
 
 #[tokio::test]
-async fn what_expires_is_removed_also_beside_a_message_that_cannot_be_read() {
+async fn removes_expired_messages_beside_an_unreadable_one() {
     let fixture = Fixture::new().await;
     let sweeper = Sweeper::new(fixture.messages.clone());
     let short = Outgoing { time_to_live: Some(Duration::from_secs(1)), ..outgoing(0) };

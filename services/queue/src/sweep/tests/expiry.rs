@@ -1,4 +1,4 @@
-//! What expires is removed in time, and finding it costs about as much as there is of it.
+//! Expired messages are removed in time, and finding them costs about as much as their number.
 
 use std::collections::HashMap;
 
@@ -9,7 +9,7 @@ use crate::{
     send::Outgoing,
 };
 
-/// A queue and its sweeper, and numbers that look random.
+/// A queue and its sweeper, and pseudo-random numbers.
 struct Swept {
     fixture: Fixture,
     sweeper: Sweeper,
@@ -29,17 +29,17 @@ impl Swept {
     }
 
     /// Sends one message for each time to live and delay, in seconds; their ids and expirations.
-    async fn send(&self, lives: &[(u64, u64)]) -> Vec<(Uuid, Ticks)> {
-        let living = |(life, delay): &(u64, u64)| Outgoing {
-            time_to_live: Some(Duration::from_secs(*life)),
+    async fn send(&self, ttls: &[(u64, u64)]) -> Vec<(Uuid, Ticks)> {
+        let with_ttl = |(ttl, delay): &(u64, u64)| Outgoing {
+            time_to_live: Some(Duration::from_secs(*ttl)),
             ..outgoing(*delay)
         };
-        let sent = self.fixture.send(lives.iter().map(living).collect()).await;
+        let sent = self.fixture.send(ttls.iter().map(with_ttl).collect()).await;
         let states = sent.into_iter().map(|sent| sent.sent.state);
         states.map(|state| (state.id, state.expires_at.expect("it expires"))).collect()
     }
 
-    /// Lets time pass and the sweeper work; how many rows it read.
+    /// Advances the clock and runs the sweeper; returns how many rows it read.
     async fn tick(&self, seconds: u64) -> usize {
         self.fixture.clock.advance(Duration::from_secs(seconds));
         self.fixture.engine.take();
@@ -47,7 +47,7 @@ impl Swept {
         self.fixture.engine.take().rows
     }
 
-    /// In how many buckets something has expired that is not removed.
+    /// The number of buckets with expired messages that are not removed.
     async fn due(&self, now: Ticks) -> usize {
         let buckets = self.fixture.messages.schedulers.expiry_buckets(self.fixture.id().await);
         buckets.with(|buckets| buckets.due(now).len())
@@ -64,14 +64,14 @@ async fn with_staggered_times_to_live_the_sweeper_reads_about_what_expired() {
     let swept = Swept::new().await;
     swept.tick(0).await;
     // Ten a second expire, from the thousandth second on.
-    let lives: Vec<_> = (0..MESSAGES).map(|number| (1000 + number / 10, 0)).collect();
-    for lives in lives.chunks(100) {
-        swept.send(lives).await;
+    let ttls: Vec<_> = (0..MESSAGES).map(|number| (1000 + number / 10, 0)).collect();
+    for ttls in ttls.chunks(100) {
+        swept.send(ttls).await;
     }
 
     let read = swept.tick(900).await;
     assert!(read < 100, "nothing has expired since it was empty: {read}");
-    assert!(swept.tick(100).await >= 8000, "the first to expire is looked for everywhere");
+    assert!(swept.tick(100).await >= 8000, "the first scan covers the whole queue");
     let mut read = Vec::new();
     for tick in 1..=30 {
         read.push(swept.tick(5).await);
@@ -83,19 +83,19 @@ async fn with_staggered_times_to_live_the_sweeper_reads_about_what_expired() {
 }
 
 #[tokio::test]
-async fn whatever_is_sent_received_and_deleted_what_expired_is_gone_after_a_tick() {
+async fn a_tick_removes_every_expired_message_among_random_operations() {
     let mut swept = Swept::new().await;
-    let mut living = HashMap::new();
+    let mut unexpired = HashMap::new();
     for step in 0..80 {
-        let lives = (0..100).map(|_| (20 + swept.random(2000), swept.random(4) * swept.random(60)));
-        let lives: Vec<_> = lives.collect();
-        living.extend(swept.send(&lives).await);
+        let ttls = (0..100).map(|_| (20 + swept.random(2000), swept.random(4) * swept.random(60)));
+        let ttls: Vec<_> = ttls.collect();
+        unexpired.extend(swept.send(&ttls).await);
         for _ in 0..swept.random(4) {
-            let hidden = swept.random(200);
-            let received = swept.fixture.receive(32, hidden).await;
+            let timeout = swept.random(200);
+            let received = swept.fixture.receive(32, timeout).await;
             let done: Vec<_> = received.into_iter().step_by(2).collect();
             for delivered in &done {
-                living.remove(&delivered.state.id).expect("it has not expired");
+                unexpired.remove(&delivered.state.id).expect("it has not expired");
             }
             swept.fixture.delete(&done).await;
         }
@@ -104,22 +104,22 @@ async fn whatever_is_sent_received_and_deleted_what_expired_is_gone_after_a_tick
         swept.tick(seconds).await;
 
         let now = swept.fixture.messages.clock.now();
-        living.retain(|_, expires_at| *expires_at > now);
-        assert_eq!(swept.count().await, living.len() as u64, "after step {step}");
-        assert_eq!(swept.due(now).await, 0, "what was looked at is not looked at again");
+        unexpired.retain(|_, expires_at| *expires_at > now);
+        assert_eq!(swept.count().await, unexpired.len() as u64, "after step {step}");
+        assert_eq!(swept.due(now).await, 0, "scanned buckets are not scanned again");
     }
-    assert!(swept.due(Ticks::MAX).await > 3, "some of it was settled");
+    assert!(swept.due(Ticks::MAX).await > 3, "some buckets were scanned");
 }
 
 #[tokio::test]
-async fn what_is_sent_before_delayed_messages_does_not_escape() {
+async fn removes_expired_messages_before_delayed_ones() {
     let swept = Swept::new().await;
     swept.tick(0).await;
-    for lives in [[(10_000, 60); 100]; 3] {
-        swept.send(&lives).await;
+    for ttls in [[(10_000, 60); 100]; 3] {
+        swept.send(&ttls).await;
     }
     swept.send(&[(10, 60)]).await;
-    assert!(swept.tick(10).await > 300, "the one is looked for among all");
+    assert!(swept.tick(10).await > 300, "the first scan covers the whole queue");
 
     swept.send(&[(20, 0)]).await;
     swept.tick(20).await;
@@ -128,7 +128,7 @@ async fn what_is_sent_before_delayed_messages_does_not_escape() {
 }
 
 #[tokio::test]
-async fn short_lives_beside_many_delayed_messages_cost_a_few_stretches_each() {
+async fn short_ttls_beside_many_delayed_messages_cost_a_few_buckets_each() {
     const DELAYED: usize = 20_000;
     let swept = Swept::new().await;
     swept.tick(0).await;
@@ -137,7 +137,7 @@ async fn short_lives_beside_many_delayed_messages_cost_a_few_stretches_each() {
         swept.fixture.clock.advance(Duration::from_millis(10));
     }
     swept.send(&[(10, 0)]).await;
-    assert!(swept.tick(10).await > DELAYED, "the first is looked for everywhere");
+    assert!(swept.tick(10).await > DELAYED, "the first scan covers the whole queue");
 
     let mut read = 0;
     for _ in 0..50 {
@@ -151,10 +151,10 @@ async fn short_lives_beside_many_delayed_messages_cost_a_few_stretches_each() {
 }
 
 #[tokio::test]
-async fn what_expires_while_it_is_held_is_removed_also_where_nothing_else_expires() {
+async fn removes_held_messages_that_expire_where_no_other_expires() {
     let swept = Swept::new().await;
     swept.send(&[(1000, 0); 600]).await;
-    // They are hidden to where nothing expires for long.
+    // Their visibility timeout ends where no other message expires for long.
     swept.send(&[(1_000_000, 50_000); 600]).await;
     swept.tick(10).await;
     for is_updated in [false, true] {
@@ -173,6 +173,6 @@ async fn what_expires_while_it_is_held_is_removed_also_where_nothing_else_expire
 
         swept.tick(100).await;
 
-        assert_eq!(swept.count().await, 600, "held ones are over too: {is_updated}");
+        assert_eq!(swept.count().await, 600, "held messages expire too: {is_updated}");
     }
 }

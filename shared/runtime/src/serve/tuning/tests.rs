@@ -124,7 +124,7 @@ fn writes_a_full_buffer_at_once_and_in_order() {
             let parts = parts.map(IoSlice::new);
             let Poll::Ready(Ok(written @ 1..)) = stream.as_mut().poll_write_vectored(cx, &parts)
             else {
-                panic!("there is room");
+                panic!("the socket accepts writes");
             };
             at += written;
             assert!(
