@@ -1,13 +1,14 @@
-//! Which account a request is for, and what in it.
+//! The account and the path of a request.
 //!
 //! Two styles: the account as the first label of the host (`acme.table.core.windows.net`), or as
-//! the first segment of the path (`127.0.0.1:10002/acme`), which works with every host. A host
-//! counts for the first only if its second label is the service, so that a name such as
-//! `storage.example.com` can be used with either. Hosts have no case; accounts in a path do.
+//! the first segment of the path (`127.0.0.1:10002/acme`), which works with every host. A host has
+//! the first style only if its second label is the service, so that a name such as
+//! `storage.example.com` can be used with either. Hosts are case-insensitive; accounts in a path
+//! are not.
 
 use std::borrow::Cow;
 
-/// What the name of the read-only replica of an account ends in.
+/// The suffix of the name of the read-only replica of an account.
 const SECONDARY: &str = "-secondary";
 
 /// See the module.
@@ -15,7 +16,7 @@ const SECONDARY: &str = "-secondary";
 pub(crate) struct Address<'a> {
     /// The account, without `-secondary`.
     pub(crate) account: Cow<'a, str>,
-    /// Whether the read-only replica is asked.
+    /// Whether the request addresses the read-only replica.
     pub(crate) is_secondary: bool,
     /// What follows the account, as it was sent; begins with `/`.
     pub(crate) path: &'a str,
@@ -24,8 +25,8 @@ pub(crate) struct Address<'a> {
 }
 
 impl<'a> Address<'a> {
-    /// Reads the address of a request to `service`, such as `table`, with its path as it was sent;
-    /// none where no account is named.
+    /// Parses the address of a request to `service`, such as `table`, with its path as it was sent;
+    /// none if it names no account.
     pub(crate) fn of(path: &'a str, host: &str, service: &str) -> Option<Self> {
         if let Some(label) = account_of(host, service) {
             let label = label.to_ascii_lowercase();
@@ -36,7 +37,7 @@ impl<'a> Address<'a> {
         Self::in_path(path)
     }
 
-    /// The same where the account is a segment of the path, whatever the host is called.
+    /// The same with the account as a segment of the path, whatever the host.
     pub(crate) fn in_path(path: &'a str) -> Option<Self> {
         let rest = path.strip_prefix('/')?;
         let end = rest.find('/').unwrap_or(rest.len());
@@ -95,7 +96,7 @@ mod tests {
         }
         let secondary = parse("acme-secondary.table.example.com", "/");
         assert_eq!(secondary, Some(("acme".into(), true, "/".into())));
-        // Another service: the path counts.
+        // Another service: the path determines the account.
         let other = parse("acme.queue.core.windows.net", "/beta/q");
         assert_eq!(other, Some(("beta".into(), false, "/q".into())));
     }

@@ -1,8 +1,8 @@
-//! Who makes a request: a key of the account that signed it, or a shared access signature in its
-//! query.
+//! Authentication of a request: a signature with a key of the account, or a shared access signature
+//! in its query.
 //!
-//! There is no owner without credentials here, not even on loopback: unlike gRPC, a page of any
-//! origin can send these requests without asking first.
+//! A request without credentials is never the owner here, not even on loopback: unlike gRPC, a page
+//! of any origin can send these requests without a CORS preflight.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use http::header;
@@ -17,15 +17,15 @@ use trestle_service::{clock::Ticks, fault::Reason};
 
 use crate::{head::Head, protocol::Signing};
 
-/// The header with the date of a request, which counts before `Date`.
+/// The header with the date of a request, which takes precedence over `Date`.
 const DATE: &str = "x-ms-date";
-/// What the path of a read-only replica has more than that of its account.
+/// The suffix of the account in the path of a read-only replica.
 const SECONDARY: &str = "-secondary";
 
-/// The caller that the credentials of a request make.
+/// The caller that the credentials of a request authenticate.
 ///
 /// # Errors
-/// Why they make none; the same for an account that is not there as for a wrong signature.
+/// Why they are invalid; the same for an absent account as for a wrong signature.
 pub(crate) fn caller(head: &Head, signing: Signing, identity: &Identity) -> Result<Caller, Denial> {
     let (accounts, now) = (identity.accounts.now(), identity.clock.now());
     let mut values = head.headers.get_all(header::AUTHORIZATION).iter();
@@ -48,9 +48,10 @@ pub(crate) fn caller(head: &Head, signing: Signing, identity: &Identity) -> Resu
     signed(head, signing, authorization, &accounts, now)
 }
 
-/// What the address of a request says that a signature is over, where that does not say so itself.
+/// The resource of a signature by the address of the request, if the signature does not contain it.
 fn named(head: &Head, signing: Signing) -> Option<Resource> {
-    // Where no queue is named, no signature over a queue fits, and it is refused as a wrong one.
+    // Without the name of a queue, no signature for a queue matches, and it is refused as a wrong
+    // one.
     let first = head.path.trim_start_matches('/').split('/').next().unwrap_or_default();
     (signing == Signing::Queue).then(|| Resource::Queue(first.to_owned()))
 }
@@ -75,7 +76,7 @@ impl<'a> Authorization<'a> {
         let (account, signature) = rest.trim().split_once(':').ok_or_else(|| malformed(known))?;
         let decoded = STANDARD.decode(signature).ok();
         let signature = decoded.and_then(|bytes| Signature::try_from(bytes).ok());
-        // What is no signature at all is treated as a wrong one, as Azure does.
+        // A malformed signature is treated as a wrong one, as Azure does.
         let signature = signature.unwrap_or_default();
         Ok(Self { scheme, account, signature })
     }
@@ -95,7 +96,7 @@ fn signed(
     let paths = [Some(own_path), primary.as_deref()];
     let is_signed = paths.into_iter().flatten().any(|path| match signing {
         Signing::Table => of_table(head, scheme, path).verify(account, &signature, accounts, now),
-        // It knows the ways in which a replica is signed itself.
+        // It handles the ways to sign the address of a replica itself.
         Signing::Queue => of_queue(head, scheme).verify(account, &signature, accounts, now),
     });
     let found = accounts.get(account).filter(|_| is_signed && account == head.account.as_str());
@@ -124,8 +125,8 @@ fn of_table<'a>(head: &'a Head, scheme: Scheme, path: &'a str) -> table::Signed<
     }
 }
 
-/// The fields of a shared access signature out of the query, as they were sent; empty where there
-/// is no signature.
+/// The fields of a shared access signature in the query, as they were sent; empty without a
+/// signature.
 fn token(head: &Head) -> String {
     if head.params.get("sig").is_none() {
         return String::new();
@@ -138,8 +139,8 @@ fn token(head: &Head) -> String {
     fields.collect::<Vec<_>>().join("&")
 }
 
-/// What a shared access signature is refused for. One with malformed fields is a wrong one, as
-/// Azure has it: only a header `Authorization` is told that its form is wrong.
+/// The error of a refused shared access signature. Malformed fields give the error of a wrong
+/// signature, as in Azure: only a malformed header `Authorization` has an error of its own.
 fn of_signature(denial: Denial) -> Denial {
     match denial.check {
         Check::Form => Denial { reason: Reason::AuthenticationFailed, ..denial },
@@ -206,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn a_signed_request_is_the_owners() {
+    fn a_signed_request_is_authenticated_as_the_owner() {
         let authorization = signature(PATH);
         let signed = [("x-ms-date", NOW), ("authorization", authorization.as_str())];
         let lower = [("date", NOW), ("authorization", authorization.as_str())];
@@ -237,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn malformed_credentials_are_told_from_wrong_ones() {
+    fn malformed_credentials_have_another_error_than_wrong_ones() {
         let of = |value: &str| reason(&head(PATH, &[("x-ms-date", NOW), ("authorization", value)]));
 
         for value in ["SharedKey", "Bearer x", "Basic a:b", "SharedKey devstoreaccount1", ""] {
@@ -256,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn a_disabled_account_is_told_to_its_owner_only() {
+    fn only_the_owner_learns_that_an_account_is_disabled() {
         let authorization = signature(PATH);
         let account = Account { is_disabled: true, ..Account::development() };
         let reason = |authorization: &str| {
@@ -269,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_in_the_query_stands_beside_other_parameters() {
+    fn accepts_a_token_in_the_query_beside_other_parameters() {
         let token = "st=2026-01-01T00%3A00%3A00Z&se=2036-01-01T00%3A00%3A00Z&sp=raud\
                      &sv=2019-02-02&tn=MyTable&sig=V%2BPw4sMiRz%2BRn85tY8GqS7W2A40isFItVAjCjzruwO0%3D";
         let of = |query: String| reason(&head(&format!("/devstoreaccount1/MyTable?{query}"), &[]));
@@ -279,7 +280,7 @@ mod tests {
             Ok("devstoreaccount1")
         );
         assert_eq!(of(token.replace("sp=raud", "sp=r")), Err(Reason::AuthenticationFailed));
-        // A signature that is no signature is a wrong one.
+        // A malformed signature is a wrong one.
         assert_eq!(of(format!("{token}&sp=raud")), Err(Reason::AuthenticationFailed));
     }
 }

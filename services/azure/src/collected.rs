@@ -1,5 +1,5 @@
-//! Bodies that arrive in pieces, as one text, held once: what comes in one piece is not copied, and of
-//! what comes in many each is let go as it is added.
+//! Bodies that arrive in pieces, as one buffer, held once: a single piece is not copied, and each of
+//! several is released as it is added.
 
 use bytes::{Bytes, BytesMut};
 
@@ -13,8 +13,8 @@ pub(crate) struct CollectedBytes {
 }
 
 impl CollectedBytes {
-    /// Adds a piece. Where it is not the only one, `room` bytes are set aside for all; there may be
-    /// more of them, or less.
+    /// Adds a piece. With a second piece, `room` bytes are reserved for all; there may be more of
+    /// them, or less.
     pub(crate) fn add(&mut self, piece: Bytes, room: usize) {
         if self.first.is_empty() && self.all.is_empty() {
             self.first = piece;

@@ -1,5 +1,5 @@
-//! The half of a front behind the layers: finds out who calls, reads the body, and has the
-//! protocol make the call.
+//! The authenticated dispatch behind the layers: authenticates the caller, reads the body, and lets
+//! the protocol make the call.
 
 use std::{
     convert::Infallible,
@@ -27,7 +27,7 @@ use crate::{
     request_body::RequestBody,
 };
 
-/// What the outer half found in a request, in its extensions.
+/// What the HTTP edge parsed from a request, in its extensions.
 pub(crate) struct RequestContext<P: Protocol> {
     pub(crate) head: Arc<Head>,
     pub(crate) operation: Result<P::Operation, RestError>,
@@ -52,8 +52,8 @@ impl<P: Protocol> Dispatch<P> {
         Self { protocol, upstream, identity }
     }
 
-    /// Puts the caller on a request whose credentials are good. What they are refused for after
-    /// their stored access policy was asked, which is the service's to do, comes out.
+    /// Puts the caller on a request with valid credentials. Returns the denial that applies after
+    /// the check of their stored access policy, which the service makes.
     fn admit(&self, head: &Head, request: &mut Request) -> Result<Option<Denied>, Fault> {
         let caller = auth::caller(head, P::SIGNING, &self.identity).map_err(Fault::from)?;
         let denied = caller.authority.denied().cloned();
@@ -80,7 +80,7 @@ impl<P: Protocol> Service<Request> for Dispatch<P> {
             let fault = Fault::new(Reason::InternalError, "a request without its head");
             return Box::pin(async move { Ok(refused(fault.into())) });
         };
-        // Credentials first: nobody learns without them what operations there are.
+        // Credentials first: without them an error must not disclose which operations exist.
         let admitted = self.admit(&head, &mut request);
         let denied = admitted.as_ref().err().map(|fault| fault.reason);
         let (protocol, upstream) = (self.protocol.clone(), self.upstream.clone());
@@ -102,7 +102,7 @@ impl<P: Protocol> Service<Request> for Dispatch<P> {
                 protocol.perform(operation, &head, body, GrpcCall::of(parts, upstream)).await
             };
             let mut answer = answered.await.map_or_else(refused, counted);
-            // For the metrics, as of any layer that turns a call away.
+            // For the metrics, as of any layer that refuses a call.
             if let Some(reason) = denied {
                 answer.extensions_mut().insert(reason);
             }
@@ -122,20 +122,20 @@ fn check_replica<P: Protocol>(
     Ok(())
 }
 
-/// The error of a change at the secondary.
+/// The error of a write to the secondary.
 pub(crate) fn read_only() -> Fault {
     let message = "the secondary name of an account is read-only";
     Fault::new(Reason::InsufficientAccountPermissions, message)
 }
 
-/// A error, as the layers know them.
+/// An error in the form of the layers.
 pub(crate) fn refused(error: RestError) -> Response {
     let mut answer: Response = error.status.clone().into_http();
     answer.extensions_mut().insert(error);
     answer
 }
 
-/// An answer with the outcome that the layers count.
+/// A response with the outcome that the layers count.
 pub(crate) fn counted(mut answer: Response) -> Response {
     let outcome = answer.extensions_mut().remove::<Outcome>();
     let headers = answer.headers_mut();
@@ -145,7 +145,8 @@ pub(crate) fn counted(mut answer: Response) -> Response {
         }
         Some(Outcome(status)) => {
             let mut failed = HeaderMap::new();
-            // Fails for a text that no header can carry; the answer itself is complete without.
+            // Fails for a text that no header can carry; the response itself is complete without
+            // it.
             let _ = status.add_header(&mut failed);
             headers.extend(failed);
         }

@@ -1,8 +1,8 @@
-//! Bodies of requests that are answered before they are read.
+//! Drains the bodies of requests that are answered before their bodies are read.
 //!
-//! The next request of a connection of HTTP/1 stands behind the body of the last one, and a client that is still
-//! sending may never look at the answer. So what is left of a body is read and dropped, within bounds; past them the
-//! answer says that it is the last of its connection.
+//! The next request of an HTTP/1 connection follows the body of the last one, and a client that is still sending may
+//! never read the response. So the rest of a body is read and discarded, within bounds; past them the response
+//! closes its connection.
 
 use std::{
     future::poll_fn,
@@ -18,24 +18,24 @@ use http_body::{Body as _, Frame, SizeHint};
 use tonic::{Status, body::Body};
 use trestle_service::layer::Request;
 
-/// Most bytes that are read only to be dropped: the longest body that a service takes.
+/// Most bytes that are read only to be discarded: the longest body that a service accepts.
 const LEFT_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// How long a client may take to send them.
 const LEFT_WITHIN: Duration = Duration::from_secs(5);
 
-/// The body of a request, which a call may read or leave.
+/// The body of a request, which a call may read or leave unread.
 #[derive(Clone)]
 pub(crate) struct DrainableBody(Arc<Mutex<Shared>>);
 
 struct Shared {
     body: Body,
-    /// The client sends only what it is asked for, and was not asked yet.
+    /// The client waits for `100 Continue`, which was not sent yet.
     is_waiting: bool,
 }
 
 impl DrainableBody {
-    /// Lends the body of a request to whoever handles it; none where no other request can stand
-    /// behind it.
+    /// Splits off the body of a request for its handler; none if no other request can follow it on
+    /// the connection.
     pub(crate) fn of(request: &mut Request) -> Option<Self> {
         if request.version() == Version::HTTP_2 || request.body().is_end_stream() {
             return None;
@@ -47,7 +47,7 @@ impl DrainableBody {
         Some(lent)
     }
 
-    /// Reads what nobody has read and drops it. Whether the body has come to its end.
+    /// Reads and discards the unread rest. Returns whether the body has ended.
     pub(crate) async fn drained(self) -> bool {
         if self.shared().is_waiting {
             return false;
@@ -75,7 +75,7 @@ impl DrainableBody {
         shared.is_waiting = false;
         let polled = Pin::new(&mut shared.body).poll_frame(cx);
         if let Poll::Ready(None) = polled {
-            // It is polled again by whoever looks for what is left of it.
+            // The drain of the rest polls it again.
             shared.body = Body::empty();
         }
         polled

@@ -1,4 +1,4 @@
-//! Failures on their way to a client of REST: the same ones as of gRPC, out of the same table.
+//! Errors for REST clients: the same ones as of gRPC, from the same table.
 
 use std::time::Duration;
 
@@ -13,16 +13,16 @@ use trestle_service::{
 
 const TIME: &[BorrowedFormatItem<'_>] =
     format_description!("[year]-[month]-[day]T[hour]:[minute]:[second].[subsecond digits:7]Z");
-/// The element of an error body that says which of the credentials is wrong.
+/// The element of an error body that names the invalid credential.
 const AUTHENTICATION_DETAIL: &str = "AuthenticationErrorDetail";
 
 /// The field of a query that does not parse.
 const FILTER: &str = "filter";
 
-/// A request that is refused, wherever that was decided.
+/// The error of a request, from any component.
 #[derive(Debug, Clone)]
 pub(crate) struct RestError {
-    /// The failure, as gRPC has it.
+    /// The error, as in gRPC.
     pub(crate) status: Box<Status>,
     /// Elements that only the error body of REST has, such as `QueryParameterName`.
     pub(crate) extras: Vec<(&'static str, String)>,
@@ -62,7 +62,7 @@ impl From<Fault> for RestError {
     }
 }
 
-/// A failure as REST tells it.
+/// An error in the form of REST.
 #[derive(Debug, Clone)]
 pub(crate) struct ErrorResponse {
     /// The error code of Azure.
@@ -71,11 +71,11 @@ pub(crate) struct ErrorResponse {
     pub(crate) status: StatusCode,
     /// The text, without id and time of the request.
     pub(crate) text: String,
-    /// What of the request is wrong, where one thing is.
+    /// The invalid part of the request, if there is one.
     field: Option<String>,
     /// Position of the failing operation, for transactions.
     pub(crate) index: Option<usize>,
-    /// How long a client should wait before it tries again.
+    /// The retry delay of a client.
     pub(crate) retry_after: Option<Duration>,
     /// Further elements of the error body.
     pub(crate) extras: Vec<(&'static str, String)>,
@@ -86,7 +86,7 @@ pub(crate) struct ErrorResponse {
 }
 
 impl ErrorResponse {
-    /// What REST tells of a error.
+    /// The REST form of an error.
     pub(crate) fn new(error: RestError, request_id: &str, at: Ticks) -> Self {
         let RestError { status, mut extras } = error;
         let details = status.get_error_details();
@@ -101,10 +101,10 @@ impl ErrorResponse {
         let known = sentence(&code, field.as_deref());
         let of_filter = violation.filter(|violation| violation.field == FILTER);
         let text = match known {
-            // A defect is nobody's business but ours.
+            // The text of an internal error is not disclosed.
             Some(known) if code == unknown.azure_code => known.to_owned(),
             Some(known) => format!("{known}\n{}", status.message()),
-            // Begins with the sentence of Azure, so that nothing may stand before it.
+            // Begins with the sentence of Azure, so nothing may precede it.
             None => of_filter.map_or(status.message(), |rule| &rule.description).to_owned(),
         };
         if code == meaning(Reason::AuthenticationFailed).azure_code {
@@ -123,7 +123,7 @@ impl ErrorResponse {
         }
     }
 
-    /// The failure of a request with these headers: with the one that is wrong, if one is.
+    /// The error of a request with these headers: with the invalid header, if one is.
     #[must_use]
     pub(crate) fn of_request(mut self, headers: &HeaderMap) -> Self {
         let is_header = self.code == meaning(Reason::InvalidHeaderValue).azure_code;
@@ -137,7 +137,7 @@ impl ErrorResponse {
         self
     }
 
-    /// The text as it stands in the body of an answer.
+    /// The text in the body of a response.
     pub(crate) fn message(&self) -> String {
         let index = self.index.map(|index| format!("{index}:")).unwrap_or_default();
         format!("{index}{}\nRequestId:{}\nTime:{}", self.text, self.request_id, time(self.at))
@@ -152,7 +152,7 @@ fn time(at: Ticks) -> String {
     when.format(TIME).unwrap_or_default()
 }
 
-/// The sentence that a code has in Azure, where clients look for it; `field` is what is wrong.
+/// The sentence of a code in Azure, which clients compare; `field` is the invalid part.
 fn sentence(code: &str, field: Option<&str>) -> Option<&'static str> {
     Some(match code {
         "ResourceNotFound" => "The specified resource does not exist.",
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_is_that_of_the_table_of_errors_with_the_sentence_that_clients_know() {
+    fn an_error_is_that_of_the_table_with_the_sentence_that_clients_compare() {
         let fault = Fault::new(Reason::TableNotFound, "no such table: table=`a`").at(7);
 
         let response = failure(fault);
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn a_length_is_called_that_of_a_name_only_where_it_is() {
+    fn only_the_length_of_a_name_has_the_sentence_for_resource_names() {
         let text =
             |field: &str| failure(Fault::violation(Reason::OutOfRangeInput, field, "rule")).text;
 
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_with_a_filter_is_told_without_the_name_of_the_field() {
+    fn an_error_of_a_filter_omits_the_name_of_the_field() {
         let text =
             |field: &str| failure(Fault::violation(Reason::InvalidInput, field, "Syntax")).text;
 
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn a_defect_and_what_is_no_failure_of_ours_tell_nothing_of_themselves() {
+    fn internal_errors_and_errors_of_other_origin_disclose_nothing() {
         let at = Ticks::from_unix(0, 0).expect("in range");
         for status in [Status::internal("secret"), Status::unknown("secret")] {
             let response = ErrorResponse::new(status.into(), "id", at);
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn credentials_that_are_wrong_have_their_reason_in_an_element_of_its_own() {
+    fn the_reason_of_invalid_credentials_is_an_element_of_its_own() {
         let refused = |reason| failure(Fault::new(reason, "se: required")).extras;
 
         let detail = ("AuthenticationErrorDetail", "se: required".to_owned());
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn advice_to_wait_stays() {
+    fn the_retry_delay_is_kept() {
         let fault = Fault::new(Reason::ServerBusy, "busy").retry_after(Duration::from_millis(20));
 
         let response = failure(fault);

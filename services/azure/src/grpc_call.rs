@@ -1,4 +1,4 @@
-//! The gRPC call that a request becomes.
+//! The gRPC call of a request.
 //!
 //! Both ends may stream: `streaming` turns the pieces of a body into messages, and messages into a
 //! response, with constant memory.
@@ -24,7 +24,7 @@ use crate::collected::CollectedBytes;
 /// Bytes before a message: one for the flag, four for the length.
 const HEAD_BYTES: usize = 5;
 
-/// The right to one call, on behalf of a request: in its trace, for its caller, until its deadline.
+/// One call on behalf of a request: in its trace, for its caller, until its deadline.
 pub(crate) struct GrpcCall {
     upstream: Upstream,
     headers: HeaderMap,
@@ -32,12 +32,12 @@ pub(crate) struct GrpcCall {
 }
 
 impl GrpcCall {
-    /// A call on behalf of `request`, whose layers have put everything into it by now.
+    /// A call on behalf of `request`, which has passed all layers.
     pub(crate) fn of(request: http::request::Parts, upstream: Upstream) -> Self {
         Self { upstream, headers: request.headers, extensions: request.extensions }
     }
 
-    /// The id of the request, which no other has.
+    /// The unique id of the request.
     pub(crate) fn request_id(&self) -> &str {
         let id = self.headers.get(REQUEST_ID_HEADER);
         id.and_then(|id| id.to_str().ok()).unwrap_or_default()
@@ -46,7 +46,7 @@ impl GrpcCall {
     /// Makes the call.
     ///
     /// # Errors
-    /// The failure of the call, or an answer that is no answer.
+    /// The error of the call, or a malformed response.
     pub(crate) async fn unary<Q, A>(mut self, path: &'static str, message: &Q) -> Result<A, Status>
     where
         Q: Message,
@@ -68,7 +68,7 @@ impl GrpcCall {
     }
 }
 
-/// The bytes of an answer and what follows them.
+/// The bytes of a response and its trailers.
 async fn gathered(mut body: Body) -> Result<(Bytes, Option<HeaderMap>), Status> {
     let (mut gathered, mut room, mut trailers) = (CollectedBytes::default(), None, None);
     while let Some(frame) = body.frame().await {
@@ -83,21 +83,21 @@ async fn gathered(mut body: Body) -> Result<(Bytes, Option<HeaderMap>), Status> 
     Ok((gathered.bytes(), trailers))
 }
 
-/// How long an answer is that begins so, as far as it says, and may be.
+/// The length of a response by its first bytes, within the bound.
 fn announced(start: &[u8]) -> usize {
     let length = start.get(1..HEAD_BYTES).and_then(|bytes| bytes.try_into().ok());
     let length = length.map_or(0, u32::from_be_bytes) as usize;
     HEAD_BYTES + length.min(MESSAGE_BYTES_MAX)
 }
 
-/// A message as gRPC sends it.
+/// A message in gRPC framing.
 fn framed(message: &impl Message) -> Bytes {
     let length = message.encoded_len();
     let mut bytes = BytesMut::with_capacity(HEAD_BYTES + length);
     bytes.put_u8(0);
-    // A message of 4 GiB cannot be made of bodies that are bounded far below.
+    // A message of 4 GiB is impossible: bodies are bounded far below.
     bytes.put_u32(u32::try_from(length).unwrap_or(u32::MAX));
-    // Fails only where there is no room, and the room was made above.
+    // Fails only without room, which was reserved above.
     let _ = message.encode(&mut bytes);
     bytes.freeze()
 }
@@ -110,7 +110,7 @@ fn unframed(mut bytes: Bytes) -> Result<Bytes, Status> {
     if length == bytes.len() { Ok(bytes) } else { Err(unreadable()) }
 }
 
-/// Whether headers or trailers say that the call failed.
+/// Returns the error in headers or trailers, if the call failed.
 fn ended(headers: &HeaderMap) -> Result<(), Status> {
     match Status::from_header_map(headers) {
         Some(status) if status.code() != tonic::Code::Ok => Err(status),
@@ -130,7 +130,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn an_answer_is_gathered_with_what_follows_it() {
+    async fn a_response_is_collected_with_its_trailers() {
         let bytes = framed(&"é".repeat(50_000));
         let trailers = HeaderMap::from_iter([(header::TE, HeaderValue::from_static("x"))]);
         for size in [1, 16_384, bytes.len()] {
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_is_read_as_it_was_written_and_a_damaged_one_is_refused() {
+    fn a_message_survives_a_round_trip_and_a_damaged_one_is_rejected() {
         let message = "twelve bytes".to_owned();
         let bytes = framed(&message);
 

@@ -1,4 +1,4 @@
-//! Bodies that are compressed on their way.
+//! Compressed bodies.
 
 use std::io::{self, Read as _};
 
@@ -16,13 +16,13 @@ use trestle_service::{
     layer::{CallService, Response},
 };
 
-/// Answers from this size on are compressed; smaller ones would win little.
+/// Responses from this size on are compressed; smaller ones would gain little.
 const ANSWER_BYTES_MIN: u64 = 1024;
 
-/// How the body of a request travels.
+/// The encoding of the body of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Encoding {
-    /// As it is.
+    /// Not compressed.
     Identity,
     /// Compressed.
     Gzip,
@@ -32,7 +32,7 @@ impl Encoding {
     /// Reads the header `Content-Encoding`.
     ///
     /// # Errors
-    /// An encoding that is not served.
+    /// An unsupported encoding.
     pub(crate) fn of(header: Option<&HeaderValue>) -> Result<Self, Fault> {
         let Some(value) = header else {
             return Ok(Self::Identity);
@@ -48,10 +48,10 @@ impl Encoding {
         }
     }
 
-    /// The body as it was before it was encoded; none where it has more than so many bytes.
+    /// The decoded body; none if it has more than so many bytes.
     ///
     /// # Errors
-    /// Bytes that are not so encoded.
+    /// Bytes with an invalid encoding.
     pub(crate) fn decode(self, body: Bytes, bytes_max: usize) -> Result<Option<Bytes>, Fault> {
         if self == Self::Identity {
             return Ok(Some(body));
@@ -66,7 +66,7 @@ impl Encoding {
     }
 }
 
-/// At most one byte more than the bound, however much there is.
+/// At most one byte more than the bound, however large the input.
 fn inflate(body: &[u8], bytes_max: usize) -> io::Result<Vec<u8>> {
     let mut decoded = Vec::with_capacity(body.len().saturating_mul(4).min(bytes_max));
     let bound = u64::try_from(bytes_max).unwrap_or(u64::MAX).saturating_add(1);
@@ -74,7 +74,7 @@ fn inflate(body: &[u8], bytes_max: usize) -> io::Result<Vec<u8>> {
     Ok(decoded)
 }
 
-/// A front that compresses its answers for clients that ask for it.
+/// An HTTP edge that compresses its responses for clients that accept it.
 pub(crate) fn compressing(front: CallService) -> CallService {
     let layer = CompressionLayer::new()
         .gzip(true)
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn encodings_are_known_in_any_case_and_others_are_refused() {
+    fn encodings_are_case_insensitive_and_unknown_ones_are_rejected() {
         assert_eq!(Encoding::of(None), Ok(Encoding::Identity));
         for value in ["", "identity", " Identity"] {
             assert_eq!(encoding(value), Ok(Encoding::Identity), "{value}");
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bomb_is_not_unpacked() {
+    fn a_decompression_bomb_is_not_unpacked() {
         let bomb = gzip(&vec![0; 50_000_000]);
 
         let decoded = inflate(&bomb, 4096).expect("the first bytes are fine");
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_gzip_is_refused() {
+    fn rejects_invalid_gzip() {
         let whole = gzip(b"some text that is long enough");
         for body in [Bytes::from("{}"), Bytes::new(), whole.slice(..whole.len() - 6)] {
             let fault = Encoding::Gzip.decode(body.clone(), 100).expect_err("refused");

@@ -1,4 +1,4 @@
-//! What a request says before its body.
+//! The head of a request.
 
 use http::{HeaderMap, HeaderName, Method, Uri, Version, header};
 use trestle_service::{
@@ -14,10 +14,10 @@ use crate::{
     version::{self, VERSION},
 };
 
-/// The header with the id that a client gives a request, on requests and answers.
+/// The header with the request id of a client, on requests and responses.
 pub(crate) const CLIENT_REQUEST_ID: HeaderName = HeaderName::from_static("x-ms-client-request-id");
-/// Largest head that is served: address and headers together, in bytes. Has room for the longest
-/// keys, each byte of them escaped, and for the marks of a query that goes on at them.
+/// Largest head that is accepted: address and headers together, in bytes. Has room for the longest
+/// keys, each byte of them escaped, and for the continuation tokens of a query.
 const HEAD_BYTES_MAX: usize = 24 * 1024;
 /// Headers that have one value.
 const SINGLE: [HeaderName; 9] = [
@@ -41,13 +41,13 @@ pub(crate) struct Head {
     pub(crate) uri: Uri,
     /// The headers as they were sent.
     pub(crate) headers: HeaderMap,
-    /// The account that is addressed; it may not exist.
+    /// The account in the address; it may not exist.
     pub(crate) account: AccountName,
-    /// Whether its read-only replica is.
+    /// Whether the address is that of its read-only replica.
     pub(crate) is_secondary: bool,
-    /// The path behind the account, as it was sent; begins with `/`.
+    /// The path after the account, as it was sent; begins with `/`.
     pub(crate) path: String,
-    /// The host that is named, with its port.
+    /// The host of the request, with its port.
     pub(crate) host: String,
     /// The parameters, decoded.
     pub(crate) params: Params,
@@ -55,16 +55,16 @@ pub(crate) struct Head {
     pub(crate) base: String,
     /// The other end of the connection.
     pub(crate) peer: Peer,
-    /// Whether the request came over HTTP/2, whose frames say where a body ends.
+    /// Whether the request came over HTTP/2, whose frames mark the end of a body.
     pub(crate) is_http2: bool,
 }
 
 impl Head {
-    /// Takes the head off a request to `service`, such as `table`: its headers are here afterwards.
+    /// Parses the head of a request to `service`, such as `table`; its headers are moved.
     ///
     /// # Errors
-    /// A head that is too large, an address, a query or a version that cannot be read, or a header
-    /// that is repeated; the request is as it was.
+    /// A head that is too large, an invalid address, query or version, or a repeated header; the
+    /// request is unchanged.
     pub(crate) fn take(request: &mut Request, service: &str) -> Result<Self, Fault> {
         let (uri, headers) = (request.uri(), request.headers());
         check_size(uri, headers)?;
@@ -100,13 +100,13 @@ impl Head {
         })
     }
 
-    /// A header that is text.
+    /// A header as text.
     pub(crate) fn header(&self, name: impl header::AsHeaderName) -> Option<&str> {
         self.headers.get(name)?.to_str().ok()
     }
 }
 
-/// The host that a request names, with its port. Only before HTTP/1.1 it might do without.
+/// The host of a request, with its port. Only before HTTP/1.1 it is optional.
 fn host<'a>(uri: &'a Uri, headers: &'a HeaderMap, version: Version) -> Result<&'a str, Fault> {
     let named = headers.get(header::HOST).and_then(|host| host.to_str().ok());
     let named = named.filter(|host| !host.is_empty());
@@ -115,7 +115,7 @@ fn host<'a>(uri: &'a Uri, headers: &'a HeaderMap, version: Version) -> Result<&'
     host.ok_or_else(|| Fault::violation(Reason::MissingRequiredHeader, "Host", "required"))
 }
 
-/// Refuses a head beyond [`HEAD_BYTES_MAX`], for what takes the most of it.
+/// Rejects a head beyond [`HEAD_BYTES_MAX`], with the error for its largest part.
 fn check_size(uri: &Uri, headers: &HeaderMap) -> Result<(), Fault> {
     let target = uri.path_and_query().map_or(0, |target| target.as_str().len());
     let sizes = headers.iter().map(|(name, value)| name.as_str().len() + value.len());
@@ -132,8 +132,8 @@ fn check_size(uri: &Uri, headers: &HeaderMap) -> Result<(), Fault> {
     Err(Fault::violation(reason, field, rule))
 }
 
-/// Refuses a header of [`SINGLE`] that is there more than once: it could not be said which one is
-/// meant, nor which one was signed.
+/// Rejects a header of [`SINGLE`] that is repeated: it would be ambiguous which value applies and
+/// which one was signed.
 fn check_single(headers: &HeaderMap) -> Result<(), Fault> {
     let is_repeated = |name: &&HeaderName| headers.get_all(*name).iter().nth(1).is_some();
     match SINGLE.iter().find(is_repeated) {

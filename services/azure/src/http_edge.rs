@@ -1,4 +1,4 @@
-//! The outermost half of a front: from HTTP to a call that the layers know, and back.
+//! The HTTP edge: from an HTTP request to a call through the layers, and back.
 
 use std::{
     convert::Infallible,
@@ -36,15 +36,15 @@ use crate::{
     xml::http_date,
 };
 
-/// The id of a request, on answers.
+/// The id of a request, on responses.
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-ms-request-id");
-/// The error code of an answer.
+/// The error code of a response.
 const ERROR_CODE: HeaderName = HeaderName::from_static("x-ms-error-code");
-/// The method of every service that changes the rules for pages of other origins.
+/// The method of every service that changes the CORS rules.
 const SET_RULES: &str = "/SetServiceProperties";
-/// Longest id of a client that is echoed, in bytes.
+/// Longest client request id that is echoed, in bytes.
 const CLIENT_REQUEST_ID_BYTES_MAX: usize = 1024;
-/// Longest time that a client may ask for, in seconds; more acts as this.
+/// Longest time limit of a client, in seconds; a longer one is reduced to this.
 const TIMEOUT_SECONDS_MAX: u64 = 30;
 
 /// See the module.
@@ -54,7 +54,7 @@ pub(crate) struct HttpEdge<P> {
     outer: Arc<Outer<P>>,
 }
 
-/// What every request uses, and none changes.
+/// The shared, constant state of all requests.
 struct Outer<P> {
     protocol: P,
     clock: Arc<dyn Clock>,
@@ -62,8 +62,8 @@ struct Outer<P> {
 }
 
 impl<P: Protocol> HttpEdge<P> {
-    /// A front before `calls`: the layers, with the other half behind them.
-    /// The rules for pages of other origins are read from `rules`.
+    /// An HTTP edge before `calls`: the layers, with the dispatch behind them. The CORS rules are
+    /// read from `rules`.
     pub(crate) fn new(
         protocol: P,
         calls: CallService,
@@ -75,7 +75,7 @@ impl<P: Protocol> HttpEdge<P> {
 }
 
 impl<P: Protocol> Outer<P> {
-    /// The request as the layers see it: a call of the method that it becomes.
+    /// The request as the layers see it: a call of its gRPC method.
     fn call_of(&self, mut request: Request, head: Arc<Head>) -> Request {
         let limit = timeout(&head);
         let operation = self.protocol.route(&head);
@@ -101,7 +101,7 @@ impl<P: Protocol> Outer<P> {
         request
     }
 
-    /// The same for a browser that asks before it sends a request.
+    /// The same for a CORS preflight.
     fn preflight_of(self: &Arc<Self>, request: &Request, head: Arc<Head>) -> Request {
         let (outer, headers) = (Arc::clone(self), head.headers.clone());
         Early::request(request, &headers, P::UNKNOWN, async move {
@@ -112,8 +112,8 @@ impl<P: Protocol> Outer<P> {
         })
     }
 
-    /// The answer to a browser that asks before it sends a request. Whether what it asks about
-    /// exists is not looked at, and nobody needs credentials to ask.
+    /// The response to a CORS preflight. It needs no credentials, and does not check whether the
+    /// requested resource exists.
     async fn preflight(&self, head: &Head) -> Result<Response, Fault> {
         let asked = Preflight::read(&head.headers)?;
         let rules = self.rules.rules(&head.account).await;
@@ -124,8 +124,8 @@ impl<P: Protocol> Outer<P> {
         Ok(answer)
     }
 
-    /// Lets a page see an answer, where the rules of the account do, and says to caches where that
-    /// depends on the page.
+    /// Sets the CORS headers of a response by the rules of the account, and `Vary` if they depend
+    /// on the origin.
     async fn show(&self, answer: &mut Response, head: &Head) {
         let Some(origin) = head.headers.get(header::ORIGIN) else {
             return;
@@ -144,11 +144,11 @@ impl<P: Protocol> Outer<P> {
         }
     }
 
-    /// The header that HTTP/1 has from the listener.
+    /// The header `Date`, which for HTTP/1 the listener sets.
     fn date(&self) -> HeaderValue {
         let text = http_date(Some(&self.clock.now().into()));
         let mut date = HeaderValue::from_str(&text).expect("a date is visible ASCII");
-        // Kept out of the tables of HTTP/2, which it would fill.
+        // Excluded from the HPACK tables of HTTP/2, which it would fill.
         date.set_sensitive(true);
         date
     }
@@ -168,14 +168,14 @@ impl<P: Protocol> Outer<P> {
             headers.insert(ERROR_CODE, code);
         }
         if let Some(delay) = response.retry_after {
-            // Whole seconds, and never none.
+            // Whole seconds, at least one.
             let seconds = delay.as_secs() + u64::from(delay.subsec_nanos() > 0);
             headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds.max(1)));
         }
         answer
     }
 
-    /// The answer of a call as REST has it, to a request with these headers.
+    /// The REST response of a call, to a request with these headers.
     fn rendered(&self, answer: Response, headers: &HeaderMap, head: Option<&Head>) -> Response {
         let id = answer.headers().get(REQUEST_ID_HEADER).cloned();
         let mut answer = match answer.extensions().get::<Rendered>() {
@@ -217,7 +217,7 @@ impl<P: Protocol> Service<Request> for HttpEdge<P> {
             Ok(head) => {
                 let head = Arc::new(head);
                 let call = match head.method {
-                    // The head has the headers.
+                    // The headers were moved into the head.
                     Method::OPTIONS => outer.preflight_of(&request, Arc::clone(&head)),
                     _ => outer.call_of(request, Arc::clone(&head)),
                 };
@@ -231,7 +231,7 @@ impl<P: Protocol> Service<Request> for HttpEdge<P> {
         };
         let sets_rules = call.uri().path().ends_with(SET_RULES);
         let calls = self.calls.call(call);
-        // Every answer is finished here, whoever gave it.
+        // Every response is completed here, whatever its origin.
         Box::pin(async move {
             let (headers, head) = match &head {
                 Ok(head) => (&head.headers, Some(&**head)),
@@ -242,7 +242,7 @@ impl<P: Protocol> Service<Request> for HttpEdge<P> {
             if is_http2 {
                 answer.headers_mut().insert(header::DATE, outer.date());
             }
-            // Also where the outcome is not known.
+            // Also if the outcome is unknown, as after a server error.
             if let Some(head) = head.filter(|_| sets_rules && !answer.status().is_client_error()) {
                 outer.rules.invalidate(&head.account);
             }
@@ -250,7 +250,7 @@ impl<P: Protocol> Service<Request> for HttpEdge<P> {
             if let Some(head) = head.filter(|_| !is_preflight) {
                 outer.show(&mut answer, head).await;
             }
-            // A preflight needs no credentials, so nobody waits for the rest of one.
+            // A preflight needs no credentials, so the rest of its body is not drained.
             if let Some(body) = body
                 && (is_preflight || !body.drained().await)
             {
@@ -261,7 +261,7 @@ impl<P: Protocol> Service<Request> for HttpEdge<P> {
     }
 }
 
-/// The error of what becomes no call, for the layers to count.
+/// The error of a request that becomes no call, for the layers to count.
 fn turned_away(fault: Fault) -> Response {
     let reason = fault.reason;
     let mut answer = refused(fault.into());
@@ -269,7 +269,7 @@ fn turned_away(fault: Fault) -> Response {
     answer
 }
 
-/// The headers that every answer has.
+/// The headers of every response.
 fn common(headers: &mut HeaderMap, client: &HeaderMap, params: Option<&Params>) {
     headers.insert(VERSION, version::spoken(client, params));
     headers.insert(header::SERVER, HeaderValue::from_static("Trestle"));
@@ -280,18 +280,18 @@ fn common(headers: &mut HeaderMap, client: &HeaderMap, params: Option<&Params>) 
     }
 }
 
-/// Whether an id is one that a client may give a request.
+/// Whether a client request id is valid.
 fn is_id(id: &[u8]) -> bool {
     id.len() <= CLIENT_REQUEST_ID_BYTES_MAX && id.iter().all(|byte| (b' '..=b'~').contains(byte))
 }
 
-/// How long the client wants to wait.
+/// The time limit of the client.
 fn timeout(head: &Head) -> Result<Option<Duration>, RestError> {
     let Some(text) = head.params.get("timeout") else {
         return Ok(None);
     };
     let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    // Digits that are no number here are one that is too large.
+    // Digits that overflow the number exceed the maximum.
     match text.parse().unwrap_or(u64::MAX) {
         seconds @ 1.. if is_number => {
             Ok(Some(Duration::from_secs(seconds.min(TIMEOUT_SECONDS_MAX))))
@@ -303,7 +303,7 @@ fn timeout(head: &Head) -> Result<Option<Duration>, RestError> {
     }
 }
 
-/// A request that may have a body says how long it is.
+/// Requires a declared length for a request that may have a body.
 fn check_length(head: &Head) -> Result<(), Fault> {
     let says = [header::CONTENT_LENGTH, header::TRANSFER_ENCODING];
     let is_said = says.iter().any(|name| head.headers.contains_key(name));
@@ -315,8 +315,8 @@ fn check_length(head: &Head) -> Result<(), Fault> {
     Err(Fault::new(Reason::MissingContentLengthHeader, message))
 }
 
-/// A body that breaks off where the layers let a call fail after its answer began: without that, a
-/// client would take half of an answer for all of it.
+/// A body that is cut off if the layers fail a call after its response began: otherwise a client
+/// would accept a truncated response as complete.
 struct Complete;
 
 impl Passage for Complete {

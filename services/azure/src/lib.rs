@@ -1,17 +1,17 @@
 //! The Azure Storage protocol: REST in front of the same services that gRPC calls.
 //!
-//! Each Azure service has a front of its own, behind a listener of its own. A front only
-//! translates: one request of HTTP becomes one call of gRPC, and its answer the answer that Azure
-//! would give. It holds no rule of the data; those are the services'.
+//! Each Azure service has an HTTP edge of its own, behind a listener of its own. It only
+//! translates: one HTTP request becomes one gRPC call, and its response the response of Azure. It
+//! contains no rule of the data; those are the services'.
 //!
 //! A request, in the order of the files:
-//! - `front`, outermost: reads `address`, version and parameters into a `head`, lets the protocol
-//!   find the operation, and sends the request on under the gRPC method it becomes.
-//! - the layers of the gateway see that method: trace, limits, shedding, metrics, access log.
-//! - `inner`, behind them: `auth` finds out who calls, the body is read, the protocol translates
-//!   it and makes the call through `call`.
-//! - `failure`, outermost again: whoever refused the request, its failure is written once, in the
-//!   form of the service.
+//! - `http_edge`, outermost: reads `address`, version and parameters into a `head`, lets the
+//!   protocol determine the operation, and forwards the request under its gRPC method.
+//! - the layers of the gateway see that method: trace, limits, load shedding, metrics, access log.
+//! - `dispatch`, behind them: `auth` authenticates the caller, the body is read, the protocol
+//!   translates it and makes the call through `grpc_call`.
+//! - `error`, outermost again: the error of a request is written once, in the form of the service,
+//!   whatever refused it.
 
 mod address;
 mod auth;
@@ -41,24 +41,24 @@ use trestle_service::{clock::Clock, cors::Lookup, layer::CallService, upstream::
 
 use self::{dispatch::Dispatch, http_edge::HttpEdge, protocol::Protocol};
 
-/// Most headers of a request for a queue: as many as its metadata can be in a head of 32 KiB, which
-/// comes as headers, and may have a name for every few bytes.
+/// Most headers of a request for a queue: as many as its metadata can have in a head of 32 KiB,
+/// since it is sent as headers, and may have a name for every few bytes.
 pub const QUEUE_HEADERS_MAX: usize = 2048;
 
-/// What a front stands before, and how.
+/// The configuration of an HTTP edge.
 #[derive(Clone)]
 pub struct Deps {
     /// The service that is called.
     pub upstream: Upstream,
-    /// What credentials are checked with.
+    /// The accounts and the clock for authentication.
     pub identity: Identity,
-    /// Whether answers are compressed for clients that ask for it. Bodies of requests may always
+    /// Whether responses are compressed for clients that accept it. Bodies of requests may always
     /// be.
     pub compresses: bool,
 }
 
-/// The front of tables: translates requests to calls. `layers` puts those of the gateway before
-/// the service that it is given.
+/// The HTTP edge of tables: translates requests to calls. `layers` adds those of the gateway to the
+/// service in its argument.
 #[must_use]
 pub fn tables(deps: Deps, layers: impl FnOnce(CallService) -> CallService) -> CallService {
     let rules = Lookup::new("trestle.table.v1.TableService", deps.upstream.clone());
@@ -66,7 +66,7 @@ pub fn tables(deps: Deps, layers: impl FnOnce(CallService) -> CallService) -> Ca
     front(table, deps, layers, rules)
 }
 
-/// The front of queues; see [`tables`].
+/// The HTTP edge of queues; see [`tables`].
 #[must_use]
 pub fn queues(deps: Deps, layers: impl FnOnce(CallService) -> CallService) -> CallService {
     let rules = Lookup::new("trestle.queue.v1.QueueService", deps.upstream.clone());

@@ -3,19 +3,19 @@
 use percent_encoding::percent_decode;
 use trestle_service::fault::{Fault, Reason, quoted};
 
-/// Most parameters that a request may have: more than any operation knows, with a signature.
+/// Most parameters of a request: more than any operation has, with a signature.
 const PARAMS_MAX: usize = 64;
 
-/// The parameters of a request, in their order. Names are compared without regard to case, and the
-/// first of a name counts.
+/// The parameters of a request, in their order. Names are case-insensitive, and the first of a name
+/// applies.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Params(Vec<(String, String)>);
 
 impl Params {
-    /// Reads a query string; `+` is a space.
+    /// Parses a query string; `+` is a space.
     ///
     /// # Errors
-    /// Too many parameters, or bytes that are no text.
+    /// Too many parameters, or bytes that are not UTF-8.
     pub(crate) fn parse(query: &str) -> Result<Self, Fault> {
         let pairs = query.split('&').filter(|pair| !pair.is_empty());
         if pairs.clone().count() > PARAMS_MAX {
@@ -25,7 +25,7 @@ impl Params {
         let decoded = pairs.map(|pair| {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
             let name = decode(name).ok_or_else(|| unreadable("the name of a parameter"))?;
-            // Not the value itself: it may be a part of a signature.
+            // Without the value: it may be a part of a signature.
             let value = decode(value).ok_or_else(|| {
                 unreadable(&format!("the value of parameter `{}`", quoted(&name)))
             })?;
@@ -79,14 +79,14 @@ mod tests {
     }
 
     #[test]
-    fn a_value_that_is_no_text_is_not_repeated() {
+    fn an_invalid_value_is_not_repeated_in_the_error() {
         let fault = Params::parse("se=1&sig=hunter2%FF").expect_err("refused").to_string();
 
         assert!(fault.contains("`sig`") && !fault.contains("hunter2"), "{fault}");
     }
 
     #[test]
-    fn what_is_no_text_and_what_is_too_much_is_refused() {
+    fn rejects_invalid_utf8_and_too_many_parameters() {
         for query in ["a=%FF".to_owned(), "a=1&".repeat(PARAMS_MAX + 1)] {
             let fault = Params::parse(&query).expect_err("refused");
             assert_eq!(fault.reason, Reason::InvalidUri, "{query}");

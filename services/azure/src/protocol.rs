@@ -1,4 +1,4 @@
-//! What makes the protocol of one Azure service: the rest of a front is the same for all.
+//! The protocol of one Azure service: the rest of the HTTP edge is the same for all.
 
 use http::{HeaderMap, Response};
 use tonic::body::Body;
@@ -10,37 +10,37 @@ use crate::{
     request_body::RequestBody,
 };
 
-/// How requests to a service are signed with a key of the account.
+/// The signature scheme of requests to a service, with a key of the account.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Signing {
-    /// As requests to tables are.
+    /// The scheme of tables.
     Table,
-    /// As requests to queues and blobs are.
+    /// The scheme of queues and blobs.
     Queue,
 }
 
 /// The protocol of a service.
 pub(crate) trait Protocol: Clone + Send + Sync + 'static {
-    /// What a request asks for, as far as its head says.
+    /// The operation of a request, as determined from its head.
     type Operation: Clone + Send + Sync + 'static;
 
     /// The service as Azure names it in hosts: `table`.
     const SERVICE: &'static str;
-    /// What requests are counted under that are no operation: the path of the service that is
-    /// called, `/trestle.table.v1.TableService/`.
+    /// The label of requests without a valid operation: the path of the called service,
+    /// `/trestle.table.v1.TableService/`.
     const UNKNOWN: &'static str;
-    /// How requests are signed.
+    /// The signature scheme of requests.
     const SIGNING: Signing;
-    /// What a request asks for.
+    /// The operation of a request.
     ///
     /// # Errors
-    /// A path, a method, a parameter or a header that no operation has.
+    /// An invalid path, method, parameter or header.
     fn route(&self, head: &Head) -> Result<Self::Operation, RestError>;
 
-    /// What an operation calls.
+    /// The target of an operation.
     fn target(&self, operation: &Self::Operation) -> Target;
 
-    /// How the bodies of an operation travel.
+    /// The body transfer of an operation.
     fn transfer(&self, operation: &Self::Operation) -> Transfer;
 
     /// Translates the request, makes the call, and translates the response. A body of bounded size
@@ -53,8 +53,8 @@ pub(crate) trait Protocol: Clone + Send + Sync + 'static {
         call: GrpcCall,
     ) -> impl Future<Output = Result<Response<Body>, RestError>> + Send;
 
-    /// Writes the failure of a request with these headers in the form of the service; without a
-    /// head where it cannot be read.
+    /// Writes the error of a request with these headers in the form of the service; without a head
+    /// if that is invalid.
     fn error_response(
         &self,
         response: &ErrorResponse,
@@ -63,17 +63,17 @@ pub(crate) trait Protocol: Clone + Send + Sync + 'static {
     ) -> Response<Body>;
 }
 
-/// What an operation calls.
+/// The target of an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Target {
     /// The path of the method: `/trestle.table.v1.TableService/GetEntity`.
     pub(crate) path: &'static str,
-    /// Whether the operation changes nothing, so that a read-only replica may answer it; also where
-    /// only the body tells.
+    /// Whether the operation only reads, so that a read-only replica may serve it; also if only the
+    /// body determines that.
     pub(crate) reads: bool,
 }
 
-/// How the bodies of an operation travel.
+/// The body transfer of an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Transfer {
     /// Most bytes of the body of a request.

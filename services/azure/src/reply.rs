@@ -1,4 +1,4 @@
-//! Answers: what is the same in all of them.
+//! Responses: their common parts.
 
 use bytes::Bytes;
 use futures::{Stream, TryStreamExt as _};
@@ -7,16 +7,16 @@ use http_body::Frame;
 use http_body_util::{Full, StreamBody};
 use tonic::{Status, body::Body};
 
-/// In the extensions of an answer: the operation failed though the answer says success, as a
-/// transaction does. For those who count failures.
+/// In the extensions of a response: the operation failed though the status is success, as with a
+/// transaction. For the metrics.
 #[derive(Debug, Clone)]
 pub(crate) struct Outcome(pub(crate) Status);
 
-/// In the extensions of an answer: it is written in the form of REST already.
+/// In the extensions of a response: it is already in the form of REST.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Rendered;
 
-/// An answer without a body.
+/// A response without a body.
 pub(crate) fn empty(status: StatusCode) -> Response<Body> {
     let mut answer = Response::new(Body::empty());
     *answer.status_mut() = status;
@@ -24,7 +24,7 @@ pub(crate) fn empty(status: StatusCode) -> Response<Body> {
     answer
 }
 
-/// An answer with a body that is all there.
+/// A response with a complete body.
 pub(crate) fn whole(
     status: StatusCode,
     content_type: &'static str,
@@ -40,8 +40,8 @@ pub(crate) fn whole(
     answer
 }
 
-/// An answer whose body is sent as it is read, of `length` bytes where that is known. It breaks off
-/// at an error of `pieces`.
+/// A response whose body is streamed, of `length` bytes if that is known. It is cut off at an error
+/// of `pieces`.
 #[cfg_attr(not(test), expect(dead_code, reason = "answers of tables and queues are messages"))]
 pub(crate) fn streamed(
     status: StatusCode,

@@ -1,19 +1,19 @@
-//! The version of the protocol that a request speaks: a date.
+//! The protocol version of a request: a date.
 //!
-//! Clients name new versions with every release, so every date is served as the newest version
-//! that this front knows, and echoed. Only a text that is no date is refused.
+//! Clients use new versions with every release, so every date is served as the newest supported
+//! version, and echoed. Only a malformed date is rejected.
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 use time::{Date, format_description::BorrowedFormatItem, macros::format_description};
 
 use crate::params::Params;
 
-/// The newest version that was looked at; also what answers name where a request names none.
+/// The newest supported version; also that of responses to requests without one.
 pub(crate) const NEWEST: &str = "2026-10-06";
-/// The header with the version of the protocol, on requests and answers.
+/// The header with the version of the protocol, on requests and responses.
 pub(crate) const VERSION: HeaderName = HeaderName::from_static("x-ms-version");
-/// The parameters that name it where no header does, in their order: its own, and that of a shared
-/// access signature.
+/// The parameters with the version if no header has it, in their order: its own, and that of a
+/// shared access signature.
 const PARAMS: [&str; 2] = ["api-version", "sv"];
 /// Bytes of a version.
 const LENGTH: usize = 10;
@@ -25,8 +25,8 @@ pub(crate) fn is_version(text: &str) -> bool {
     text.len() == LENGTH && Date::parse(text, FORM).is_ok()
 }
 
-/// The version that a request speaks: its header says so, else its parameter, else that of the
-/// signature in its address; where none does, it is the newest.
+/// The version of a request: that of its header, else of its parameter, else of the signature in
+/// its address; by default the newest.
 pub(crate) fn spoken(headers: &HeaderMap, params: Option<&Params>) -> HeaderValue {
     let header = headers.get(VERSION).filter(|value| value.to_str().is_ok_and(is_version));
     if let Some(value) = header {
@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_day_of_the_calendar_is_a_version_and_nothing_else_is() {
+    fn accepts_every_calendar_date_as_a_version_and_nothing_else() {
         for version in [NEWEST, "2019-02-02", "2017-04-17", "2009-09-19", "2999-12-31"] {
             assert!(is_version(version), "{version}");
         }
@@ -55,7 +55,7 @@ mod tests {
     }
 
     #[test]
-    fn the_header_counts_before_the_parameters_and_what_is_no_version_counts_nowhere() {
+    fn the_header_takes_precedence_over_parameters_and_malformed_versions_are_ignored() {
         let of = |header: &'static str, query: &str| {
             let mut headers = HeaderMap::new();
             if !header.is_empty() {

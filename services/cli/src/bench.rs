@@ -88,10 +88,10 @@ pub enum BenchOp {
 /// Share of calls that took no longer, and its name.
 const PERCENTILES: [(&str, f64); 4] = [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p99.9", 0.999)];
 
-/// Longest wait that is recorded, in microseconds: ten minutes.
+/// Longest latency that is recorded, in microseconds: ten minutes.
 const LATENCY_MICROS_MAX: u64 = 600_000_000;
 
-/// What callers saw.
+/// The measurements of the callers.
 pub(crate) struct BenchTally {
     latency_micros: Histogram<u64>,
     entities: u64,
@@ -188,7 +188,7 @@ async fn measure(
     while let Ok(Some(tally)) = tokio::time::timeout_at(last, callers.join_next()).await {
         total.add(&tally.map_err(|error| CliError::Protocol(error.to_string()))?);
     }
-    // Calls that do not come back are counted, and cut off.
+    // Failed calls are counted, and calls without a response are cancelled.
     for _ in 0..callers.len() {
         total.error(Code::DeadlineExceeded);
     }

@@ -1,4 +1,5 @@
-//! How far a command of many calls came, kept in a file so that an interrupted command can be resumed.
+//! The progress of a command of many calls, stored in a file so that an interrupted command can be
+//! resumed.
 //!
 //! One format for every command: a version, the job that the progress belongs to (server, source, target, options),
 //! the hash of what was read of a source file, and the state of the command.
@@ -25,7 +26,7 @@ const VERSION: u32 = 1;
 /// How often progress is written.
 const SAVE_EVERY: Duration = Duration::from_millis(500);
 
-/// What a command continues from.
+/// The state from which a command resumes.
 pub(crate) trait State: Serialize + DeserializeOwned {
     /// The command, as messages name it.
     const COMMAND: &'static str;
@@ -41,12 +42,12 @@ pub(crate) trait State: Serialize + DeserializeOwned {
 struct Record<J, S> {
     version: u32,
     job: J,
-    /// Of the completed bytes of the source file, if there is one.
+    /// The hash of the completed bytes of the source file, if there is one.
     source_hash: Option<String>,
     state: S,
 }
 
-/// The state of a command and where it is kept.
+/// The state of a command and its file.
 pub(crate) struct Checkpoint<S> {
     pub(crate) state: S,
     job: Value,
@@ -64,12 +65,12 @@ struct CheckpointFile {
 }
 
 impl<S: State> Checkpoint<S> {
-    /// The start of a job, which is a JSON object. It is kept nowhere yet: a pipe cannot be read again.
+    /// The start of a job, which is a JSON object. It is not stored yet: a pipe cannot be read again.
     pub(crate) fn new(job: Value, state: S) -> Self {
         Self { state, job, file: None, saved: Instant::now(), is_unsaved: false }
     }
 
-    /// Kept at a path, with a hash of what was read of the source file. Nothing is written yet.
+    /// Stored at a path, with a hash of what was read of the source file. Nothing is written yet.
     pub(crate) fn keep(&mut self, path: PathBuf, source: Option<&Path>) -> Result<(), CliError> {
         let source = source.map(Prefix::open).transpose()?;
         self.file = Some(CheckpointFile { path, source, exists: false });
@@ -119,7 +120,7 @@ impl<S: State> Checkpoint<S> {
         Ok(())
     }
 
-    /// Writes the file; after a crash either the old or the new one is there.
+    /// Writes the file; after a crash either the old or the new one exists.
     pub(crate) fn save(&mut self) -> Result<(), CliError> {
         self.saved = Instant::now();
         let Some(file) = &mut self.file else { return Ok(()) };
@@ -150,7 +151,7 @@ impl<S: State> Checkpoint<S> {
         self.file.is_some() && !self.is_unsaved
     }
 
-    /// Where the file is, once it was written.
+    /// The path of the file, once it was written.
     pub(crate) fn written(&self) -> Option<&Path> {
         self.file.as_ref().filter(|file| file.exists).map(|file| file.path.as_path())
     }
@@ -161,7 +162,7 @@ impl<S: State> Checkpoint<S> {
     }
 }
 
-/// The parts of a job that are not the same.
+/// The parts of a job that differ.
 fn differences(found: &Value, job: &Value) -> Vec<String> {
     let parts = job.as_object().into_iter().flatten();
     let changed = parts.filter(|(name, value)| found.get(name) != Some(value));

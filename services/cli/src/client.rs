@@ -38,7 +38,7 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    /// Connects. The connection is made again by itself when it breaks.
+    /// Connects. A broken connection is reopened automatically.
     pub(crate) async fn connect(args: &ClientArgs) -> Result<Self, CliError> {
         Self::on_queue(args, None).await
     }

@@ -4,8 +4,8 @@ use std::io::{self, IsTerminal as _, Write as _};
 
 use crate::errors::CliError;
 
-/// Prompts for the name of what is to be deleted; refused with another answer, or without a terminal. `doing` is such
-/// as `deleting a table`, `question` has no end.
+/// Prompts for the name of what is to be deleted; fails with another input, or without a terminal. `doing` is such as
+/// `deleting a table`, `question` has no end.
 pub(crate) fn confirm(doing: &str, question: &str, kind: &str, name: &str) -> Result<(), CliError> {
     if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
         return Err(CliError::Usage(format!(

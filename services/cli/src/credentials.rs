@@ -1,4 +1,4 @@
-//! The credentials of a command: where they come from, and how a call carries them. They are never
+//! The credentials of a command: their sources, and how a call carries them. They are never
 //! printed.
 
 use std::{fmt, fs, path::PathBuf, str::FromStr};
@@ -18,8 +18,8 @@ use trestle_service::name::AccountName;
 
 use crate::errors::CliError;
 
-/// The identity of the command. Without any of it calls have no credentials, which a server on this
-/// machine takes for its development account.
+/// The identity of the command. Without credentials a server on this machine authenticates calls as
+/// its development account.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Credentials")]
 pub struct CredentialArgs {
@@ -82,7 +82,7 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// What was given, in one place.
+/// All credential arguments of a command.
 #[derive(Debug, Default)]
 struct Given {
     account: Option<String>,
@@ -91,7 +91,7 @@ struct Given {
 }
 
 impl CredentialArgs {
-    /// The account and a key of it, as far as they are given.
+    /// The account and a key of it, if they are given.
     pub(crate) fn account(&self) -> Result<Option<(AccountName, Option<AccountKey>)>, CliError> {
         let given = self.given()?;
         let Some(name) = given.account()? else {
@@ -105,7 +105,7 @@ impl CredentialArgs {
         Ok(Some((name, key)))
     }
 
-    /// What each call carries.
+    /// The credentials of a call.
     pub(crate) fn credentials(&self) -> Result<CallCredentials, CliError> {
         let given = self.given()?;
         let account = given.account()?;
@@ -205,7 +205,7 @@ fn from_either(
 /// Puts credentials on calls.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct CallCredentials {
-    /// Marked as sensitive, so that nothing below shows it.
+    /// Marked as sensitive, so that lower layers do not print it.
     authorization: Option<MetadataValue<Ascii>>,
     account: Option<MetadataValue<Ascii>>,
     queue: Option<MetadataValue<Ascii>>,
@@ -214,7 +214,7 @@ pub(crate) struct CallCredentials {
 impl CallCredentials {
     /// The same for calls on a queue: a signature over a queue does not contain its name.
     pub(crate) fn on_queue(self, queue: Option<&str>) -> Self {
-        // What is no name of a queue is left to the server to refuse.
+        // The server rejects an invalid name of a queue.
         Self { queue: queue.and_then(|name| name.parse().ok()), ..self }
     }
 }

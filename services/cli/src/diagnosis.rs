@@ -1,8 +1,8 @@
-//! What is wrong with an address whose connection broke without a reason.
+//! Diagnosis of an address whose connection broke without an error.
 //!
 //! A client without TLS at an encrypted server, or without a required certificate, gets a TLS alert before the
-//! connection ends, but which error the layers above make of it depends on timing. So the address is probed, without
-//! sending a call.
+//! connection ends, but which error the layers above derive from it depends on timing. So the address is probed,
+//! without sending a call.
 
 use std::{sync::Arc, time::Duration};
 
@@ -18,14 +18,14 @@ use tokio_rustls::{
 
 use crate::{args::ClientArgs, endpoint};
 
-/// How long to look.
+/// The timeout of the probe.
 const WITHIN: Duration = Duration::from_secs(2);
-/// How HTTP/2 begins: its preface, and a frame of settings without any.
+/// The start of HTTP/2: its preface, and an empty settings frame.
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
 /// The first byte of an alert of TLS.
 const ALERT: u8 = 0x15;
 
-/// What is wrong with the address, if that can be seen.
+/// The problem of the address, if the probe detects it.
 pub(crate) async fn look(client: &ClientArgs) -> Option<&'static str> {
     tokio::time::timeout(WITHIN, look_closely(client)).await.ok().flatten()
 }

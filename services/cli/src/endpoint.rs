@@ -1,11 +1,11 @@
-//! The address of a server, checked before anything is sent: what tonic does not understand of one it
-//! leaves out, and connects to another place.
+//! The address of a server, validated before any request: tonic ignores the parts of an address that
+//! it does not support, and connects to another address.
 
 use http::Uri;
 
 use crate::errors::CliError;
 
-/// Where an address is from.
+/// The source of an address.
 const FROM: &str = "--endpoint (TRESTLE_ENDPOINT)";
 
 /// Whether calls to an address are encrypted.
@@ -14,12 +14,12 @@ pub(crate) fn is_encrypted(endpoint: &str) -> Result<bool, CliError> {
         .map_err(|rule| CliError::Usage(format!("{FROM}: {rule}: value=`{}`", shown(endpoint))))
 }
 
-/// An address without what may be secret in it.
+/// An address without possible secrets.
 fn shown(endpoint: &str) -> String {
     let (kept, cut) = endpoint.split_at(endpoint.find(['?', '#']).unwrap_or(endpoint.len()));
     let mark = if cut.is_empty() { "" } else { "…" };
     if cut.contains('@') {
-        // Whether a password goes on there or a signature began is not to be expected.
+        // The password may continue there, or a signature may have begun.
         return mark.to_owned();
     }
     match kept.rsplit_once('@') {
@@ -45,7 +45,7 @@ fn check(endpoint: &str) -> Result<bool, &'static str> {
     if !port.is_empty() && authority.port_u16().is_none_or(|port| port == 0) {
         return Err("port must be 1 to 65535");
     }
-    // A fragment is no part of what was parsed.
+    // A fragment is not part of the parsed address.
     if !matches!(uri.path(), "" | "/") || uri.query().is_some() || endpoint.contains('#') {
         return Err("must have no path behind the host and the port");
     }

@@ -22,10 +22,10 @@ use crate::{
 
 const ANNOTATION: &str = "@odata.type";
 
-/// What a written entity shows besides its keys and properties.
+/// The metadata of a written entity besides its keys and properties.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Meta {
-    /// Nothing: the text is the same for the same content.
+    /// None: the text is the same for the same content.
     None,
     /// The time of the last write.
     Timestamp,

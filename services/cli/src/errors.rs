@@ -1,4 +1,4 @@
-//! What can go wrong in a command, how it is shown, and the exit code it ends with.
+//! The errors of commands, their output, and their exit codes.
 //!
 //! Errors of the server are shown completely: reason, message, each violation, retry advice.
 
@@ -36,7 +36,7 @@ Exit codes:
     5  unavailable: the server cannot be reached, is busy, or did not answer in time; try again
   130  interrupted by Ctrl-C";
 
-/// The exit code of what may go better the next time.
+/// The exit code of a temporary error.
 const UNAVAILABLE: u8 = 5;
 
 /// A command that failed.
@@ -45,10 +45,10 @@ pub(crate) enum CliError {
     /// The server, or the connection to it, failed the call.
     #[error("{}", .0.message())]
     Call(#[from] Box<Status>),
-    /// There is no connection.
+    /// No connection exists.
     #[error("cannot connect: endpoint=`{endpoint}`, cause=`{cause}`")]
     Connect {
-        /// Where to.
+        /// The endpoint.
         endpoint: String,
         /// The innermost cause.
         cause: String,
@@ -59,20 +59,20 @@ pub(crate) enum CliError {
     /// A file or a standard stream failed.
     #[error("{what}: {source}")]
     File {
-        /// What was tried, with the path.
+        /// The failed operation, with the path.
         what: String,
-        /// Why it failed.
+        /// The cause.
         source: io::Error,
     },
     /// Rows of an import were not written; details were shown before.
     #[error("{0}")]
     Rows(String),
-    /// What is copied from cannot be read.
+    /// The source of a copy cannot be read.
     #[error("{text}")]
     Source {
-        /// What failed, without secrets.
+        /// The failed operation, without secrets.
         text: String,
-        /// Whether it may go better the next time.
+        /// Whether the error may be temporary.
         busy: bool,
     },
     /// A signature that was explained is refused.
@@ -84,9 +84,9 @@ pub(crate) enum CliError {
     /// A command of many calls ended on the way.
     #[error("{cause}")]
     Halted {
-        /// Why.
+        /// The cause.
         cause: Box<CliError>,
-        /// How far it came.
+        /// Its progress.
         at: Halt,
     },
     /// The server broke the contract.
@@ -94,14 +94,14 @@ pub(crate) enum CliError {
     Protocol(String),
 }
 
-/// How far a command of many calls came.
+/// The progress of a command of many calls.
 #[derive(Debug)]
 pub(crate) struct Halt {
     /// The endpoint of its calls.
     pub(crate) endpoint: String,
-    /// What is done, such as `94,800 rows written`.
+    /// The completed work, such as `94,800 rows written`.
     pub(crate) progress: String,
-    /// What to do next, such as `go on with --resume`.
+    /// The hint for the next step, such as `go on with --resume`.
     pub(crate) next: String,
 }
 
@@ -112,7 +112,7 @@ impl From<Status> for CliError {
 }
 
 impl CliError {
-    /// Names what was being done with a file when it failed.
+    /// Names the failed operation on a file.
     pub(crate) fn file(what: impl Into<String>) -> impl FnOnce(io::Error) -> Self {
         let what = what.into();
         move |source| Self::File { what, source }
@@ -124,8 +124,8 @@ impl CliError {
         move |error| Self::Usage(format!("{what}: {error}"))
     }
 
-    /// The failure of a command of many calls, with its progress; unchanged where it has that already,
-    /// or where the server refused a command that has not `begun`.
+    /// The error of a command of many calls, with its progress; unchanged if it has that already, or
+    /// if the server refused a command that has not `begun`.
     pub(crate) fn halted(self, begun: bool, at: impl FnOnce() -> Halt) -> Self {
         match self {
             error if error.is_broken_pipe() => error,
@@ -140,12 +140,12 @@ impl CliError {
         }
     }
 
-    /// Whether the reader of our output is closed, which is not a failure.
+    /// Whether the reader of our output is closed, which is no error.
     pub(crate) fn is_broken_pipe(&self) -> bool {
         matches!(self, Self::File { source, .. } if source.kind() == io::ErrorKind::BrokenPipe)
     }
 
-    /// The code the process ends with.
+    /// The exit code of the process.
     pub(crate) fn exit_code(&self) -> ExitCode {
         ExitCode::from(self.code())
     }
@@ -162,7 +162,7 @@ impl CliError {
             },
             Self::Connect { .. } | Self::Source { busy: true, .. } => UNAVAILABLE,
             Self::Usage(_) => 2,
-            // What a shell gives for SIGINT.
+            // The exit code that shells use for SIGINT.
             Self::Interrupted => 130,
             Self::Halted { cause, .. } => cause.code(),
             Self::File { .. }
@@ -173,12 +173,12 @@ impl CliError {
         }
     }
 
-    /// Whether it may go better the next time, and may have been done this time.
+    /// Whether the error may be temporary, and the call may have been executed.
     pub(crate) fn is_unavailable(&self) -> bool {
         self.code() == UNAVAILABLE
     }
 
-    /// Whether a connection broke without saying why.
+    /// Whether a connection broke without an error of the server.
     pub(crate) fn is_unexplained(&self) -> bool {
         match self {
             Self::Call(status) => is_transport(status) && !was_refused(status),
@@ -187,8 +187,8 @@ impl CliError {
         }
     }
 
-    /// The error for a person, or with `json` as one object for a program. A `diagnosis` is what was
-    /// found out about it since.
+    /// The error for a person, or with `json` as one object for a program. A `diagnosis` is the
+    /// result of a probe after it.
     pub(crate) fn render(&self, json: bool, diagnosis: Option<&str>) -> String {
         let (cause, at) = match self {
             Self::Halted { cause, at } => (&**cause, Some(at)),
@@ -232,7 +232,7 @@ impl CliError {
         json!({ "error": error })
     }
 
-    /// What to do about it. That nothing was written is true of a single call only.
+    /// The hint after an error. "Nothing was written" is true of a single call only.
     fn advice(&self, at: Option<&Halt>, diagnosis: Option<&str>) -> Option<String> {
         let hint = match self {
             Self::Call(status) => diagnosis.or_else(|| hint(status)),

@@ -1,4 +1,4 @@
-//! What is wrong with a field of a row.
+//! The error of a field of a row.
 
 use std::fmt;
 
@@ -14,7 +14,7 @@ pub(crate) struct FieldError {
 }
 
 impl FieldError {
-    /// `field` and `value` may be empty where there is none to name.
+    /// `field` and `value` may be empty if there is none to name.
     pub(crate) fn new(
         field: impl Into<String>,
         value: impl Into<String>,

@@ -11,17 +11,17 @@ use crate::errors::CliError;
 /// Most links that are followed to a file. As many as the system follows.
 const LINKS_MAX: usize = 40;
 
-/// What could not be done to a file, such as ``cannot read `FILE` ``.
+/// A failed file operation, such as ``cannot read `FILE` ``.
 pub(crate) fn cannot(what: &str, path: &Path) -> String {
     format!("cannot {what} `{}`", path.display())
 }
 
-/// Where lines go that a command writes.
+/// The destination of the lines of a command.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum OutputTarget {
     /// Standard output.
     Standard,
-    /// A pipe or a device: written to as it is, for a file in its place would be another thing.
+    /// A pipe or a device: written directly, since a rename would replace it with a file.
     Stream,
     /// A file, or where one can be made; no link.
     File(PathBuf),
@@ -54,7 +54,7 @@ impl Input {
         self.path.display().to_string()
     }
 
-    /// Where its checkpoint and its hash come from; none for a pipe.
+    /// The base of its checkpoint and its hash; none for a pipe.
     pub(crate) fn file(&self) -> Option<&Path> {
         self.bytes.map(|_| self.path.as_path())
     }
@@ -72,7 +72,7 @@ impl Input {
     }
 }
 
-/// What there is at a path.
+/// The kind of a path.
 pub(crate) fn target(path: &Path) -> Result<OutputTarget, CliError> {
     if path == Path::new("-") {
         return Ok(OutputTarget::Standard);
@@ -85,13 +85,13 @@ pub(crate) fn target(path: &Path) -> Result<OutputTarget, CliError> {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
             Err(CliError::input(cannot("write", path))(error))
         }
-        // A link may lead to a file that is not there yet.
+        // The target of a link may not exist yet.
         _ => Ok(OutputTarget::File(without_links(path))),
     }
 }
 
-/// The failure of a write where a quiet end will not do, unlike where output is only shown: something is missing of
-/// what was to go there.
+/// The error of a write that must not end silently, unlike with output that is only shown: the destination is
+/// incomplete.
 pub(crate) fn unread(error: io::Error) -> io::Error {
     match error.kind() {
         io::ErrorKind::BrokenPipe => io::Error::other("the reader closed it"),
@@ -99,7 +99,7 @@ pub(crate) fn unread(error: io::Error) -> io::Error {
     }
 }
 
-/// The file that a link leads to, over others where need be.
+/// The target of a link, over further links.
 fn without_links(path: &Path) -> PathBuf {
     let mut path = path.to_owned();
     for _ in 0..LINKS_MAX {
@@ -116,7 +116,7 @@ pub(crate) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// Removes a file that may be there.
+/// Removes a file if it exists.
 pub(crate) fn remove(path: &Path) -> Result<(), CliError> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
@@ -126,7 +126,7 @@ pub(crate) fn remove(path: &Path) -> Result<(), CliError> {
     }
 }
 
-/// Gives a complete file its name, on stable storage.
+/// Renames a complete file, on stable storage.
 pub(crate) fn publish(part: &Path, file: &File, path: &Path) -> Result<(), CliError> {
     let publish = || -> io::Result<()> {
         file.sync_all()?;

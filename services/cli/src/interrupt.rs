@@ -1,7 +1,7 @@
 //! Ctrl-C, for commands that report their progress or clean up before they end.
 //!
 //! After the first listener is registered the signal no longer ends the process. So the work under it must never block
-//! its thread: what reads standard input or writes to a pipe does so on another one.
+//! its thread: reads of standard input and writes to a pipe run on another thread.
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -11,7 +11,7 @@ use crate::errors::CliError;
 pub(crate) struct Interrupts(Signal);
 
 impl Interrupts {
-    /// Begins to listen.
+    /// Registers the listener.
     pub(crate) fn listen() -> Result<Self, CliError> {
         let listening = signal(SignalKind::interrupt());
         listening.map(Self).map_err(CliError::file("cannot listen for Ctrl-C"))
@@ -29,7 +29,7 @@ impl Interrupts {
         }
     }
 
-    /// That Ctrl-C was not pressed up to now.
+    /// Whether Ctrl-C was not pressed so far.
     pub(crate) async fn none_yet(&mut self) -> Result<(), CliError> {
         self.unless_pressed(std::future::ready(Ok(()))).await
     }

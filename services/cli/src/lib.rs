@@ -1,7 +1,7 @@
 //! The client commands of the `trestle` binary: tables, entities, queues, files of them, load.
 //!
 //! Each command is one call, or one stream, against the gRPC contract; the crate does not depend on
-//! the server. Standard output holds the answer only; progress, costs and errors go to standard
+//! the server. Standard output contains only the result; progress, costs and errors go to standard
 //! error.
 
 #![warn(clippy::print_stderr)]
@@ -67,22 +67,22 @@ pub async fn run_queue(command: QueueCommand, client: ClientArgs) -> ExitCode {
     finish_call(Box::pin(queue::run(command, &client)).await, &client).await
 }
 
-/// Copies tables and queues from elsewhere and prints how the two sides compare; errors go to
-/// standard error.
+/// Copies tables and queues from another service and prints the comparison of both sides; errors go
+/// to standard error.
 ///
 /// Must be called on a Tokio runtime. The exit codes are those in the command's help.
 pub async fn run_import(command: ImportCommand, client: ClientArgs) -> ExitCode {
     finish_call(Box::pin(migrate::run(command, &client)).await, &client).await
 }
 
-/// Makes or explains a shared access signature; errors go to standard error. Nothing is sent.
+/// Creates or explains a shared access signature; errors go to standard error. Nothing is sent.
 #[must_use]
 pub fn run_sas(args: SasArgs) -> ExitCode {
     let json = args.json;
     finish(sas::run(args), json, None)
 }
 
-/// Load-tests a server and prints what it measured; errors go to standard error.
+/// Load-tests a server and prints its measurements; errors go to standard error.
 ///
 /// Must be called on a Tokio runtime. The exit codes are those in the command's help.
 pub async fn run_bench(command: BenchCommand, client: ClientArgs) -> ExitCode {
@@ -92,7 +92,7 @@ pub async fn run_bench(command: BenchCommand, client: ClientArgs) -> ExitCode {
 /// Opens a connection to `endpoint`, encrypted where it begins with `https://`.
 ///
 /// # Errors
-/// Why it failed, as a text.
+/// The error of the connection, as a text.
 pub async fn connect(endpoint: &str, tls: &TlsArgs) -> Result<Channel, String> {
     client::connect(endpoint, tls).await.map_err(|error| error.to_string())
 }
@@ -109,7 +109,7 @@ fn finish(result: Result<(), CliError>, json: bool, diagnosis: Option<&str>) -> 
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) if error.is_broken_pipe() => ExitCode::SUCCESS,
-        // Reported already, on standard output.
+        // Already reported, on standard output.
         Err(CliError::Refused) => ExitCode::FAILURE,
         Err(error) => {
             output::report_line(&error.render(json, diagnosis));

@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_end_at_their_breaks_and_at_the_bound() {
+    fn lines_end_at_line_breaks_and_at_the_bound() {
         let mut read = lines(b"a\r\nb\n\nc", 3);
         for (line, byte) in [("a", 3), ("b", 5), ("", 6), ("c", 7)] {
             assert_eq!(read.next().unwrap(), Some(line.as_bytes()));

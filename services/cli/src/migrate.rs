@@ -1,8 +1,8 @@
 //! `trestle import`: tables and queues from elsewhere, copied so that a killed import can be resumed, and compared at
 //! the end.
 //!
-//! What the source holds is listed first. Then tables and queues are created, and the source copies into them,
-//! recording how far it is. Entities replace existing ones and messages carry the ids they had, so a repeated step
+//! The content of the source is listed first. Then tables and queues are created, and the source copies into them,
+//! recording its progress. Entities replace existing ones and messages carry the ids they had, so a repeated step
 //! changes nothing.
 
 mod args;
@@ -36,13 +36,13 @@ use crate::{
     output::{Output, counted},
 };
 
-/// Where tables and queues come from.
+/// A source of tables and queues.
 trait Source {
-    /// Which source it is and what the outcome depends on, without secrets.
+    /// The source and the options of the result, without secrets.
     fn identity(&self) -> Result<Value, CliError>;
     /// The default path of the checkpoint.
     fn checkpoint(&self) -> PathBuf;
-    /// How many bytes there are to read, where that is known.
+    /// How many bytes to read, if that is known.
     fn bytes(&self) -> Option<u64>;
     /// Copies everything that is in the progress and not complete.
     async fn copy(

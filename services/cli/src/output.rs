@@ -1,4 +1,4 @@
-//! What a command prints: tables for people, one JSON object a line for programs, progress on
+//! The output of a command: tables for people, one JSON object a line for programs, progress on
 //! standard error.
 
 use std::io::{self, BufWriter, IsTerminal as _, Write};
@@ -68,7 +68,7 @@ impl Output {
         self.table(&header, &rows)
     }
 
-    /// Prints what a read cost on standard error.
+    /// Prints the cost of a read on standard error.
     pub(crate) fn cost(&self, cost: &QueryCost) {
         let scope = scope_name(cost.scope);
         if self.json {
@@ -84,7 +84,7 @@ impl Output {
         }
     }
 
-    /// Hands everything to standard output.
+    /// Flushes standard output.
     pub(crate) fn flush(&mut self) -> Result<(), CliError> {
         self.out.flush().map_err(broken)
     }
@@ -111,8 +111,8 @@ impl Output {
 
 /// Prints a line on standard error.
 ///
-/// A write that fails is ignored: a closed or full standard error must not end a command that
-/// does its work. The macros of the standard library panic there.
+/// A failed write is ignored: a closed or full standard error must not end a command in progress.
+/// The macros of the standard library panic there.
 pub(crate) fn report_line(text: &str) {
     let _ = io::stderr().write_all(format!("{text}\n").as_bytes());
 }
@@ -121,7 +121,7 @@ fn broken(error: io::Error) -> CliError {
     CliError::file("cannot write to standard output")(error)
 }
 
-/// One line on what a read cost.
+/// One line with the cost of a read.
 pub(crate) fn cost_text(cost: &QueryCost) -> String {
     format!(
         "cost: {}, {} scanned, {} returned, {}",
@@ -138,7 +138,7 @@ pub(crate) fn scope_name(scope: i32) -> &'static str {
     name.strip_prefix("QUERY_SCOPE_").unwrap_or(name)
 }
 
-/// A number with its thousands set apart.
+/// A number with a thousands separator.
 pub(crate) fn thousands(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();
@@ -161,7 +161,7 @@ pub(crate) fn counted(number: u64, thing: &str) -> String {
     format!("{} {things}", thousands(number))
 }
 
-/// A size in the unit that suits it.
+/// A size in a suitable unit.
 pub(crate) fn bytes(number: u64) -> String {
     indicatif::BinaryBytes(number).to_string()
 }
@@ -192,7 +192,7 @@ fn grid(entities: &[Entity]) -> Result<(Vec<String>, Vec<Vec<String>>), CliError
     Ok((header, rows))
 }
 
-/// Control characters are escaped: what is stored must not steer the terminal.
+/// Control characters are escaped: stored text must not control the terminal.
 fn shorten(cell: &str) -> String {
     let mut chars = cell.chars();
     let mut text = String::new();
@@ -214,7 +214,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn thousands_are_set_apart() {
+    fn thousands_are_separated() {
         assert_eq!(thousands(0), "0");
         assert_eq!(thousands(999), "999");
         assert_eq!(thousands(1000), "1,000");
@@ -222,14 +222,14 @@ mod tests {
     }
 
     #[test]
-    fn one_thing_is_not_counted_as_many() {
+    fn one_item_is_counted_in_the_singular() {
         assert_eq!(counted(1, "message"), "1 message");
         assert_eq!(counted(0, "row"), "0 rows");
         assert_eq!(counted(1_000, "entity"), "1,000 entities");
     }
 
     #[test]
-    fn stored_text_cannot_steer_the_terminal_or_fill_it() {
+    fn stored_text_cannot_control_or_flood_the_terminal() {
         assert_eq!(shorten("a\x1b[31m\n"), "a\\u{1b}[31m\\n");
         assert_eq!(shorten(&"é".repeat(81)).chars().count(), 81);
         assert!(shorten(&"é".repeat(81)).ends_with('…'));

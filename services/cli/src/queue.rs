@@ -23,7 +23,7 @@ use crate::{
 /// A generated client over one connection.
 type QueueClient = QueueServiceClient<Link>;
 
-/// What every command works with.
+/// The context of every command.
 struct QueueContext {
     session: Session,
     output: Output,

@@ -1,5 +1,5 @@
-//! Calls on encoded messages: what is sent was encoded before, and what is received is
-//! decoded by the caller.
+//! Calls on encoded messages: requests are encoded by the caller before, and responses decoded by
+//! it after.
 
 use bytes::Bytes;
 use futures::Stream;

@@ -1,4 +1,4 @@
-//! Which failures are worth another try, and when: only for what is safe to repeat even when its outcome is unknown.
+//! Which errors are retried, and when: only idempotent operations, even with an unknown outcome.
 
 use std::time::Duration;
 
@@ -10,16 +10,16 @@ use crate::errors::{self, CliError};
 
 /// Most tries in a row without progress: about 40 s of waiting in all.
 const RETRIES_MAX: usize = 12;
-/// Jitter adds up to as much again.
+/// Jitter adds up to the same time again.
 const WAIT_FIRST: Duration = Duration::from_millis(50);
 const WAIT_MAX: Duration = Duration::from_millis(2500);
 
-/// A failure that may be temporary.
+/// An error that may be temporary.
 pub(crate) trait Temporary {
     /// Whether repeating may help.
     fn is_temporary(&self) -> bool;
 
-    /// The least wait that the server requests.
+    /// The shortest retry delay that the server requests.
     fn retry_after(&self) -> Option<Duration> {
         None
     }
@@ -46,7 +46,7 @@ impl Temporary for CliError {
     }
 }
 
-/// Tries left for work that can be repeated, with growing, jittered waits.
+/// The remaining tries of a repeatable operation, with exponential backoff and jitter.
 pub(crate) struct Retries(ExponentialBackoff);
 
 impl Retries {
@@ -56,7 +56,7 @@ impl Retries {
         Self(waits.with_max_times(RETRIES_MAX).with_jitter().build())
     }
 
-    /// Waits before the next try; the failure when it is final or no try is left.
+    /// Waits before the next try; returns the error if it is final or no try is left.
     pub(crate) async fn wait<E: Temporary>(&mut self, failure: E) -> Result<(), E> {
         match self.next(&failure) {
             Some(wait) => tokio::time::sleep(wait).await,
@@ -74,7 +74,7 @@ impl Retries {
     }
 }
 
-/// Makes a call, again while its failure is temporary and a try is left.
+/// Makes a call, and retries temporary errors while a try is left.
 pub(crate) async fn repeated<T, E: Temporary>(
     mut call: impl AsyncFnMut() -> Result<T, E>,
 ) -> Result<T, E> {

@@ -1,5 +1,4 @@
-//! Rows of a file: the position of a row, what is wrong with it, and readers and writers of both
-//! formats.
+//! Rows of a file: the position and the error of a row, and readers and writers of both formats.
 
 use std::{
     io::{self, Write},
@@ -27,7 +26,7 @@ pub(crate) mod jsonl;
 /// JSON.
 const ROW_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
-/// How entities are written in a file.
+/// The format of entities in a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Format {
@@ -38,7 +37,7 @@ pub enum Format {
 }
 
 impl Format {
-    /// The format that was given, or that the extension means; JSONL for `-`.
+    /// The explicit format, or that of the extension; JSONL for `-`.
     pub(crate) fn of(path: &Path, given: Option<Self>) -> Result<Self, CliError> {
         let extension = path.extension().unwrap_or_default().to_ascii_lowercase();
         let known = match extension.to_str() {
@@ -53,7 +52,7 @@ impl Format {
     }
 }
 
-/// A row that was read: an entity, or what is wrong with it.
+/// A row that was read: an entity, or its error.
 #[derive(Debug)]
 pub(crate) struct Row {
     /// First line of the row, from 1.
@@ -168,7 +167,7 @@ impl<W: Write> RowWriter<W> {
         }
     }
 
-    /// Hands everything written so far to the output.
+    /// Flushes everything written so far to the output.
     pub(crate) fn flush(&mut self) -> io::Result<()> {
         match self {
             Self::Jsonl { out, .. } => out.flush(),
@@ -176,7 +175,7 @@ impl<W: Write> RowWriter<W> {
         }
     }
 
-    /// Bytes that were handed to the output.
+    /// Bytes that were flushed to the output.
     pub(crate) fn written(&self) -> u64 {
         match self {
             Self::Jsonl { out, .. } => out.bytes,

@@ -1,4 +1,4 @@
-//! `trestle sas`: makes shared access signatures and explains them. Nothing is sent anywhere.
+//! `trestle sas`: creates shared access signatures and explains them. Nothing is sent.
 
 use std::{path::PathBuf, time::Duration};
 
@@ -192,7 +192,7 @@ fn usage(error: &Malformed) -> CliError {
     CliError::Usage(error.to_string())
 }
 
-/// What is wrong, under the name that it has on the command line and not in the signature.
+/// The error, with the argument name of the command line in place of the field of the signature.
 fn usage_of_flag(error: &Malformed) -> CliError {
     let flag = match error.field {
         "se" => "--expiry",
@@ -241,7 +241,7 @@ impl GrantArgs {
     }
 }
 
-/// A time, or one that far from now.
+/// A time, or a duration from now.
 fn moment(field: &'static str, text: String, now: Ticks) -> Result<Time, Malformed> {
     let later = |from_now: Duration| {
         let ticks = u64::try_from(from_now.as_nanos() / 100).ok()?;

@@ -14,7 +14,7 @@ use crate::{
 /// Reads the entities of a table, in key order, message by message.
 pub(crate) struct TableScan {
     client: TableClient,
-    /// What is still to be read.
+    /// The rest of the request.
     request: StreamEntitiesRequest,
     stream: Option<Streaming<StreamEntitiesResponse>>,
     retries: Retries,
@@ -22,7 +22,7 @@ pub(crate) struct TableScan {
 }
 
 impl TableScan {
-    /// A stream that starts, or with a `resume_token` continues.
+    /// Starts a stream, or continues it with a `resume_token`.
     pub(crate) fn new(session: &Session, request: StreamEntitiesRequest) -> Self {
         let retries = Retries::new();
         Self { client: session.table(), request, stream: None, retries, complete: false }
@@ -54,7 +54,8 @@ impl TableScan {
         let Some(stream) = self.stream.as_mut() else {
             return Err(Status::internal("stream was not opened"));
         };
-        // Only a message without a resume token completes the stream; its mere end does not.
+        // Only a message without a resume token completes the stream; the end of the stream alone
+        // does not.
         stream
             .message()
             .await?

@@ -15,7 +15,7 @@ mod query;
 mod stats;
 mod tables;
 
-/// What every command works with.
+/// The context of every command.
 struct TableContext {
     session: Session,
     output: Output,

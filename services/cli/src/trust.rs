@@ -35,7 +35,7 @@ pub struct TlsArgs {
 }
 
 impl TlsArgs {
-    /// The same for a connection that only shows how it fails; none where that cannot be made.
+    /// The same for a connection that only diagnoses an error; none if the settings are invalid.
     pub(crate) fn probe(&self) -> Option<ClientConfig> {
         let mut roots = RootCertStore::empty();
         roots.add_parsable_certificates(certificates(self.ca_file.as_deref()?).ok()?);
@@ -55,7 +55,7 @@ impl TlsArgs {
     pub(crate) fn config(&self) -> Result<ClientTlsConfig, CliError> {
         let needed = "https needs --ca-file, the CA certificates for the server";
         let file = self.ca_file.as_deref().ok_or_else(|| CliError::Usage(needed.into()))?;
-        // Without one every server would be refused, for a reason that misleads.
+        // Without one every server would be rejected, with a misleading error.
         certificates(file)?;
         let mut config = ClientTlsConfig::new().ca_certificate(Certificate::from_pem(read(file)?));
         if let Some(name) = &self.server_name {
@@ -71,7 +71,7 @@ impl TlsArgs {
     }
 }
 
-/// TLS to a public service, with the CA certificates of a file or of the system; without any where it is not used.
+/// TLS to a public service, with the CA certificates of a file or of the system; without any if TLS is not used.
 pub(crate) fn public_config(file: Option<&Path>, is_used: bool) -> Result<ClientConfig, CliError> {
     let mut roots = RootCertStore::empty();
     match file.filter(|_| is_used) {

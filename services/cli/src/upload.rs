@@ -1,9 +1,9 @@
-//! Entities on their way into a table: chunks out, answers in, and both again after a lost
+//! The upload of entities into a table: chunks out, responses in, and both again after a lost
 //! connection.
 //!
-//! Chunks are kept until they are answered, and sent again over a new stream when one breaks. A row
-//! that was sent before may have been written, so an insert that finds its entity there compares
-//! the two: equal means written.
+//! Chunks are buffered until they are answered, and sent again over a new stream when one breaks. A
+//! row that was sent before may have been written, so an insert of an existing entity compares the
+//! two: equal means written.
 
 use std::collections::VecDeque;
 
@@ -31,28 +31,29 @@ mod batch;
 
 pub(crate) use batch::{AHEAD_MAX, Chunk, ChunkBuilder};
 
-/// Most chunks in flight: bounds memory to as many MiB, and keeps the server's commits full.
+/// Most chunks in flight: bounds memory to as many MiB, and is enough for full commits on the
+/// server.
 const WINDOW: usize = 8;
 /// Most comparisons at once.
 const COMPARISONS_MAX: usize = 32;
 
-/// What became of an entity.
+/// The outcome of an entity.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum EntityOutcome {
     Written,
-    /// It was there already, and equal.
+    /// It existed already, and is equal.
     Present,
-    /// Why it was not written.
+    /// The error.
     Failed(String),
 }
 
-/// Takes what became of chunks, in the order in which they were sent.
+/// Receives the outcomes of chunks, in the order in which they were sent.
 pub(crate) trait Recorder<C> {
     /// Whether no more chunks are to be sent.
     fn is_halted(&self) -> bool {
         false
     }
-    /// Takes an answered chunk, with an outcome for each of its entities.
+    /// Receives an answered chunk, with an outcome for each of its entities.
     fn record(&mut self, chunk: C, outcomes: Vec<EntityOutcome>);
 }
 
@@ -95,7 +96,8 @@ impl<L, R, P, S> Upload<L, R, P, S> {
         }
     }
 
-    /// Sends every chunk and records every answer; the reason why chunks ended, if there was one.
+    /// Sends every chunk and records every response; returns why the chunks ended, if they did
+    /// early.
     pub(crate) async fn run(
         &mut self,
         recorder: &mut impl Recorder<Chunk<L, R, P>>,
@@ -190,7 +192,7 @@ impl<L, R, P, S> Upload<L, R, P, S> {
         }
     }
 
-    /// What became of each entity of a chunk; a status when the chunk has to be sent again.
+    /// The outcome of each entity of a chunk; a status if the chunk has to be sent again.
     async fn judge(
         &self,
         chunk: &Chunk<L, R, P>,
@@ -223,7 +225,7 @@ impl<L, R, P, S> Upload<L, R, P, S> {
         futures::stream::iter(judged).buffered(COMPARISONS_MAX).try_collect().await
     }
 
-    /// Whether the stored entity is the one that was sent.
+    /// Whether the stored entity equals the sent one.
     async fn is_stored(&self, sent: &Entity) -> Result<bool, Status> {
         let request = self.session.request(GetEntityRequest {
             table: self.table.clone(),
@@ -243,17 +245,17 @@ impl<L, R, P, S> Upload<L, R, P, S> {
 
 fn send(sender: &mpsc::Sender<Bytes>, message: Bytes) {
     // Cannot be full: it has room for the whole window. Closed means that the stream broke, which
-    // its answers show.
+    // its responses report.
     let _ = sender.try_send(message);
 }
 
-/// The content of an entity in one form, whatever the order of its properties.
+/// The content of an entity in a canonical form, independent of the order of its properties.
 fn content(mut entity: Entity) -> Option<String> {
     entity.properties.sort_by(|a, b| a.name.cmp(&b.name));
     entity_json::to_string(&entity, Meta::None).ok()
 }
 
-/// Whether the entity is fine but the server was not.
+/// Whether the entity is valid but the server failed.
 fn is_temporary(code: Code) -> bool {
     matches!(
         code,
@@ -275,7 +277,7 @@ fn status_of(error: &RpcStatus) -> Status {
     Status::with_details(code, error.message.clone(), details.into())
 }
 
-/// One line on why an entity was not written.
+/// One line with the error of an entity.
 pub(crate) fn describe(error: &RpcStatus) -> String {
     let details = error.get_error_details();
     let reason = match details.error_info() {

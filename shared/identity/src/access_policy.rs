@@ -1,9 +1,9 @@
-//! The rules of stored access policies, the same for every resource that has them: which may be stored, and what a
-//! signature that names one may do.
+//! The rules of stored access policies, the same for every resource that has them: which policies may be stored,
+//! and what a signature with a policy permits.
 //!
-//! Expiry and permissions must each be stated exactly once, and a start at most once, in the signature or in the
-//! policy. The times of the signature were checked by the gateway; those of the policy are checked here, in the same
-//! way. A policy is read for every use, so that changing or deleting it takes effect with the next one.
+//! Expiry and permissions must each be set exactly once, and a start at most once, in the signature or in the
+//! policy. The gateway checked the times of the signature; those of the policy are checked here, in the same way. A
+//! policy is read for every use, so a change or deletion takes effect with the next one.
 
 mod stored;
 
@@ -21,26 +21,26 @@ use trestle_service::{
     xml,
 };
 
-/// What a signature over a resource leaves to a stored access policy of it.
+/// The terms of a signature over a resource that a stored access policy completes.
 #[derive(Debug, Clone, Copy)]
 pub struct Reference<'a> {
-    /// The permissions that the signature states.
+    /// The permissions in the signature.
     pub permissions: Option<Letters>,
-    /// The policy that it names.
+    /// The policy that the signature references.
     pub policy: Option<&'a PolicyRef>,
 }
 
-/// The permissions of a signature over a resource with these policies, now.
+/// The current permissions of a signature over a resource with these policies.
 ///
 /// # Errors
-/// A policy that is unknown, not valid now, or does not complete the signature; then the check
-/// after it that the signature has failed.
+/// A policy that is unknown, not valid now, or does not complete the signature; then the result of
+/// the checks after it.
 pub fn permissions(
     reference: Reference<'_>,
     policies: &[AccessPolicy],
     now: Ticks,
 ) -> Result<Letters, Fault> {
-    // Of a field that is empty nothing is stated.
+    // An empty field sets nothing.
     let stated = reference.permissions.filter(|letters| !letters.is_empty());
     let Some(reference) = reference.policy else {
         return Ok(stated.unwrap_or_default());
@@ -63,7 +63,7 @@ pub fn permissions(
                 let what = "stated by the signature and by the stored access policy";
                 return Err(failed(&format!("{name}: {what}")));
             }
-            // Without a start it is valid from the first, as a signature on its own is.
+            // Without a start it is valid at once, as a signature without a policy is.
             (false, false) if name != "start" => {
                 let what = "stated neither by the signature nor by the stored access policy";
                 return Err(failed(&format!("{name}: {what}")));
@@ -88,8 +88,8 @@ pub fn permissions(
     }
 }
 
-/// Whether the policies of a resource, whose permissions are `letters` in that order, may be
-/// stored.
+/// Whether the policies of a resource, whose permissions are `letters` in that order, are valid to
+/// be stored.
 ///
 /// # Errors
 /// Every broken rule, under `policies[n]`.
@@ -130,7 +130,7 @@ pub fn check(policies: &[AccessPolicy], letters: &str) -> Result<(), Fault> {
     violations.check(())
 }
 
-/// Looks for ids that REST could not show.
+/// Rejects ids that REST cannot represent.
 fn check_characters(policies: &[AccessPolicy], violations: &mut Violations) {
     for (index, policy) in policies.iter().enumerate().take(ACCESS_POLICIES_MAX) {
         if !policy.id.chars().all(xml::is_allowed) {

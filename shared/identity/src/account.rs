@@ -1,7 +1,7 @@
 //! Accounts and their keys: what credentials are checked against.
 //!
-//! A key is kept only in the forms that signing and comparing need, both of them ring's. Every
-//! check takes as long for an account that is not there as for one that is.
+//! A key is stored only in the forms that signing and comparison need, both of them ring's. Every
+//! check takes as long for an absent account as for an existing one.
 
 use std::{
     collections::BTreeMap,
@@ -14,10 +14,9 @@ use ring::hmac;
 
 use trestle_service::name::AccountName;
 
-/// Shortest key that is taken, in bytes: as long as a signature, or it would be the weaker of the
-/// two.
+/// Shortest accepted key, in bytes: as long as a signature, or it would be the weaker of the two.
 pub const KEY_BYTES_MIN: usize = 32;
-/// Longest key that is taken, in bytes.
+/// Longest accepted key, in bytes.
 pub const KEY_BYTES_MAX: usize = 512;
 /// Bytes of a signature.
 pub const SIGNATURE_BYTES: usize = 32;
@@ -25,22 +24,22 @@ pub const SIGNATURE_BYTES: usize = 32;
 /// Keys that an account may have at a time, so that one can be replaced while the other is in use.
 const KEYS_MAX: usize = 2;
 
-/// The key of the development account, which every storage emulator and its clients know.
+/// The key of the development account, which every storage emulator and its clients have.
 pub const DEVELOPMENT_KEY: &str =
     "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==";
 
 /// A signature: HMAC-SHA256.
 pub type Signature = [u8; SIGNATURE_BYTES];
 
-/// A key of an account. Its bytes cannot be had back, and it never shows in a text.
+/// A key of an account. Its bytes cannot be extracted, and it is never printed.
 #[derive(Clone)]
 pub struct AccountKey {
     signer: hmac::Key,
-    /// What the key is compared by: equal for equal keys only, and of one length for all.
+    /// The digest for comparisons: equal for equal keys only, and of one length for all.
     digest: hmac::Tag,
 }
 
-/// A text that is no key. Says nothing of the text.
+/// An invalid key. Contains nothing of the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("must be base64 of {KEY_BYTES_MIN} to {KEY_BYTES_MAX} bytes")]
 pub struct KeyError;
@@ -87,21 +86,21 @@ impl AccountKey {
     }
 }
 
-/// Makes digests to compare keys by; no secret.
+/// Computes digests to compare keys by; no secret.
 fn comparer() -> &'static hmac::Key {
     static COMPARER: LazyLock<hmac::Key> =
         LazyLock::new(|| hmac::Key::new(hmac::HMAC_SHA256, b"trestle compares account keys"));
     &COMPARER
 }
 
-/// Takes the place of a key that is not there, so that checking takes as long. Never accepted.
+/// Replaces an absent key, so that a check takes as long. Never accepted.
 fn nobodys() -> &'static AccountKey {
     static NOBODYS: LazyLock<AccountKey> = LazyLock::new(|| AccountKey::of(&[0; 64]));
     &NOBODYS
 }
 
-/// Equal keys have equal digests; neither is a secret that a comparison could tell of, since both
-/// sides are keys of ours.
+/// Equal keys have equal digests; a timing difference of the comparison discloses no secret, since
+/// both sides are configured keys.
 impl PartialEq for AccountKey {
     fn eq(&self, other: &Self) -> bool {
         self.digest.as_ref() == other.digest.as_ref()
@@ -121,14 +120,14 @@ impl fmt::Debug for AccountKey {
 pub struct Account {
     /// Its name.
     pub name: AccountName,
-    /// Its keys, each as good as the other; those past the second are never looked at.
+    /// Its keys, all equally valid; those past the second are ignored.
     pub keys: Vec<AccountKey>,
-    /// Whether it is switched off: its credentials are right, and refused.
+    /// Whether it is disabled: its credentials are valid, and refused.
     pub is_disabled: bool,
 }
 
 impl Account {
-    /// The account of development with its well-known key.
+    /// The development account with its well-known key.
     #[must_use]
     pub fn development() -> Self {
         let (name, keys) = (AccountName::development(), vec![AccountKey::development()]);
@@ -142,8 +141,8 @@ impl Account {
     }
 }
 
-/// Whether one of the account's keys passes `check`, which is run as often for every account, and
-/// for one that is not there.
+/// Whether one of the account's keys passes `check`, which runs as often for every account, and for
+/// an absent one.
 fn matches_any(account: Option<&Account>, check: impl Fn(&AccountKey) -> bool) -> bool {
     let keys = account.map(|account| account.keys.as_slice()).unwrap_or_default();
     (0..KEYS_MAX).any(|index| match keys.get(index) {
@@ -155,7 +154,7 @@ fn matches_any(account: Option<&Account>, check: impl Fn(&AccountKey) -> bool) -
     })
 }
 
-/// Accounts by name, as they were at one moment.
+/// A snapshot of the accounts by name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AccountSet(BTreeMap<String, Account>);
 
@@ -177,14 +176,14 @@ impl AccountSet {
         self.0.len()
     }
 
-    /// Whether there is none.
+    /// Whether the set is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The account `name`, if the key with these bytes is one of its keys. Takes as long where
-    /// there is no such account.
+    /// The account `name`, if the key with these bytes is one of its keys. Takes as long for an
+    /// absent account.
     #[must_use]
     pub fn with_key(&self, name: &str, key: &[u8]) -> Option<&Account> {
         let account = self.get(name);
@@ -192,8 +191,8 @@ impl AccountSet {
         account.filter(|_| matches)
     }
 
-    /// The account `name`, if one of its keys made `signature` of the text that `text` makes of
-    /// the name. Takes as long where there is no such account.
+    /// The account `name`, if one of its keys made `signature` of the text that `text` derives from
+    /// the name. Takes as long for an absent account.
     #[must_use]
     pub fn with_signature(
         &self,
@@ -222,19 +221,19 @@ pub struct Accounts {
 }
 
 impl Accounts {
-    /// These accounts, until they are replaced.
+    /// Creates the accounts, until they are replaced.
     pub fn new(accounts: impl IntoIterator<Item = Account>) -> Self {
         let current = Arc::new(accounts.into_iter().collect());
         Self { current: Arc::new(RwLock::new(current)) }
     }
 
-    /// Puts these accounts in the place of all that were there; calls under way keep theirs.
+    /// Replaces all accounts; calls in progress keep theirs.
     pub fn replace(&self, accounts: AccountSet) {
         let accounts = Arc::new(accounts);
         *self.current.write().unwrap_or_else(PoisonError::into_inner) = accounts;
     }
 
-    /// The accounts as they are now.
+    /// The current accounts.
     #[must_use]
     pub fn now(&self) -> Arc<AccountSet> {
         Arc::clone(&self.current.read().unwrap_or_else(PoisonError::into_inner))
@@ -255,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_are_base64_of_a_sane_length_and_may_end_in_a_line_break() {
+    fn accepts_base64_keys_of_valid_length_with_an_optional_line_break() {
         for bytes in [KEY_BYTES_MIN, 64, KEY_BYTES_MAX] {
             let text = format!(" {}\n", STANDARD.encode(vec![7; bytes]));
             assert!(AccountKey::decode(&text).is_ok(), "{bytes}");
@@ -270,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_never_shows_itself() {
+    fn a_key_is_never_printed() {
         let shown = format!("{:?} {}", account("acme", &[7]), KeyError);
 
         assert!(shown.contains("redacted"), "{shown}");
@@ -278,19 +277,19 @@ mod tests {
     }
 
     #[test]
-    fn either_of_two_keys_opens_the_account_and_no_other_does() {
+    fn either_of_two_keys_authenticates_the_account_and_no_other_does() {
         let set: AccountSet =
             [account("acme", &[1, 2]), account("other", &[3])].into_iter().collect();
         let opens = |name: &str, byte: u8| set.with_key(name, &[byte; 64]).is_some();
 
         assert!(opens("acme", 1) && opens("acme", 2) && opens("other", 3));
         assert!(!opens("acme", 3) && !opens("other", 1) && !opens("nobody", 1));
-        // What stands in for keys that are not there is no key.
+        // The replacement for absent keys is no valid key.
         assert!(!opens("other", 0) && !opens("nobody", 0));
     }
 
     #[test]
-    fn a_signature_is_of_one_text_by_one_of_the_keys() {
+    fn a_signature_is_valid_for_one_text_and_one_of_the_keys() {
         let set: AccountSet = [account("acme", &[1, 2])].into_iter().collect();
         let signed = |name: &str, signature: &Signature| {
             set.with_signature(name, |name| format!("{name} text"), signature).is_some()
@@ -305,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn accounts_that_are_replaced_stay_with_whoever_looks_at_them() {
+    fn a_snapshot_keeps_accounts_that_are_replaced() {
         let accounts = Accounts::new([account("acme", &[1])]);
         let before = accounts.now();
 

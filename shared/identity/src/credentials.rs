@@ -1,9 +1,9 @@
-//! Says who calls: reads the credentials of a call, and vouches for the caller they make.
+//! Authentication: reads the credentials of a call, and determines its caller.
 //!
 //! `authorization` holds `SharedAccessSignature` and a token, or `Basic` and base64 of account and
-//! key. What a client claims to be is removed, and so are its credentials: nothing behind this
-//! layer sees them. The name of an account in `trestle-account` is taken as a hint whose credentials
-//! they are, that of a queue in `trestle-queue` as a hint what a token is over, never as more.
+//! key. Caller headers from a client are removed, and so are its credentials: no service behind this
+//! layer sees them. The name of an account in `trestle-account` is only a hint which account the
+//! credentials belong to, that of a queue in `trestle-queue` only a hint which queue a token is for.
 
 mod expiring;
 #[cfg(test)]
@@ -37,18 +37,18 @@ use trestle_service::{
     upstream::kind::kind_of,
 };
 
-/// Longest value of `authorization` that is looked at, in bytes: the longest token and its scheme.
+/// Longest accepted value of `authorization`, in bytes: the longest token and its scheme.
 const AUTHORIZATION_BYTES_MAX: usize = TOKEN_BYTES_MAX + 64;
 
 /// Nanoseconds of a tick.
 const NANOS_PER_TICK: u64 = 100;
 
-/// What credentials are checked with. Clones share the accounts.
+/// The configuration of authentication. Clones share the accounts.
 #[derive(Clone)]
 pub struct Identity {
     /// The accounts.
     pub accounts: Accounts,
-    /// The time.
+    /// The clock.
     pub clock: Arc<dyn Clock>,
     /// Whether callers without credentials, from loopback or from this process, are the owner of
     /// the development account.
@@ -95,23 +95,22 @@ impl Step for Credentials {
     }
 }
 
-/// What of a call tells who makes it.
+/// The parts of a call that determine its caller.
 #[derive(Debug, Clone, Copy)]
 pub struct Call<'a> {
     /// Its headers.
     pub headers: &'a HeaderMap,
-    /// The other end of its connection.
+    /// The peer of its connection.
     pub peer: &'a Peer,
     /// Whether local callers need no credentials.
     pub is_open: bool,
 }
 
 impl Call<'_> {
-    /// The caller that the credentials make.
+    /// The caller that the credentials authenticate.
     ///
     /// # Errors
-    /// Why they make none; the same for an account that is not there as for one whose key or
-    /// signature is wrong.
+    /// Why they are invalid; the same for an absent account as for a wrong key or signature.
     pub fn caller(&self, accounts: &AccountSet, now: Ticks) -> Result<Caller, Denial> {
         let named = self.named_account()?;
         match self.authorization()? {
@@ -124,8 +123,8 @@ impl Call<'_> {
         }
     }
 
-    /// How long a stream may go on that was let in: to the end of its signature. None for calls of
-    /// one answer, which are over soon, and for credentials without an end.
+    /// How long an authenticated stream may last: to the expiry of its signature. None for unary
+    /// calls, which end soon, and for credentials without an expiry.
     fn stream_ends_in(&self, path: &str, now: Ticks) -> Option<Duration> {
         let Ok(Some(("sharedaccesssignature", token))) = self.authorization() else {
             return None;
@@ -186,7 +185,7 @@ impl Call<'_> {
         let Ok(text) = value.to_str() else {
             return fails("must be visible ASCII");
         };
-        // The scheme is not repeated: a token without one would stand in its place.
+        // The error does not repeat the scheme: it could be a token without a scheme.
         let known =
             "must be `SharedAccessSignature` and a token, or `Basic` and base64 of account:key";
         let Some((scheme, rest)) = text.split_once(' ') else {
@@ -215,10 +214,11 @@ impl Call<'_> {
         Err(Denial::new(Check::Form, Reason::NoAuthenticationInformation, message))
     }
 
-    /// Whether a page calls, and knows this machine by a name that is not its own.
+    /// Whether a browser page calls, and addresses this machine by a foreign host name.
     ///
-    /// Whoever owns a name can make it mean the user's own machine once his page is loaded. To the
-    /// browser the page then calls its own origin, and no cross-origin rule is asked.
+    /// The owner of a domain can point it at the user's own machine once a page is loaded (DNS
+    /// rebinding). The browser then treats the call as same-origin, and checks no cross-origin
+    /// rule.
     fn is_page_by_other_name(&self) -> bool {
         let host = self.headers.get(HOST).filter(|_| self.headers.contains_key(ORIGIN));
         host.is_some_and(|host| !host.to_str().is_ok_and(is_own_name))

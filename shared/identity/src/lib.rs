@@ -1,7 +1,8 @@
-//! Who calls and what they may do: accounts and keys, signatures, credentials, and stored access policies.
+//! Authentication and authorization: accounts and keys, signatures, credentials, and stored access
+//! policies.
 //!
-//! A gateway turns the credentials of a call into a [`caller::Caller`]; the service that owns the
-//! data decides what that caller may do. Nothing here reads or writes data.
+//! A gateway authenticates the credentials of a call as a [`caller::Caller`]; the service that owns
+//! the data authorizes that caller. Nothing here reads or writes data.
 
 pub mod access_policy;
 pub mod account;

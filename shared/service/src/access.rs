@@ -1,8 +1,8 @@
 //! The access log: one line for each call, on a target of its own.
 //!
-//! Keys of entities are data. Unless they are allowed in clear, a line carries a keyed hash of
-//! them: equal keys can be found, and nobody without the salt can try keys until one fits. No line
-//! carries a credential, only its kind.
+//! Keys of entities are data. Unless the configuration allows clear text, a line carries a keyed
+//! hash of them: equal keys can be matched, and without the salt guessed keys cannot be verified.
+//! No line carries a credential, only its kind.
 
 use std::{net::SocketAddr, time::Duration};
 
@@ -17,7 +17,7 @@ use crate::{
     semconv,
 };
 
-/// Bytes of a hash that a line shows: enough to tell keys apart, and short.
+/// Bytes of a hash in a line: enough to distinguish keys, and short.
 const HASH_BYTES: usize = 8;
 
 /// Writes a line for each call, or none.
@@ -26,7 +26,7 @@ pub struct AccessLog {
     keys: Option<Keys>,
 }
 
-/// How lines show keys.
+/// The representation of keys in a line.
 #[derive(Debug, Clone)]
 enum Keys {
     Clear,
@@ -34,25 +34,25 @@ enum Keys {
 }
 
 impl AccessLog {
-    /// No lines.
+    /// Writes no lines.
     #[must_use]
     pub fn off() -> Self {
         Self { keys: None }
     }
 
-    /// Lines with keys as they are.
+    /// Writes keys in clear text.
     #[must_use]
     pub fn clear() -> Self {
         Self { keys: Some(Keys::Clear) }
     }
 
-    /// Lines with keys as hashes under a salt. Processes with the same salt write the same hashes.
+    /// Writes keys as hashes under a salt. Processes with the same salt write the same hashes.
     #[must_use]
     pub fn hashed(salt: &[u8]) -> Self {
         Self { keys: Some(Keys::Hashed(hmac::Key::new(hmac::HMAC_SHA256, salt))) }
     }
 
-    /// Whether there are no lines.
+    /// Whether the log is disabled.
     #[must_use]
     pub fn is_off(&self) -> bool {
         self.keys.is_none()
@@ -113,7 +113,7 @@ fn hash(salt: &hmac::Key, key: &str) -> String {
     tag.as_ref().iter().take(HASH_BYTES).map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// What a line tells.
+/// The fields of a line.
 pub(crate) struct Line<'a> {
     pub(crate) request_id: &'a str,
     /// The method as a label.
@@ -129,7 +129,7 @@ pub(crate) struct Line<'a> {
 }
 
 impl Line<'_> {
-    /// Why the call failed, if it did and says why.
+    /// The reason of a failed call, if its error has one.
     fn reason(&self) -> Option<String> {
         let mut headers = http::HeaderMap::new();
         headers.insert(Status::GRPC_STATUS, HeaderValue::from_static("2"));
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_shows_the_salt() {
+    fn the_salt_is_never_printed() {
         let shown = format!("{:?}", AccessLog::hashed(b"very secret salt"));
 
         assert!(!shown.contains("secret"), "{shown}");

@@ -21,7 +21,7 @@ pub enum Condition {
 }
 
 impl Condition {
-    /// Parses `if_match`: absent or `*` for any version, else an etag. None when it is malformed.
+    /// Parses `if_match`: absent or `*` for any version, else an etag. None if it is malformed.
     #[must_use]
     pub fn parse(if_match: Option<&str>) -> Option<Self> {
         match if_match {
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn malformed_etags_are_refused_and_a_star_means_any_version() {
+    fn rejects_malformed_etags_and_accepts_a_star_for_any_version() {
         assert_eq!(Condition::parse(None), Some(Condition::Exists));
         assert_eq!(Condition::parse(Some("*")), Some(Condition::Exists));
         for etag in

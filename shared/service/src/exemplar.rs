@@ -1,8 +1,8 @@
-//! Examples of what histograms count: for each bucket the last value whose trace is kept, so that
-//! a slow bucket leads to the trace of a slow call.
+//! Exemplars of histograms: for each bucket the last value whose trace is sampled, so that a slow
+//! bucket leads to the trace of a slow call.
 //!
-//! The OpenTelemetry SDK for Rust has a place for exemplars and never fills it, so they are kept
-//! here and joined to the metrics when those are read or sent. Bounded: one for each bucket of
+//! The OpenTelemetry SDK for Rust has a field for exemplars and never fills it, so they are stored
+//! here and joined to the metrics when those are read or exported. Bounded: one for each bucket of
 //! series whose labels are bounded sets. A value without a trace costs nothing.
 
 use std::{
@@ -19,12 +19,12 @@ use crate::{
     semconv::Distribution,
 };
 
-/// A value that was counted, and the trace that it is a part of.
+/// A recorded value, and the trace that it belongs to.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Exemplar {
     /// The value, in the unit of its metric.
     pub value: f64,
-    /// When it was counted.
+    /// When it was recorded.
     pub at: Ticks,
     /// The trace.
     pub trace_id: [u8; 16],
@@ -50,7 +50,7 @@ pub struct Series {
 }
 
 impl Exemplars {
-    /// The series of a metric with these labels; a new one if there was none.
+    /// The series of a metric with these labels; created if it does not exist.
     pub(crate) fn series(&self, metric: &Distribution, labels: &[KeyValue]) -> Arc<Series> {
         let mut all = self.series.lock().unwrap_or_else(PoisonError::into_inner);
         let of_metric = all.entry(metric.name).or_default();
@@ -86,13 +86,13 @@ impl Series {
         &self.labels
     }
 
-    /// One place for each bucket, the one without a bound last.
+    /// One slot for each bucket, the one without a bound last.
     #[must_use]
     pub fn buckets(&self) -> Vec<Option<Exemplar>> {
         self.buckets.lock().unwrap_or_else(PoisonError::into_inner).to_vec()
     }
 
-    /// Keeps `value` as an example if `span` is a part of a trace that is kept.
+    /// Stores `value` as an exemplar if `span` belongs to a sampled trace.
     pub(crate) fn offer(&self, value: f64, span: &Span) {
         if span.is_disabled() {
             return;
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn each_bucket_keeps_the_last_of_its_values() {
+    fn each_bucket_stores_its_last_value() {
         let exemplars = Exemplars::default();
         let labels = [KeyValue::new("a", "b")];
         let series = exemplars.series(&CALL_DURATION, &labels);
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_outside_of_a_trace_is_no_example() {
+    fn a_value_without_a_trace_is_no_exemplar() {
         let exemplars = Exemplars::default();
         let series = exemplars.series(&CALL_DURATION, &[]);
 

@@ -1,10 +1,10 @@
-//! What the access log tells about a call and only the inner parts know: who called, on what, at
-//! what cost.
+//! The statistics of a call for the access log that only the service has: the caller, the resource,
+//! the cost.
 //!
-//! Kept only for calls that somebody asks about. In a process the facts are a cell in the
-//! extensions of the request, which each part fills. A gateway asks another process for them with a
-//! header, and takes them out of the answer before a client sees it. They name nothing but what the
-//! request itself names, so whoever asks learns nothing that he does not know.
+//! Recorded only for calls that request them. Within a process the statistics are a cell in the
+//! extensions of the request, which each layer fills. A gateway requests them from another process
+//! with a header, and removes them from the response before it is sent to a client. They name only
+//! what the request itself names, so they disclose nothing to the client.
 
 use std::{
     fmt,
@@ -17,15 +17,15 @@ use tonic::metadata::{BinaryMetadataValue, MetadataMap};
 
 use crate::name::AccountName;
 
-/// The header with which a gateway asks for facts.
+/// The header with which a gateway requests the statistics.
 const ASK_HEADER: HeaderName = HeaderName::from_static("trestle-facts");
-/// The header, or trailer, that brings them.
+/// The header, or trailer, that carries them.
 const ANSWER_HEADER: HeaderName = HeaderName::from_static("trestle-facts-bin");
-/// Longest name that is told, in bytes; longer ones are cut. Headers are bounded.
+/// Longest name that is reported, in bytes; longer ones are truncated. Headers are bounded.
 const NAME_BYTES_MAX: usize = 2048;
 
-/// What a service did for a call. Fields keep their numbers for ever: processes of different
-/// versions talk to each other.
+/// The work of a service for a call. Field numbers never change: processes of different versions
+/// communicate.
 #[derive(Clone, PartialEq, Message)]
 pub struct Work {
     /// The table, as the request names it.
@@ -55,22 +55,22 @@ pub struct Work {
 }
 
 impl Work {
-    /// Notes the table that the call is about.
+    /// Records the table of the call.
     pub fn names(&mut self, table: &str) {
         self.table = Some(cut(table).to_owned());
     }
 
-    /// Notes the queue that the call is about.
+    /// Records the queue of the call.
     pub fn names_queue(&mut self, queue: &str) {
         self.queue = Some(cut(queue).to_owned());
     }
 
-    /// Notes the partition that the call is about.
+    /// Records the partition of the call.
     pub fn partition(&mut self, partition_key: &str) {
         self.partition_key = Some(cut(partition_key).to_owned());
     }
 
-    /// Notes the key of the one entity that the call is about.
+    /// Records the key of the single entity of the call.
     pub fn key(&mut self, partition_key: &str, row_key: &str) {
         self.partition(partition_key);
         self.row_key = Some(cut(row_key).to_owned());
@@ -81,11 +81,12 @@ fn cut(name: &str) -> &str {
     name.get(..name.floor_char_boundary(NAME_BYTES_MAX)).unwrap_or_default()
 }
 
-/// The facts about one call; empty handles take notes and forget them. Clones share the facts.
+/// The statistics of one call; a handle without a cell discards what it is given. Clones share the
+/// statistics.
 #[derive(Clone, Default)]
 pub struct Facts(Option<Arc<Mutex<Noted>>>);
 
-/// Who made a call, as the access log shows it: no credential, only its kind.
+/// The caller as the access log reports it: no credential, only its kind.
 #[derive(Debug, Clone)]
 pub struct LoggedCaller {
     /// The account.
@@ -104,33 +105,33 @@ pub(crate) struct Noted {
 }
 
 impl Facts {
-    /// Facts that are kept.
+    /// Statistics that are recorded.
     pub(crate) fn kept() -> Self {
         Self(Some(Arc::default()))
     }
 
-    /// The facts of a request.
+    /// The statistics of a request.
     #[must_use]
     pub fn of(extensions: &Extensions) -> Self {
         extensions.get().cloned().unwrap_or_default()
     }
 
-    /// Whether anybody asks.
+    /// Whether the statistics are requested.
     pub(crate) fn is_kept(&self) -> bool {
         self.0.is_some()
     }
 
-    /// Takes a note, if anybody asks.
+    /// Records work, if the statistics are requested.
     pub fn note(&self, note: impl FnOnce(&mut Work)) {
         self.with(|noted| note(&mut noted.work));
     }
 
-    /// Notes who calls, if anybody asks.
+    /// Records the caller, if the statistics are requested.
     pub fn caller(&self, caller: impl FnOnce() -> LoggedCaller) {
         self.with(|noted| noted.caller = Some(caller()));
     }
 
-    /// What was noted so far.
+    /// What was recorded so far.
     pub(crate) fn noted(&self) -> Noted {
         let mut copy = Noted::default();
         self.with(|noted| copy = noted.clone());
@@ -143,8 +144,8 @@ impl Facts {
         }
     }
 
-    /// Asks the next process for its facts, if anybody asks here. What a client asks for itself is
-    /// removed.
+    /// Requests the statistics from the next process if they are requested here. The same header
+    /// from a client is removed.
     pub(crate) fn ask(&self, headers: &mut HeaderMap) {
         headers.remove(ASK_HEADER);
         if self.is_kept() {
@@ -152,19 +153,19 @@ impl Facts {
         }
     }
 
-    /// Whether a request asks for facts.
+    /// Whether a request has the header that requests statistics.
     pub(crate) fn asked(headers: &HeaderMap) -> bool {
         headers.contains_key(ASK_HEADER)
     }
 
-    /// Writes the work into the headers or trailers of an answer.
+    /// Writes the work into the headers or trailers of a response.
     pub(crate) fn answer(work: &Work, headers: &mut HeaderMap) {
         let value = BinaryMetadataValue::from_bytes(&work.encode_to_vec());
         let value = HeaderValue::from_bytes(value.as_encoded_bytes());
         headers.insert(ANSWER_HEADER, value.expect("base64 is fit for a header"));
     }
 
-    /// Takes the work out of the headers or trailers of an answer.
+    /// Removes the work from the headers or trailers of a response.
     pub(crate) fn take(&self, headers: &mut HeaderMap) {
         let Some(value) = headers.remove(ANSWER_HEADER) else { return };
         let metadata = MetadataMap::from_headers(HeaderMap::from_iter([(ANSWER_HEADER, value)]));
@@ -176,7 +177,7 @@ impl Facts {
     }
 }
 
-/// Shows no fact: they are for the access log alone.
+/// Prints no content: it is for the access log alone.
 impl fmt::Debug for Facts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Facts").field("is_kept", &self.is_kept()).finish()
@@ -188,7 +189,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn facts_arrive_as_they_were_answered_and_leave_no_header() {
+    fn facts_survive_a_round_trip_and_leave_no_header() {
         let (here, there) = (Facts::kept(), Facts::kept());
         let mut headers = HeaderMap::new();
         here.ask(&mut headers);
@@ -208,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_asks_in_the_name_of_a_client() {
+    fn a_request_for_facts_from_a_client_is_removed() {
         let mut headers = HeaderMap::from_iter([(ASK_HEADER, HeaderValue::from_static("1"))]);
 
         Facts::default().ask(&mut headers);
@@ -217,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn facts_that_cannot_be_read_are_dropped() {
+    fn malformed_facts_are_dropped() {
         for value in ["", "***", "AAAA"] {
             let facts = Facts::kept();
             let value = HeaderValue::from_static(value);
@@ -231,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn long_keys_are_cut_between_characters() {
+    fn long_keys_are_truncated_between_characters() {
         let mut work = Work::default();
 
         work.key(&"é".repeat(NAME_BYTES_MAX), "r");
@@ -240,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn facts_that_nobody_asks_for_are_not_kept() {
+    fn facts_that_are_not_requested_are_not_recorded() {
         let facts = Facts::default();
 
         facts.note(|_| panic!("no note is taken"));

@@ -1,4 +1,4 @@
-//! Failures on their way to the client: one type, one table from reason to gRPC code, Azure code and HTTP status.
+//! Errors of calls: one type, one table from reason to gRPC code, Azure code and HTTP status.
 
 use std::{borrow::Cow, time::Duration};
 
@@ -6,7 +6,7 @@ use tonic::{Code, Status};
 use tonic_types::{ErrorDetails, FieldViolation, QuotaViolation, StatusExt as _};
 pub use trestle_proto::errors::v1::ErrorReason as Reason;
 
-/// `ErrorInfo.domain` of an error until the service that was called is known, and where the path of a call has none.
+/// `ErrorInfo.domain` of an error while the called service is not determined, and if the path of a call has none.
 pub const DOMAIN: &str = "trestle";
 /// Longest name of a service that a domain repeats, in bytes.
 const DOMAIN_BYTES_MAX: usize = 128;
@@ -18,26 +18,26 @@ const QUOTED_CHARS_MAX: usize = 64;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct Fault {
-    /// What happened; decides the gRPC code, the Azure code and the HTTP status.
+    /// The reason; determines the gRPC code, the Azure code and the HTTP status.
     pub reason: Reason,
-    /// The same for people; may change.
+    /// The error text; may change.
     pub message: String,
     /// Every rule that the request breaks, for malformed requests.
     pub violations: Vec<Violation>,
-    /// What the call was about, for absent and already existing things.
+    /// The resource of the call, for errors about absent and existing resources.
     pub resource: Option<Resource>,
     /// Position of the failing operation, for batches.
     pub index: Option<usize>,
     /// How long to wait before a retry.
     pub retry_after: Option<Duration>,
-    /// The limit that the call is over.
+    /// The limit that the call exceeds.
     pub quota: Option<OverQuota>,
 }
 
-/// A limit that a call is over.
+/// A limit that a call exceeds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OverQuota {
-    /// What has the limit, in words of the caller's own account.
+    /// The subject of the limit, without data of other accounts.
     pub subject: String,
     /// The limit.
     pub description: String,
@@ -46,7 +46,7 @@ pub struct OverQuota {
 /// A rule that a field of a request breaks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Violation {
-    /// The failure this would be on its own.
+    /// The error of the field on its own.
     pub reason: Reason,
     /// Path of the field, such as `entity.properties[3].name`.
     pub field: String,
@@ -54,7 +54,7 @@ pub struct Violation {
     pub description: String,
 }
 
-/// Something a call was about.
+/// The resource of an error.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Resource {
     /// `table` or `entity`.
@@ -64,7 +64,7 @@ pub struct Resource {
 }
 
 impl Fault {
-    /// A failure with a reason and a text.
+    /// An error with a reason and a text.
     pub fn new(reason: Reason, message: impl Into<String>) -> Self {
         Self {
             reason,
@@ -77,7 +77,7 @@ impl Fault {
         }
     }
 
-    /// The failure of a request that breaks one rule.
+    /// The error of a request that breaks one rule.
     pub fn violation(
         reason: Reason,
         field: impl Into<String>,
@@ -88,7 +88,7 @@ impl Fault {
         Self { violations: vec![violation], ..Self::new(reason, message) }
     }
 
-    /// A failure about a resource.
+    /// An error about a resource.
     pub fn about(
         reason: Reason,
         message: impl Into<String>,
@@ -99,19 +99,19 @@ impl Fault {
         Self { resource, ..Self::new(reason, message) }
     }
 
-    /// The failure of the operation at `index` of a batch.
+    /// The error of the operation at `index` of a batch.
     #[must_use]
     pub fn at(self, index: usize) -> Self {
         Self { index: Some(index), ..self }
     }
 
-    /// The failure with advice when to retry.
+    /// The error with a retry delay.
     #[must_use]
     pub fn retry_after(self, delay: Duration) -> Self {
         Self { retry_after: Some(delay), ..self }
     }
 
-    /// The failure of a call that is over a limit.
+    /// The error of a call that exceeds a limit.
     pub fn over_quota(quota: OverQuota, retry_after: Duration) -> Self {
         let message = format!("over a limit: {}: {}", quota.subject, quota.description);
         let fault = Self::new(Reason::ServerBusy, message).retry_after(retry_after);
@@ -123,11 +123,11 @@ impl Fault {
 #[derive(Debug, Default)]
 pub struct Violations(Vec<Violation>);
 
-/// Most violations reported for one request: enough to mend it, bounded for a hostile one.
+/// Most violations reported for one request: enough to fix it, bounded for a hostile one.
 const VIOLATIONS_MAX: usize = 64;
 
 impl Violations {
-    /// Notes that `field` breaks a rule.
+    /// Records that `field` breaks a rule.
     pub fn push(
         &mut self,
         reason: Reason,
@@ -140,23 +140,23 @@ impl Violations {
         }
     }
 
-    /// Notes violations that were found elsewhere.
+    /// Records violations that were found elsewhere.
     pub fn extend(&mut self, violations: Vec<Violation>) {
         for violation in violations {
             self.push(violation.reason, violation.field, violation.description);
         }
     }
 
-    /// Whether nothing was noted.
+    /// Whether no violation was recorded.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// `value` when nothing was noted.
+    /// `value` if no violation was recorded.
     ///
     /// # Errors
-    /// The failure with every violation; its reason and text are those of the first one.
+    /// The error with every violation; its reason and text are those of the first one.
     pub fn check<T>(self, value: T) -> Result<T, Fault> {
         let Some(first) = self.0.first() else {
             return Ok(value);
@@ -176,7 +176,7 @@ pub fn quoted(value: &str) -> Cow<'_, str> {
     }
 }
 
-/// What a reason means on each protocol.
+/// The codes of a reason on each protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Meaning {
     /// The gRPC code: what the client should do.
@@ -251,7 +251,7 @@ pub fn meaning(reason: Reason) -> Meaning {
     Meaning { code, azure_code, http_status }
 }
 
-/// The part of the table that is about who calls, and our own failures: whatever else there is.
+/// The part of the table for authentication, internal errors and every other reason.
 fn denial(reason: Reason) -> (Code, &'static str, u16) {
     use Reason as R;
     match reason {
@@ -282,7 +282,7 @@ fn denial(reason: Reason) -> (Code, &'static str, u16) {
     }
 }
 
-/// A gRPC code as the protocol, telemetry and people spell it.
+/// The name of a gRPC code in the protocol and in telemetry.
 #[must_use]
 pub fn code_name(code: Code) -> &'static str {
     match code {
@@ -341,7 +341,7 @@ impl From<Fault> for Status {
 }
 
 impl Fault {
-    /// As it travels, from the service with the full name `domain`.
+    /// The gRPC status, from the service with the full name `domain`.
     #[must_use]
     pub fn into_status(self, domain: &str) -> Status {
         let fault = self;
@@ -397,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn every_violation_reaches_the_client_up_to_the_bound() {
+    fn every_violation_is_reported_up_to_the_bound() {
         let mut violations = Violations::default();
         for index in 0..100 {
             violations.push(Reason::InvalidInput, format!("field[{index}]"), "bad");
@@ -413,7 +413,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_over_a_limit_says_which_and_how_long_to_wait() {
+    fn a_call_over_a_limit_reports_the_limit_and_the_retry_delay() {
         let subject = "account `a`".to_owned();
         let quota = OverQuota { subject, description: "5 entities a second".to_owned() };
 
@@ -431,7 +431,7 @@ mod tests {
     }
 
     #[test]
-    fn every_reason_but_two_means_something_of_its_own() {
+    fn only_two_reasons_are_internal_errors() {
         let reasons = (0..500).filter_map(|number| Reason::try_from(number).ok());
         let internal = reasons.filter(|reason| meaning(*reason).code == Code::Internal);
 
@@ -451,7 +451,7 @@ mod tests {
     }
 
     #[test]
-    fn a_status_keeps_its_details_in_another_domain() {
+    fn a_status_preserves_its_details_in_another_domain() {
         let fault = Fault::violation(Reason::InvalidInput, "field", "rule").at(3);
         let status = Status::from(fault.retry_after(Duration::from_millis(20)));
 
@@ -472,7 +472,7 @@ mod tests {
     }
 
     #[test]
-    fn long_values_are_shortened_in_errors() {
+    fn long_values_are_truncated_in_errors() {
         assert_eq!(quoted("short"), "short");
         assert_eq!(quoted(&"é".repeat(65)), format!("{}…", "é".repeat(64)));
     }

@@ -1,5 +1,5 @@
-//! A call that another process answers: its span, from the first sending to the end of the answer,
-//! however many attempts that takes, and the facts that come back with it.
+//! A call that another process serves: its client span, from the first attempt to the end of the
+//! response, and the statistics in the response.
 
 use http::HeaderMap;
 use tonic::Code;
@@ -12,7 +12,7 @@ use crate::{
     propagation, semconv,
 };
 
-/// See the module. Ends when it is dropped; without a code by then, the caller went away.
+/// See the module. Ends when it is dropped; without a code by then, the client disconnected.
 pub(crate) struct Forward {
     /// The span of the call.
     pub(crate) span: Span,
@@ -21,8 +21,8 @@ pub(crate) struct Forward {
 }
 
 impl Forward {
-    /// Readies a request for another process: names the parent of what happens there, and asks for
-    /// facts if they are wanted here.
+    /// Prepares a request for another process: sets the parent span, and requests statistics if
+    /// they are recorded here.
     pub(crate) fn start(request: &mut Request, host: &str, port: Option<u16>) -> Self {
         let facts = Facts::of(request.extensions());
         facts.ask(request.headers_mut());
@@ -35,7 +35,8 @@ impl Forward {
         Self { span, facts, code: None }
     }
 
-    /// Notes what the headers or trailers of the answer say, and removes what is not for clients.
+    /// Records the outcome in the headers or trailers of the response, and removes what is
+    /// internal.
     pub(crate) fn answered(&mut self, headers: &mut HeaderMap) {
         self.facts.take(headers);
         if let Some(code) = code_of(headers) {

@@ -1,8 +1,8 @@
-//! A value that a request carries within a process, and as headers to the next process: who calls.
+//! A value that a request carries within a process, and as headers to the next process: the caller.
 //!
 //! The middleware of a call needs neither the type nor its rules, so the crate that owns both puts
-//! it on the request and reads it there. Whatever way a request leaves the process, its headers
-//! carry the value: leaving it out would make the caller somebody else.
+//! it on the request and reads it there. Every request that leaves the process carries the value in
+//! its headers: without it the call would have another caller.
 
 use std::{any::Any, sync::Arc};
 
@@ -12,14 +12,14 @@ use crate::layer::Request;
 
 /// A value that headers can carry.
 pub trait Forwarded: Any + Send + Sync {
-    /// Writes the value into headers, in place of what they hold of its kind.
+    /// Writes the value into headers, replacing its previous headers.
     fn write(&self, headers: &mut HeaderMap);
 }
 
 #[derive(Clone)]
 struct Carried(Arc<dyn Forwarded>);
 
-/// Puts a value on a request, in place of the one before it.
+/// Puts a value on a request, replacing the previous one.
 pub fn insert(value: Arc<dyn Forwarded>, extensions: &mut Extensions) {
     extensions.insert(Carried(value));
 }
@@ -55,7 +55,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_is_read_in_the_process_and_written_once_when_the_request_leaves_it() {
+    fn a_value_is_read_in_the_process_and_written_once_as_headers() {
         let mut request = Request::new(Body::empty());
         insert(Arc::new(Name("first")), request.extensions_mut());
         insert(Arc::new(Name("second")), request.extensions_mut());

@@ -1,7 +1,8 @@
-//! What all services share: the values of their contract (names, limits, time, versions, errors), and
-//! the path of a call (middleware, upstreams, telemetry).
+//! The shared parts of all services: the values of their contract (names, limits, time, versions,
+//! errors), and the path of a call (middleware, upstreams, telemetry).
 //!
-//! Who calls and what they may do is the subject of `trestle-identity`, which is above this crate.
+//! Authentication and authorization are the subject of `trestle-identity`, which depends on this
+//! crate.
 
 pub mod access;
 pub mod clock;

@@ -1,4 +1,4 @@
-//! Every limit of the data model and of a call, with its unit and where it comes from.
+//! Every limit of the data model and of a call, with its unit and its origin.
 //!
 //! "Azure" marks a limit of Azure storage, kept so that programs move both ways; the others are ours.
 
@@ -8,7 +8,8 @@ use std::time::Duration;
 pub const TABLE_NAME_CHARS_MIN: usize = 3;
 /// Longest table name, in characters. Azure.
 pub const TABLE_NAME_CHARS_MAX: usize = 63;
-/// Longest partition or row key, in UTF-16 code units. Azure documents 1 KiB; the roomier reading is taken.
+/// Longest partition or row key, in UTF-16 code units. Azure documents 1 KiB; the larger interpretation
+/// applies.
 pub const KEY_UTF16_UNITS_MAX: usize = 1024;
 /// Longest property name, in UTF-16 code units. Azure.
 pub const PROPERTY_NAME_UTF16_UNITS_MAX: usize = 255;
@@ -26,9 +27,10 @@ pub const BATCH_OPERATIONS_MAX: usize = 100;
 pub const BATCH_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// Most entities of one chunk of an import: bounds the work before the next chunk, and the answer.
 pub const IMPORT_CHUNK_ENTITIES_MAX: usize = 1000;
-/// How long a client of a stream may send nothing before it is let go. How long it may read nothing: the listener's.
+/// How long a client of a stream may send nothing before it is disconnected. The listener bounds how long it may
+/// read nothing.
 pub const STREAM_IDLE_MAX: Duration = Duration::from_secs(120);
-/// Longest wait of a stream or an import for room in a quota before it fails.
+/// Longest wait of a stream or an import for quota before it fails.
 pub const QUOTA_WAIT_MAX: Duration = Duration::from_secs(30);
 /// Most entities or tables in a page. Azure.
 pub const PAGE_ENTITIES_MAX: usize = 1000;
@@ -65,15 +67,15 @@ pub const QUEUE_NAME_CHARS_MAX: usize = 63;
 pub const METADATA_BYTES_MAX: usize = 8192;
 /// Largest message of a queue, in bytes. Azure.
 pub const MESSAGE_BODY_BYTES_MAX: usize = 65_536;
-/// How long a message lives unless it says otherwise. Azure.
+/// Default time to live (TTL) of a message. Azure.
 pub const MESSAGE_LIFE_DEFAULT: Duration = Duration::from_secs(7 * 24 * 3600);
-/// Shortest life of a message. Azure.
+/// Shortest TTL of a message. Azure.
 pub const MESSAGE_LIFE_MIN: Duration = Duration::from_secs(1);
-/// Longest time that a message may be hidden. Azure.
+/// Longest visibility timeout of a message. Azure.
 pub const VISIBILITY_MAX: Duration = Duration::from_secs(7 * 24 * 3600);
-/// How long a received message is hidden unless the request says otherwise. Azure.
+/// Default visibility timeout of a received message. Azure.
 pub const VISIBILITY_DEFAULT: Duration = Duration::from_secs(30);
-/// Shortest time that a received message is hidden. Azure.
+/// Shortest visibility timeout of a received message. Azure.
 pub const VISIBILITY_RECEIVE_MIN: Duration = Duration::from_secs(1);
 /// Most messages of one receive or peek. Azure.
 pub const RECEIVE_MESSAGES_MAX: usize = 32;
@@ -83,7 +85,7 @@ pub const RECEIVE_WAIT_MAX: Duration = Duration::from_secs(20);
 pub const QUEUE_BATCH_MESSAGES_MAX: usize = 100;
 /// Most bytes of the messages of one send.
 pub const QUEUE_BATCH_BYTES_MAX: usize = 4 * 1024 * 1024;
-/// Most messages that a stream may be owed: bounds what one client keeps from others.
+/// Most credit of a stream, in messages: bounds what one client withholds from others.
 pub const STREAM_CREDIT_MAX: u32 = 1000;
 /// Most messages of one redrive.
 pub const REDRIVE_MESSAGES_MAX: usize = 1000;
@@ -99,7 +101,7 @@ pub const DEDUPLICATION_WINDOW_MIN: Duration = Duration::from_secs(1);
 pub const DEDUPLICATION_WINDOW_MAX: Duration = Duration::from_secs(7 * 24 * 3600);
 /// Longest request id of a send, in bytes.
 pub const SEND_REQUEST_ID_BYTES_MAX: usize = 64;
-/// How long the request id of a send is remembered.
+/// How long the request id of a send is deduplicated.
 pub const SEND_REQUEST_REMEMBERED: Duration = Duration::from_secs(600);
 /// Most queues in a page. Azure.
 pub const PAGE_QUEUES_MAX: usize = 5000;

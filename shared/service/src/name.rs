@@ -1,4 +1,4 @@
-//! Names that clients give: parsed once at the edge, trusted inside.
+//! Names from clients: parsed once at the edge, trusted inside.
 
 use std::fmt;
 
@@ -17,13 +17,13 @@ pub const ACCOUNT_HEADER: &str = "trestle-account";
 pub struct AccountName(String);
 
 impl AccountName {
-    /// The account of development, known to every Azure storage emulator.
+    /// The development account, which every Azure storage emulator has.
     #[must_use]
     pub fn development() -> Self {
         Self("devstoreaccount1".to_owned())
     }
 
-    /// Parses an account name; none when it breaks the rule.
+    /// Parses an account name; none if it breaks the rule.
     #[must_use]
     pub fn parse(name: &str) -> Option<Self> {
         let fits = (3..=24).contains(&name.len())
@@ -50,7 +50,7 @@ pub struct TableName(String);
 
 impl TableName {
     /// Parses a table name: an ASCII letter, then letters and digits, 3 to 63 in all, not `tables` in any case.
-    /// Notes every broken rule under `field`.
+    /// Records every broken rule under `field`.
     pub fn parse(name: String, field: &str, violations: &mut Violations) -> Option<Self> {
         if name.is_empty() {
             violations.push(Reason::PropertiesNeedValue, field, "required: the name of a table");
@@ -136,7 +136,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn queue_names_are_accepted_at_their_bounds_and_refused_past_them() {
+    fn accepts_queue_names_at_their_bounds_and_rejects_them_past_those() {
         let reason_for = |name: &str| {
             let mut violations = Violations::default();
             let parsed = QueueName::parse(name.to_owned(), "queue", &mut violations);
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn table_names_are_accepted_at_their_bounds_and_refused_past_them() {
+    fn accepts_table_names_at_their_bounds_and_rejects_them_past_those() {
         assert_eq!(reason_for("abc"), None);
         assert_eq!(reason_for(&"a".repeat(63)), None);
         assert_eq!(reason_for("Az09"), None);

@@ -1,8 +1,8 @@
-//! Page tokens: opaque, stateless marks of where a listing goes on.
+//! Page tokens: opaque, stateless positions at which a listing continues.
 //!
 //! A token holds a position and the identity of the request it belongs to, so that a token of another table or another
-//! filter is refused instead of giving a wrong answer. The checksum finds damage; it is no secret, and needs none: a
-//! forged position only moves the start within what the request may read anyway.
+//! filter is rejected instead of giving a wrong response. The checksum detects damage; it is no secret, and needs
+//! none: a forged position only moves the start within what the request may read anyway.
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use xxhash_rust::xxh3::xxh3_64;
@@ -14,13 +14,13 @@ const VERSION: u8 = 1;
 /// Version, identity and checksum.
 const OVERHEAD_BYTES: usize = 1 + 8 + 8;
 
-/// Why a token is refused.
+/// Why a token is rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum TokenError {
-    /// Not a token of ours, or damaged.
+    /// An invalid or damaged token.
     #[error("damaged, or not a token of this server")]
     Malformed,
-    /// Of another request.
+    /// A token of another request.
     #[error("belongs to a request with another table or filter")]
     Foreign,
 }
@@ -77,7 +77,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn positions_survive_and_any_changed_character_is_found(
+        fn positions_survive_and_any_changed_character_is_detected(
             position in proptest::collection::vec(any::<u8>(), 0..200),
             identity: u64,
             place: proptest::sample::Index,
@@ -95,19 +95,19 @@ mod tests {
         }
 
         #[test]
-        fn arbitrary_text_is_refused(token in ".{0,80}") {
+        fn arbitrary_text_is_rejected(token in ".{0,80}") {
             prop_assert_eq!(decode(&token, 7), Err(TokenError::Malformed));
         }
     }
 
     #[test]
-    fn tokens_past_the_bound_are_refused() {
+    fn tokens_past_the_bound_are_rejected() {
         let token = encode(1, &vec![7; PAGE_TOKEN_BYTES_MAX]);
         assert_eq!(decode(&token, 1), Err(TokenError::Malformed));
     }
 
     #[test]
-    fn the_parts_of_an_identity_do_not_run_together() {
+    fn the_parts_of_an_identity_are_separated() {
         assert_ne!(request_identity(&[b"ab", b"c"]), request_identity(&[b"a", b"bc"]));
     }
 }

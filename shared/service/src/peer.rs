@@ -1,39 +1,40 @@
-//! Who is at the other end of a connection, as the listener knows it.
+//! The peer of a connection, as the listener reports it.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-/// The other end of a connection. The listener puts it into the extensions of every request; a
-/// request without one was made in this process.
+/// The peer of a connection. The listener puts it into the extensions of every request; a request
+/// without one was made in this process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Peer {
     /// Its address.
     pub address: SocketAddr,
-    /// The encryption of the connection; none where it is plain.
+    /// The TLS state of the connection; none for plain text.
     pub tls: Option<PeerTls>,
 }
 
-/// What the handshake of an encrypted connection told.
+/// The result of a TLS handshake.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PeerTls {
-    /// Whether the client showed a certificate that the listener's authorities vouch for.
+    /// Whether the client presented a certificate that the CA certificates of the listener
+    /// authenticate.
     pub is_certified: bool,
 }
 
 impl Peer {
-    /// Whoever calls from within the process: local, and nobody can listen in.
+    /// A caller within the process: local, and its connection cannot be intercepted.
     #[must_use]
     pub fn in_process() -> Self {
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         Self { address, tls: Some(PeerTls { is_certified: true }) }
     }
 
-    /// The other end of a request's connection.
+    /// The peer of a request.
     #[must_use]
     pub fn of(extensions: &http::Extensions) -> Self {
         extensions.get().cloned().unwrap_or_else(Self::in_process)
     }
 
-    /// The address, an IPv4 address even where the socket mapped it into IPv6.
+    /// The address; an IPv4 address that the socket mapped into IPv6 is unmapped.
     #[must_use]
     pub fn ip(&self) -> IpAddr {
         self.address.ip().to_canonical()

@@ -1,4 +1,4 @@
-//! The trace of a call across processes, as W3C `traceparent` headers, and which traces are kept.
+//! The trace context of a call across processes, as W3C `traceparent` headers, and sampling.
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 use opentelemetry::{
@@ -13,13 +13,13 @@ use tracing_opentelemetry::OpenTelemetrySpanExt as _;
 
 use crate::exemplar::Exemplars;
 
-/// The headers that a trace travels in.
+/// The headers of the trace context.
 const TRACE_HEADERS: [HeaderName; 3] =
     [PARENT_HEADER, HeaderName::from_static("tracestate"), HeaderName::from_static("baggage")];
 
 const PARENT_HEADER: HeaderName = HeaderName::from_static("traceparent");
 
-/// Those of some headers that a trace travels in, each as often as it is there.
+/// The trace context headers among some headers, each as often as it occurs.
 #[must_use]
 pub fn trace_headers(headers: &HeaderMap) -> HeaderMap {
     let mut trace = HeaderMap::new();
@@ -31,30 +31,29 @@ pub fn trace_headers(headers: &HeaderMap) -> HeaderMap {
     trace
 }
 
-/// Which traces a process keeps, and the examples it takes from them.
+/// The sampling of a process, and its exemplars.
 #[derive(Debug, Clone, Default)]
 pub struct Traces {
-    /// Share of the traces that begin here and are kept, 0 to 1; none where no trace is sent
-    /// anywhere. What the caller decided counts first.
+    /// Share of the traces started here that are sampled, 0 to 1; none without an exporter. The
+    /// sampling decision of the caller takes precedence.
     pub ratio: Option<f64>,
-    /// Where the examples go.
+    /// Where the exemplars are stored.
     pub exemplars: Exemplars,
 }
 
-/// What becomes of the trace of a call.
+/// The sampling decision of a call.
 #[derive(Debug)]
 pub(crate) enum Tracing {
-    /// It is kept: the call has a span, under that of its caller if it named one.
+    /// Sampled: the call has a span, as a child of the caller's span if it sent one.
     Kept(Option<Context>),
-    /// It is not kept here. Logs name it all the same.
+    /// Not sampled here. Logs still name the trace.
     Named(Context),
-    /// There is none.
+    /// No trace.
     None,
 }
 
 impl Traces {
-    /// Decides about the call that `headers` belong to; `random` makes the decision where the
-    /// caller made none.
+    /// Decides for the call with these `headers`; `random` decides if the caller did not.
     pub(crate) fn decide(&self, headers: &HeaderMap, random: fn() -> u128) -> Tracing {
         let parent = extract(headers);
         let kept = parent.as_ref().map(|parent| parent.span().span_context().is_sampled());
@@ -79,7 +78,7 @@ fn is_drawn(drawn: u128, ratio: f64) -> bool {
     f64::from(drawn) < ratio * (f64::from(u32::MAX) + 1.0)
 }
 
-/// A trace that nobody keeps.
+/// A trace that is not sampled.
 fn passed_over(trace: u128, span: u128) -> Context {
     let trace = TraceId::from_bytes(trace.to_be_bytes());
     let [.., a, b, c, d, e, f, g, h] = span.to_be_bytes();
@@ -88,39 +87,39 @@ fn passed_over(trace: u128, span: u128) -> Context {
     Context::new().with_remote_span_context(context)
 }
 
-/// The trace that headers name, if they name one, and no more than one.
+/// The trace context in headers, if exactly one is present.
 fn extract(headers: &HeaderMap) -> Option<Context> {
     let mut parents = headers.get_all(PARENT_HEADER).iter();
     if parents.next().is_none() || parents.next().is_some() {
         return None;
     }
-    // Out of nothing, not out of what this thread happens to work on.
+    // Not derived from the current context of this thread.
     let context =
         TraceContextPropagator::new().extract_with_context(&Context::new(), &Reader(headers));
     context.span().span_context().is_valid().then_some(context)
 }
 
-/// Work that stays in the trace of this moment wherever it is run.
+/// A future that keeps the current trace context on any thread.
 pub fn carry<F: Future>(work: F) -> impl Future<Output = F::Output> {
     work.in_current_span().with_current_context()
 }
 
-/// Whether the work of this moment belongs to a trace that is kept. Whoever makes a span asks
-/// first: one that nobody keeps costs as much, since the registry makes every span that any receiver
-/// may want at times.
+/// Whether the current work belongs to a sampled trace. Code that creates a span checks this first:
+/// a span of an unsampled trace costs as much, since the registry creates every span that any
+/// subscriber may enable.
 pub(crate) fn is_kept() -> bool {
     Context::map_current(|context| {
         context.has_active_span() && context.span().span_context().is_sampled()
     })
 }
 
-/// Names `span` in the headers as the parent of what the next process does.
+/// Sets `span` in the headers as the parent of the spans of the next process.
 pub fn inject(span: &Span, headers: &mut HeaderMap) {
     inject_context(&span.context(), headers);
 }
 
-/// Names the trace of this moment in the headers, if there is one, so that the next process
-/// decides about it as this one did.
+/// Sets the current trace context in the headers, if there is one, so that the next process makes
+/// the same sampling decision.
 pub(crate) fn inject_current(headers: &mut HeaderMap) {
     Context::map_current(|context| {
         if context.has_active_span() {
@@ -172,13 +171,13 @@ mod tests {
         Traces { ratio, exemplars: Exemplars::default() }
     }
 
-    /// A number in the middle of all numbers, whose end is no zero.
+    /// A number in the middle of the range that does not end in zeros.
     fn middle() -> u128 {
         1 << 127 | 1
     }
 
     #[test]
-    fn what_the_caller_decided_counts_before_the_ratio() {
+    fn the_decision_of_the_caller_takes_precedence_over_the_ratio() {
         for ratio in [0.0, 1.0] {
             let traces = traces(Some(ratio));
             let kept = traces.decide(&headers(Some(SAMPLED)), middle);
@@ -189,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_trace_that_begins_here_is_drawn_by_the_ratio() {
+    fn a_trace_that_starts_here_is_sampled_by_the_ratio() {
         let drawn = |ratio| traces(Some(ratio)).decide(&headers(None), middle);
 
         assert!(matches!(drawn(1.0), Tracing::Kept(None)));
@@ -200,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn the_next_process_hears_that_a_trace_is_not_kept() {
+    fn the_next_process_receives_that_a_trace_is_not_sampled() {
         let mut headers = headers(None);
 
         let decided = traces(Some(0.0)).decide(&headers, middle);
@@ -218,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn without_an_exporter_a_call_has_no_span_but_the_name_of_its_trace() {
+    fn without_an_exporter_a_call_has_no_span_but_logs_name_its_trace() {
         let named = traces(None).decide(&headers(Some(SAMPLED)), middle);
         assert!(matches!(named, Tracing::Named(_)), "{named:?}");
 
@@ -228,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn of_two_parents_neither_counts() {
+    fn two_parents_are_ignored() {
         let mut headers = headers(Some(SAMPLED));
         headers.append(PARENT_HEADER, HeaderValue::from_static(SAMPLED));
 
@@ -238,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn a_malformed_parent_is_no_parent() {
+    fn a_malformed_parent_is_ignored() {
         for parent in
             ["", "00", "00-0-0-01", "zz-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"]
         {

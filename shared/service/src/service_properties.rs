@@ -1,4 +1,4 @@
-//! The settings of a service for an account: which requests are logged and measured, and which pages may call. Their
+//! The settings of a service for an account: which requests are logged and measured, and its CORS rules. Their
 //! rules, and how they are stored, are the same for every service that has them.
 
 mod stored;
@@ -29,13 +29,13 @@ const CORS_TEXT_CHARS_MAX: usize = 256;
 const CORS_HEADERS_MAX: usize = 64;
 /// Most header prefixes of a list. Azure.
 const CORS_HEADER_PREFIXES_MAX: usize = 2;
-/// Longest time that a browser may remember a rule, in seconds: what REST reads.
+/// Longest time that a browser may cache a rule, in seconds: what REST can represent.
 const CORS_AGE_SECONDS_MAX: i64 = 4_294_967_295;
 /// Longest retention. Azure.
 const RETENTION_DAYS_MAX: i64 = 365;
 const DAY_SECONDS: i64 = 86_400;
 
-/// The settings under a key, every part set: those that nobody set have their defaults.
+/// The settings under a key, every part set: unset parts have their defaults.
 ///
 /// # Errors
 /// A failed read, or a record that cannot be read.
@@ -44,10 +44,10 @@ pub async fn read(engine: &dyn Engine, key: &[u8]) -> Result<ServiceProperties, 
     Ok(overlay(defaults(), decode(value.as_ref())?))
 }
 
-/// The settings that a request to change them must carry.
+/// The settings in a request to change them.
 ///
 /// # Errors
-/// There are none.
+/// A request without settings.
 pub fn required(properties: Option<ServiceProperties>) -> Result<ServiceProperties, Fault> {
     properties.ok_or_else(|| {
         let rule = "required: the parts to change";
@@ -55,7 +55,7 @@ pub fn required(properties: Option<ServiceProperties>) -> Result<ServiceProperti
     })
 }
 
-/// Changes the parts of the settings under a key, which lies in `domain`, that `change` has.
+/// Changes the parts of the settings under a key, in `domain`, that `change` has.
 ///
 /// # Errors
 /// A broken rule, or a failed commit.
@@ -218,7 +218,7 @@ fn check_cors_rule(rule: &CorsRule, field: &str, violations: &mut Violations) {
     }
 }
 
-/// Looks for what REST could not show, or would read as something else. Methods are of a list of their own.
+/// Rejects what REST cannot represent, or would parse differently. Methods have a list of their own.
 fn check_shown(rule: &CorsRule, field: &str, violations: &mut Violations) {
     let mut refuse = |name: &str, text: String| {
         violations.push(Reason::InvalidInput, format!("{field}.{name}"), text);
@@ -249,7 +249,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_record_that_cannot_be_read_says_so_and_is_not_overwritten() {
+    async fn an_unreadable_record_is_reported_and_not_overwritten() {
         let keyspace = Keyspace { name: "test", kinds: b'k'..=b'k', domain: key_domain };
         let engine = MemoryEngine::new([keyspace]);
         let key = Bytes::from_static(b"key");

@@ -1,4 +1,4 @@
-//! What a failure of the storage engine means to a client, whichever service met it.
+//! The client error for an error of the storage engine, the same in every service.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use trestle_kv::{CommitError, EngineError};
 
 use crate::fault::{Fault, Reason};
 
-/// How long a client should wait before it repeats a call that the store could not take.
+/// The retry delay of a call that the store rejected for load.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 impl From<EngineError> for Fault {
@@ -28,7 +28,7 @@ impl From<CommitError> for Fault {
         match failure {
             CommitError::Unavailable { .. } => passing(Reason::ServerUnavailable, message),
             CommitError::Busy { .. } => passing(Reason::ServerBusy, message),
-            // No delay: only a restart of the server helps, however long a client waits.
+            // No retry delay: only a restart of the server helps, however long a client waits.
             CommitError::Stopped { .. } => Self::new(Reason::StorageStopped, message),
             CommitError::Full { .. } => passing(Reason::InsufficientStorage, message),
             CommitError::Unknown { .. } => Self::new(Reason::OutcomeUnknown, message),
@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_store_that_stopped_asks_for_a_restart_and_for_no_other_try() {
+    fn a_stopped_store_requests_a_restart_and_no_retry() {
         let stopped = Fault::from(CommitError::Stopped { reason: "no space".into() });
         let busy = Fault::from(CommitError::Busy { reason: "too many".into() });
 

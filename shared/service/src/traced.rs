@@ -1,5 +1,4 @@
-//! Makes the work of an engine visible: a span and a duration for each operation that can take
-//! time.
+//! Observability of an engine: a span and a duration for each operation that can take time.
 
 use std::{future::Future, sync::Arc, time::Instant};
 
@@ -28,7 +27,7 @@ pub struct TracedEngine {
 }
 
 impl TracedEngine {
-    /// Records the work of `inner` into `meter`, with examples of it.
+    /// Records the work of `inner` into `meter`, with exemplars.
     #[must_use]
     pub fn new(inner: Arc<dyn Engine>, meter: &Meter, exemplars: Exemplars) -> Self {
         let records = Arc::new(Records::new(inner.status().name, meter, exemplars));
@@ -39,7 +38,7 @@ impl TracedEngine {
 #[deny(clippy::missing_trait_methods)]
 #[async_trait]
 impl Engine for TracedEngine {
-    /// Not recorded: it takes less time than recording it would.
+    /// Not recorded: it takes less time than the recording.
     async fn snapshot(&self) -> Result<Box<dyn Snapshot>, EngineError> {
         let inner = self.inner.snapshot().await?;
         let records = Arc::clone(&self.records);

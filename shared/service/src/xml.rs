@@ -1,5 +1,5 @@
-//! What the documents of REST can carry. Settings that clients of gRPC store are held to it, so that clients of REST
-//! can read them and write them back as they are.
+//! What XML documents of REST can represent. Settings that gRPC clients store are validated by it, so that REST
+//! clients can read them and write them back unchanged.
 
 /// Whether XML 1.0 can have the character at all, be it written or by reference.
 #[must_use]
@@ -11,7 +11,7 @@ pub fn is_allowed(character: char) -> bool {
     }
 }
 
-/// Whether a text comes back from a list that is written with commas between.
+/// Whether a text survives a comma-separated list.
 #[must_use]
 pub fn is_list_item(text: &str) -> bool {
     let is_bare = text.trim_ascii() == text && !text.is_empty();
@@ -23,7 +23,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn characters_of_control_are_not_allowed_but_for_white_space() {
+    fn control_characters_are_rejected_except_white_space() {
         for character in ['\t', '\n', '\r', ' ', '~', '\u{7f}', '\u{fffd}', '\u{10ffff}'] {
             assert!(is_allowed(character), "{character:?}");
         }

@@ -1,4 +1,4 @@
-//! Downloads: of any size, failed half-way, and left by their client.
+//! Downloads: of any size, failed half-way, and aborted by their client.
 
 use super::*;
 
@@ -31,7 +31,7 @@ async fn a_download_of_any_size_takes_constant_memory() {
 }
 
 #[tokio::test]
-async fn a_download_breaks_off_when_the_service_fails_half_way() {
+async fn a_download_is_cut_off_when_the_service_fails_half_way() {
     let flow = Flow::default();
     let frame = frame(Behaviour::FailAfter(LARGE / 16), &flow);
 
@@ -56,6 +56,6 @@ async fn a_client_that_disconnects_stops_the_service() {
 
     assert!(first.data_ref().is_some_and(|data| !data.is_empty()));
     assert_eq!(flow.sent(), sent);
-    // The place of the transfer is free again.
+    // The slot of the transfer is free again.
     assert_eq!(download(&frame).await.status(), 200);
 }

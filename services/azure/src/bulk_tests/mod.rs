@@ -1,4 +1,4 @@
-//! Bodies of any size through the whole frame, by a protocol with one upload and one download:
+//! Bodies of any size through the whole HTTP edge, by a protocol with one upload and one download:
 //! with constant memory, and with every party that may fail or stall.
 
 mod downloads;
@@ -47,7 +47,7 @@ use crate::{Deps, front};
 
 /// What a client sends at a time.
 const PIECE: usize = 64 * 1024;
-/// A transfer that is far larger than what may be in memory of it.
+/// A transfer that is far larger than the memory it may use.
 const LARGE: usize = 64 * 1024 * 1024;
 /// Most bytes of a transfer that may be in memory.
 const BUFFERED_MAX: usize = 1024 * 1024;
@@ -88,7 +88,7 @@ impl Flow {
         self.0.buffered_max.load(Ordering::SeqCst)
     }
 
-    /// Notes that the service has read an upload to its end.
+    /// Records that the service has read an upload to its end.
     fn complete(&self) {
         self.0.is_complete.store(true, Ordering::SeqCst);
     }
@@ -108,7 +108,8 @@ impl Flow {
     }
 }
 
-/// The frame over a service that behaves so, behind the layers of a gateway that admits four calls.
+/// The HTTP edge of a service with this behaviour, behind the layers of a gateway that admits four
+/// calls.
 fn frame(behaviour: Behaviour, flow: &Flow) -> CallService {
     let upstream = Upstream::local(service::service(behaviour, flow.clone()));
     let now = Ticks::from_unix(1_795_262_400, 0).expect("in range");
@@ -189,7 +190,7 @@ async fn code(response: Response) -> String {
     String::from_utf8(body.to_vec()).expect("text")
 }
 
-/// Never comes.
+/// A stream that stays pending.
 fn never<T: Send + 'static>() -> impl Stream<Item = T> + Send {
     futures::stream::once(future::pending())
 }

@@ -47,7 +47,7 @@ macro_rules! named {
 
 named! { Chunk Written ReadRequest }
 
-/// What the service does.
+/// The behaviour of the service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Behaviour {
     /// Reads uploads to their end, and writes so many bytes of a download.

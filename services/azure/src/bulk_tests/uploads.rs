@@ -1,4 +1,4 @@
-//! Uploads: of any size, slow, stalled, broken off, answered early, and failed half-way.
+//! Uploads: of any size, slow, stalled, aborted, answered early, and failed half-way.
 
 use futures::stream;
 
@@ -42,7 +42,7 @@ async fn a_slow_client_may_take_long_and_a_stalled_one_is_disconnected() {
 
     assert_eq!(response.status(), 500);
     assert_eq!(response.headers()["connection"], "close");
-    // The rest of the body has some seconds more.
+    // Draining the rest of the body takes some more seconds.
     let elapsed = started.elapsed();
     assert!((STALLED_MAX..STALLED_MAX + Duration::from_secs(10)).contains(&elapsed), "{elapsed:?}");
     assert_eq!(code(response).await, "OperationTimedOut");
@@ -86,7 +86,7 @@ async fn an_upload_fails_when_the_service_fails_half_way() {
 }
 
 #[tokio::test]
-async fn an_upload_that_breaks_off_is_never_complete_to_the_service() {
+async fn an_aborted_upload_is_never_complete_to_the_service() {
     let flow = Flow::default();
     let frame = frame(Behaviour::Serve(0), &flow);
     let broken = flow.pieces(4 * PIECE).map(Ok);
@@ -100,10 +100,10 @@ async fn an_upload_that_breaks_off_is_never_complete_to_the_service() {
 }
 
 #[tokio::test]
-async fn long_transfers_leave_the_places_of_other_calls_free() {
+async fn long_transfers_leave_the_slots_of_other_calls_free() {
     let flow = Flow::default();
     let frame = frame(Behaviour::Serve(0), &flow);
-    // A quarter of the four places of calls.
+    // A quarter of the four slots of calls.
     let first = tokio::spawn(upload(&frame, flow.pieces(PIECE).chain(never())));
     let begun = async {
         while flow.received() < PIECE {

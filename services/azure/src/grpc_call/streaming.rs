@@ -93,7 +93,7 @@ where
             None => Poll::Ready(None),
             Some(Ok(message)) => Poll::Ready(Some(message)),
             Some(Err(error)) => {
-                // Fails only if the call has ended, and then nobody polls for more.
+                // Fails only if the call has ended, and then the stream is not polled again.
                 let _ = self.errors.take().map(|errors| errors.send(error));
                 Poll::Pending
             }

@@ -12,10 +12,10 @@ use trestle_service::{
 use super::*;
 use crate::table::Table;
 
-/// What the layers of a test answer.
+/// The response of the layers in a test.
 type Answers = fn(&Request) -> Response;
 
-/// A front whose layers answer so; nobody keeps rules for pages.
+/// An HTTP edge whose layers respond so; there are no CORS rules.
 fn front(answers: Answers) -> HttpEdge<Table> {
     let now = Ticks::from_unix(1_795_262_400, 0).expect("in range");
     let calls = CallService::new(service_fn(move |mut request| async move {
@@ -62,7 +62,7 @@ fn busy(_: &Request) -> Response {
     answer
 }
 
-/// Says what the other half was asked.
+/// Returns the request of the layers.
 fn echo(request: &Request) -> Response {
     let asked = request.extensions().get::<RequestContext<Table>>().expect("asked");
     let refused = asked.operation.as_ref().err().map(|error| error.status.message().to_owned());
@@ -76,7 +76,7 @@ fn echo(request: &Request) -> Response {
 }
 
 #[tokio::test]
-async fn what_a_layer_refuses_is_answered_in_the_form_of_the_service() {
+async fn a_refusal_by_a_layer_is_written_in_the_form_of_the_service() {
     let asked = [("x-ms-client-request-id", "mine"), ("x-ms-version", "2019-02-02")];
 
     let (parts, body) = ask(busy, request("GET", "/devstoreaccount1/Tables", &asked)).await;
@@ -99,7 +99,7 @@ async fn what_a_layer_refuses_is_answered_in_the_form_of_the_service() {
 }
 
 #[tokio::test]
-async fn a_request_without_a_readable_head_gets_an_id_and_the_newest_version() {
+async fn a_request_without_a_valid_head_gets_an_id_and_the_newest_version() {
     for (target, version, code) in [
         ("/", "2019-02-02", "InvalidUri"),
         ("/A/Tables", "2019-02-02", "InvalidUri"),
@@ -118,7 +118,7 @@ async fn a_request_without_a_readable_head_gets_an_id_and_the_newest_version() {
 }
 
 #[tokio::test]
-async fn the_time_limit_of_a_request_becomes_that_of_its_call() {
+async fn the_time_limit_of_a_request_becomes_the_deadline_of_its_call() {
     let get = |query: &str| request("GET", &format!("/acme/Tables?{query}"), &[]);
 
     let beyond = format!("timeout={}0", u64::MAX);
@@ -137,7 +137,7 @@ async fn the_time_limit_of_a_request_becomes_that_of_its_call() {
 }
 
 #[tokio::test]
-async fn a_body_of_unknown_length_is_refused_where_a_body_may_be() {
+async fn rejects_a_body_of_unknown_length_if_a_body_is_possible() {
     let error = |method: &'static str, headers: &'static [(&'static str, &str)]| async move {
         let target = "/acme/t1(PartitionKey='p',RowKey='r')";
         let target = if method == "POST" { "/acme/Tables" } else { target };
@@ -150,12 +150,12 @@ async fn a_body_of_unknown_length_is_refused_where_a_body_may_be() {
     assert!(!error("GET", &[]).await && !error("DELETE", &[]).await);
     assert!(!error("POST", &[("content-length", "0")]).await);
     assert!(!error("PUT", &[("transfer-encoding", "chunked")]).await);
-    // What nobody knows is refused for that.
+    // An unknown operation has its own error first.
     assert!(!error("FOO", &[]).await);
 }
 
 #[tokio::test]
-async fn an_answer_that_fails_on_its_way_breaks_off() {
+async fn a_response_that_fails_midway_is_cut_off() {
     fn half(_: &Request) -> Response {
         let mut trailers = HeaderMap::new();
         let _ = Status::deadline_exceeded("late").add_header(&mut trailers);

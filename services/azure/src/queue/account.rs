@@ -12,7 +12,7 @@ use crate::{error::RestError, grpc_call::GrpcCall, head::Head, reply, xml};
 /// Performs an operation.
 ///
 /// # Errors
-/// A body that cannot be read, or a failed call.
+/// A malformed body, or a failed call.
 pub(super) async fn perform(
     operation: OnAccount,
     head: &Head,
@@ -65,7 +65,7 @@ async fn list(
     })))
 }
 
-/// An answer with a document.
+/// A response with a document.
 pub(super) fn document(text: String) -> Response<Body> {
     reply::whole(StatusCode::OK, xml::CONTENT_TYPE, text)
 }

@@ -1,4 +1,4 @@
-//! What REST tells of a failure more than gRPC does.
+//! The details of an error that REST reports in addition to gRPC.
 
 use tonic_types::StatusExt as _;
 use trestle_service::{
@@ -8,8 +8,8 @@ use trestle_service::{
 
 use crate::{error::RestError, params::Params};
 
-/// The error of a call with the elements that its error body has, where they are not there yet:
-/// the parameter that is wrong, or the bound of a size.
+/// The error of a call with the elements of its error body, if they are absent: the invalid
+/// parameter, or the bound of a size.
 pub(super) fn explain(error: RestError, params: &Params) -> RestError {
     if !error.extras.is_empty() {
         return error;

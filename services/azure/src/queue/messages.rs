@@ -18,16 +18,16 @@ use crate::{error::RestError, grpc_call::GrpcCall, reply, xml};
 
 /// The new receipt of a message that was updated.
 const POP_RECEIPT: HeaderName = HeaderName::from_static("x-ms-popreceipt");
-/// When it can be received.
+/// When it becomes visible.
 const TIME_NEXT_VISIBLE: HeaderName = HeaderName::from_static("x-ms-time-next-visible");
 
-/// Longest duration that protobuf has: 10,000 years, which end where every longer life does, with the year 9999.
+/// Longest duration that protobuf has: 10,000 years, which the year 9999 ends as it does every longer TTL.
 const DURATION_SECONDS_MAX: i64 = 315_576_000_000;
 
 /// Performs an operation on the messages of the queue of this name.
 ///
 /// # Errors
-/// A body that cannot be read, or a failed call.
+/// A malformed body, or a failed call.
 pub(super) async fn perform(
     queue: String,
     operation: OnMessages,
@@ -64,7 +64,7 @@ pub(super) async fn perform(
             Ok(reply::empty(StatusCode::NO_CONTENT))
         }
         OnMessages::Update { held, hidden } => {
-            // Without a body, and without a text in it, the text stays.
+            // Without a body or a text in it, the text of the message is unchanged.
             let text = if body.is_empty() { None } else { xml::read_message(body)? };
             let request = proto::UpdateMessageRequest {
                 queue,
@@ -141,7 +141,7 @@ fn deleted(answer: proto::DeleteMessagesResponse) -> Result<Response<Body>, Rest
     }
 }
 
-/// The failure of one message, as that of the call that was only about it.
+/// The error of one message as the error of its call.
 fn failed(error: &pb::Status) -> RestError {
     let (code, message) = (Code::from_i32(error.code), error.message.clone());
     let details = prost::Message::encode_to_vec(error);

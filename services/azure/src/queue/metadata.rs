@@ -5,19 +5,19 @@ use std::collections::HashMap;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use trestle_service::fault::{Fault, Reason, quoted};
 
-/// How the names of the headers begin. One client sends a header that is no more than this without
-/// the last letter; it says nothing.
+/// The prefix of the header names. One client sends a header with only this prefix without its last
+/// letter; it is ignored.
 const PREFIX: &str = "x-ms-meta-";
 
-/// The metadata of a request. HTTP does not keep the case of names: they are in lower case.
+/// The metadata of a request. HTTP header names are case-insensitive: they are in lower case.
 ///
 /// # Errors
-/// A name that is there twice.
+/// A repeated name.
 pub(super) fn read_metadata(headers: &HeaderMap) -> Result<HashMap<String, String>, Fault> {
     let mut metadata = HashMap::new();
     for (header, value) in headers {
         let Some(name) = header.as_str().strip_prefix(PREFIX) else { continue };
-        // What is no text is refused by the service, as what it becomes here is.
+        // The service rejects invalid UTF-8, by its replacement here.
         let value = String::from_utf8_lossy(value.as_bytes()).into_owned();
         if metadata.insert(name.to_owned(), value).is_some() {
             let rule = format!("must not be there more than once: name=`{}`", quoted(name));
@@ -27,7 +27,7 @@ pub(super) fn read_metadata(headers: &HeaderMap) -> Result<HashMap<String, Strin
     Ok(metadata)
 }
 
-/// Puts metadata on an answer.
+/// Writes metadata into a response.
 pub(super) fn write_metadata(metadata: &HashMap<String, String>, headers: &mut HeaderMap) {
     for (name, value) in metadata {
         let name: Option<HeaderName> = format!("{PREFIX}{name}").parse().ok();
@@ -49,7 +49,7 @@ mod tests {
     }
 
     #[test]
-    fn headers_become_metadata_but_for_the_stray_one() {
+    fn headers_become_metadata_except_the_stray_one() {
         let sent = headers(&[
             ("x-ms-meta-k", "v"),
             ("x-ms-meta-long_name", "a  b"),
@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_is_there_twice_is_refused() {
+    fn rejects_a_repeated_name() {
         let sent = headers(&[("x-ms-meta-k", "v"), ("x-ms-meta-k", "w")]);
 
         let fault = read_metadata(&sent).expect_err("refused");

@@ -1,8 +1,8 @@
 //! The protocol of queues: XML in and out.
 //!
-//! `route` finds the operation of a request, with its parameters; `queues`, `messages` and
-//! `account` make the call of each and write its answer; `explain` adds to a failure what only
-//! REST tells of it.
+//! `route` determines the operation of a request, with its parameters; `queues`, `messages` and
+//! `account` make its call and write the response; `explain` adds the details to an error that only
+//! REST reports.
 
 mod account;
 mod explain;
@@ -40,7 +40,8 @@ pub(crate) struct Queue {
 }
 
 impl Queue {
-    /// The protocol; `clock` is asked how old the copy of the secondary is: it is the primary.
+    /// Creates the protocol; `clock` gives the last sync time of the secondary, whose copy is the
+    /// primary itself.
     pub(crate) fn new(clock: Arc<dyn Clock>) -> Self {
         Self { clock }
     }
@@ -97,7 +98,7 @@ impl Protocol for Queue {
             response.extras.iter().map(|(name, value)| (*name, value.as_str())).collect();
         let message = response.message();
         let error = xml::ErrorBody { code: &response.code, message: &message, details: &extras };
-        // The status is set by who asks for this.
+        // The caller of this function sets the status.
         reply::whole(StatusCode::OK, xml::CONTENT_TYPE, xml::write_error(&error))
     }
 }

@@ -9,7 +9,7 @@ use crate::{error::RestError, params::Params};
 /// The number of a parameter, which must be in a range.
 ///
 /// # Errors
-/// A text that is no number, or a number out of the range, each with what REST tells of it.
+/// An invalid number, or a number out of the range, each with its REST elements.
 pub(super) fn number(
     params: &Params,
     name: &'static str,
@@ -24,7 +24,7 @@ pub(super) fn number(
         return Err(RestError::of_parameter(Reason::InvalidQueryParameterValue, name, text, rule)
             .with("Reason", rule));
     }
-    // Digits that are no number here are one that is too large.
+    // Digits that overflow the number exceed the maximum.
     match text.parse() {
         Ok(number) if range.contains(&number) => Ok(Some(number)),
         _ => {
@@ -37,7 +37,7 @@ pub(super) fn number(
     }
 }
 
-/// The same for a number that is never below zero.
+/// The same for a number that is never negative.
 pub(super) fn count(
     params: &Params,
     name: &'static str,
@@ -48,7 +48,7 @@ pub(super) fn count(
     Ok(number.and_then(|number| u32::try_from(number).ok()))
 }
 
-/// The error of a request without a parameter.
+/// The error of a missing parameter.
 pub(super) fn missing(name: &'static str) -> RestError {
     let reason = Reason::MissingRequiredQueryParameter;
     let fault = Fault::violation(reason, name, "required");
@@ -59,7 +59,7 @@ pub(super) fn missing(name: &'static str) -> RestError {
 mod tests {
     use super::*;
 
-    /// The text of a error, and its elements.
+    /// The text of an error, and its elements.
     type Refused = (String, Vec<(&'static str, String)>);
 
     fn read(query: &str) -> Result<Option<i64>, Refused> {
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_out_of_its_range_is_refused_with_the_bounds() {
+    fn rejects_a_number_out_of_its_range_with_the_bounds() {
         for value in ["33", "-2", "99999999999999999999999"] {
             let (message, extras) = read(&format!("n={value}")).expect_err(value);
             assert!(message.contains("must be -1 to 32"), "{message}");
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_number_is_refused_with_the_rule() {
+    fn rejects_an_invalid_number_with_the_rule() {
         for value in ["", "-", "five", "1.5", "1e3", "%2B5", "0x10", "٣"] {
             let (message, extras) = read(&format!("n={value}")).expect_err(value);
             assert!(message.contains("must be a whole number"), "{message}");

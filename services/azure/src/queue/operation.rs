@@ -1,8 +1,8 @@
-//! What requests to queues ask for.
+//! The operations of requests to queues.
 
 use crate::protocol::Target;
 
-/// An operation, with what the head of its request says.
+/// An operation, with the parameters in the head of its request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Operation {
     /// One on the account.
@@ -16,104 +16,104 @@ pub(crate) enum Operation {
 /// Operations on an account.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum OnAccount {
-    /// Its queues, a page of them.
+    /// Lists its queues, one page.
     ListQueues(Page),
-    /// The settings of the service.
+    /// Gets the settings of the service.
     GetProperties,
-    /// New settings of it.
+    /// Sets the settings of the service.
     SetProperties,
-    /// How its copy is.
+    /// Gets the replication statistics.
     GetStats,
 }
 
-/// Which page of the queues is asked for.
+/// The requested page of the queues.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Page {
-    /// How the names begin.
+    /// The prefix of the names.
     pub(crate) prefix: Option<String>,
-    /// What the page before said.
+    /// The continuation token of the page before.
     pub(crate) marker: Option<String>,
-    /// How many queues at most.
+    /// Most queues of the page.
     pub(crate) max_results: Option<u32>,
-    /// Whether their metadata comes along.
+    /// Whether to include their metadata.
     pub(crate) has_metadata: bool,
 }
 
 /// Operations on a queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OnQueue {
-    /// A new one.
+    /// Creates it.
     Create,
-    /// No more of it.
+    /// Deletes it.
     Delete,
-    /// What its owner noted on it, and how many messages there are.
+    /// Gets its metadata, and the approximate number of messages.
     GetMetadata,
-    /// Other notes.
+    /// Sets its metadata.
     SetMetadata,
-    /// Its stored access policies.
+    /// Gets its stored access policies.
     GetPolicies,
-    /// Others.
+    /// Sets its stored access policies.
     SetPolicies,
 }
 
 /// Operations on messages. Times are in seconds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum OnMessages {
-    /// Another one.
+    /// Sends a message.
     Send {
-        /// How long it stays hidden at first.
+        /// The initial visibility timeout.
         hidden: Option<i64>,
-        /// How long it lives.
+        /// The time to live (TTL).
         life: Option<Life>,
     },
-    /// Some, for oneself alone.
+    /// Receives messages.
     Receive {
-        /// How many at most.
+        /// Most messages.
         max: Option<u32>,
-        /// For how long.
+        /// The visibility timeout.
         hidden: Option<i64>,
     },
-    /// A look at some.
+    /// Peeks at messages.
     Peek {
-        /// How many at most.
+        /// Most messages.
         max: Option<u32>,
     },
-    /// None any more.
+    /// Deletes all messages.
     Clear,
-    /// Another text or another time.
+    /// Updates the text or the visibility timeout of a message.
     Update {
-        /// Of which.
+        /// The message.
         held: Held,
-        /// How long it stays hidden from now on.
+        /// The new visibility timeout.
         hidden: i64,
     },
-    /// Done with one.
+    /// Deletes a message.
     Delete {
-        /// With which.
+        /// The message.
         held: Held,
     },
 }
 
-/// How long a message lives.
+/// The time to live of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Life {
     /// So many seconds.
     Seconds(i64),
-    /// For ever.
+    /// No expiry.
     Ever,
 }
 
-/// A message that the client holds.
+/// A message that the client received.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Held {
     /// Its id.
     pub(crate) message_id: String,
-    /// What shows that it is held.
+    /// Its receipt.
     pub(crate) pop_receipt: String,
 }
 
 impl Operation {
-    /// What the operation calls.
+    /// The target of the operation.
     pub(crate) fn target(&self) -> Target {
         let (path, reads) = match self {
             Self::Account(operation) => operation.target(),

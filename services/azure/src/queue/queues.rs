@@ -13,13 +13,13 @@ use super::{
 };
 use crate::{error::RestError, grpc_call::GrpcCall, head::Head, reply, xml};
 
-/// How many messages a queue has, never too few.
+/// The approximate number of messages of a queue, never too low.
 const COUNT: HeaderName = HeaderName::from_static("x-ms-approximate-messages-count");
 
 /// Performs an operation on the queue of this name.
 ///
 /// # Errors
-/// Headers or a body that cannot be read, or a failed call.
+/// Malformed headers or a malformed body, or a failed call.
 pub(super) async fn perform(
     name: String,
     operation: OnQueue,

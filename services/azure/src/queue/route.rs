@@ -1,4 +1,4 @@
-//! Which operation a request asks for.
+//! Determines the operation of a request.
 
 use http::Method;
 use percent_encoding::percent_decode_str;
@@ -13,13 +13,13 @@ use super::{
 };
 use crate::{error::RestError, head::Head, params::Params};
 
-/// How long a message lives that lives for ever.
+/// The TTL parameter of a message without expiry.
 const EVER: i64 = -1;
 
 /// The operation of a request.
 ///
 /// # Errors
-/// A path, a method or a parameter that no operation has.
+/// An invalid path, method or parameter.
 pub(super) fn route(head: &Head) -> Result<Operation, RestError> {
     let segments = segments(&head.path)?;
     let segments: Vec<_> = segments.iter().map(String::as_str).collect();
@@ -39,7 +39,7 @@ pub(super) fn route(head: &Head) -> Result<Operation, RestError> {
     }
 }
 
-/// The segments of a path, decoded; a `/` at the end counts for nothing.
+/// The segments of a path, decoded; a `/` at the end is ignored.
 fn segments(path: &str) -> Result<Vec<String>, RestError> {
     let path = path.strip_prefix('/').unwrap_or(path);
     let inside = path.strip_suffix('/').unwrap_or(path);
@@ -59,14 +59,14 @@ fn unreadable(path: &str, rule: &str) -> RestError {
     Fault::violation(Reason::InvalidUri, "path", rule).into()
 }
 
-/// The error of a method that the resource does not know.
+/// The error of a method that the resource does not support.
 fn unknown_method(head: &Head) -> RestError {
     let method = quoted(head.method.as_str()).into_owned();
     let message = format!("the resource does not support this method: method=`{method}`");
     Fault::new(Reason::UnsupportedHttpVerb, message).into()
 }
 
-/// The error of a request whose parameter names no operation.
+/// The error of an invalid value of the parameter that selects the operation.
 fn unknown(params: &Params, name: &'static str) -> RestError {
     match params.get(name) {
         None => missing(name),

@@ -1,4 +1,4 @@
-//! Operations on entities: one call each, and the answer that Azure would give.
+//! Operations on entities: one call each, and the response of Azure.
 
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Response, StatusCode, header};
@@ -19,12 +19,12 @@ use super::{
 };
 use crate::{error::RestError, grpc_call::GrpcCall, head::Head, reply};
 
-/// Where the next page begins. There is no mark of a row: that of the partition has it all.
+/// The continuation token. There is none for a row: that of the partition contains it.
 const NEXT: HeaderName = HeaderName::from_static("x-ms-continuation-nextpartitionkey");
-/// The address of what was created, where it is not returned.
+/// The address of a created entity that is not returned.
 pub(crate) const DATA_SERVICE_ID: HeaderName = HeaderName::from_static("dataserviceid");
 
-/// Where the entities of a table are.
+/// The address of the entities of a table.
 pub(super) fn place(head: &Head, table: &str) -> Place {
     Place {
         base: head.base.clone(),
@@ -81,7 +81,7 @@ pub(super) async fn get(
     Ok(answer)
 }
 
-/// The encoded entity that is asked for.
+/// The requested entity, encoded.
 pub(super) async fn read(get: &Get, call: GrpcCall) -> Result<Bytes, Status> {
     let request = GetEntityRequest {
         table: get.table.clone(),
@@ -134,7 +134,7 @@ pub(super) async fn change(
     Ok(answer)
 }
 
-/// The answer to an insert.
+/// The response to an insert.
 fn inserted(
     entity: &Entity,
     place: &Place,
@@ -157,14 +157,14 @@ fn inserted(
     Ok(answer)
 }
 
-/// Says that a preference was honoured, where there was one.
+/// Reports an applied preference, if there was one.
 pub(super) fn applied(answer: &mut Response<Body>, prefer: Prefer) {
     if let Some(applied) = prefer.applied() {
         insert(answer, PREFERENCE_APPLIED, applied);
     }
 }
 
-/// Adds a header, unless its value cannot be one: addresses and etags always can.
+/// Adds a header, unless its value is invalid in a header: addresses and etags are always valid.
 pub(super) fn insert(answer: &mut Response<Body>, name: HeaderName, value: &str) {
     if let Ok(value) = HeaderValue::from_str(value) {
         answer.headers_mut().insert(name, value);

@@ -1,4 +1,4 @@
-//! Failures in the form of OData: JSON where a client takes it, else XML.
+//! Errors in the form of OData: JSON if the client accepts it, else XML.
 
 use http::{HeaderMap, Method, Response, StatusCode};
 use serde_json::json;
@@ -7,11 +7,11 @@ use tonic::body::Body;
 use super::{entities::applied, level::Level, prefer::Prefer, route::TUNNELLED};
 use crate::{error::ErrorResponse, head::Head, reply};
 
-/// The content type of failures in XML.
+/// The content type of errors in XML.
 const XML: &str = "application/xml";
 
-/// The answer to a request with these headers that failed; of one whose head cannot be read nothing
-/// else is known.
+/// The error response to a request with these headers; without other information if its head is
+/// invalid.
 pub(super) fn render(
     response: &ErrorResponse,
     headers: &HeaderMap,
@@ -21,14 +21,14 @@ pub(super) fn render(
         return reply::whole(StatusCode::OK, XML, xml(response));
     };
     let mut answer = reply::whole(StatusCode::OK, level.content_type(), json(response));
-    // A preference of what creates counts as applied also where nothing came of the request.
+    // A preference for an insert counts as applied even if the insert failed.
     if head.is_some_and(|head| head.method == Method::POST && !headers.contains_key(TUNNELLED)) {
         applied(&mut answer, Prefer::of(headers));
     }
     answer
 }
 
-/// The level of a failure; none where it has to be XML.
+/// The level of an error; none if it has to be XML.
 fn level(headers: &HeaderMap, head: Option<&Head>, status: StatusCode) -> Option<Level> {
     let params = head.map(|head| &head.params);
     let is_xml_operation = params.is_some_and(|params| params.get("comp").is_some());
@@ -36,15 +36,15 @@ fn level(headers: &HeaderMap, head: Option<&Head>, status: StatusCode) -> Option
         return None;
     }
     let format = params.and_then(|params| params.get("$format"));
-    // Who may not come in, or cannot be understood, meets the door, which speaks XML unless it is
-    // told otherwise.
+    // Errors of authentication and of malformed requests come from the HTTP edge of Azure, which
+    // uses XML unless the request sets another format.
     let is_refused = matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
     let is_at_door = head.is_none() || is_refused;
     let level = Level::negotiate(format, headers).ok()?;
     (Level::is_named(format, headers) || !is_at_door).then_some(level)
 }
 
-/// Code and text, and nothing else: a further member would be too much for some clients.
+/// Only code and message: clients reject further members.
 pub(super) fn json(response: &ErrorResponse) -> String {
     let message = json!({ "lang": "en-US", "value": response.message() });
     json!({ "odata.error": { "code": response.code, "message": message } }).to_string()
@@ -60,7 +60,7 @@ fn xml(response: &ErrorResponse) -> String {
     )
 }
 
-/// Text between tags. What XML cannot carry is left out.
+/// Text between tags. Characters that XML cannot represent are omitted.
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {

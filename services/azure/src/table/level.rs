@@ -1,14 +1,14 @@
-//! Metadata levels: how much an answer says about itself beside its data, and how a client asks.
+//! Metadata levels: how much metadata a response has, and how a client selects it.
 
 use http::{HeaderMap, header};
 use trestle_service::fault::{Fault, Reason, quoted};
 
-/// How much an answer says about itself.
+/// The metadata of a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Level {
     /// Data alone.
     None,
-    /// Etags, and the types that cannot be told from the values.
+    /// Etags, and the types that cannot be inferred from the values.
     #[default]
     Minimal,
     /// Also addresses.
@@ -16,10 +16,10 @@ pub(crate) enum Level {
 }
 
 impl Level {
-    /// What `$format`, or else `Accept`, asks for; the minimal level where neither says.
+    /// The level of `$format`, or else `Accept`; minimal if neither sets it.
     ///
     /// # Errors
-    /// When only formats are acceptable that are not JSON.
+    /// If only other formats than JSON are acceptable.
     pub(crate) fn negotiate(format: Option<&str>, headers: &HeaderMap) -> Result<Self, Fault> {
         let asked = asked(format, headers);
         if asked.is_empty() {
@@ -33,12 +33,12 @@ impl Level {
         })
     }
 
-    /// Whether a client names JSON itself among what it takes.
+    /// Whether a client explicitly accepts JSON.
     pub(super) fn is_named(format: Option<&str>, headers: &HeaderMap) -> bool {
         asked(format, headers).iter().any(|asked| asked.contains("json"))
     }
 
-    /// The type of an answer at the level.
+    /// The media type of a response at the level.
     pub(crate) fn content_type(self) -> &'static str {
         match self {
             Self::None => "application/json;odata=nometadata;streaming=true;charset=utf-8",
@@ -48,7 +48,7 @@ impl Level {
     }
 }
 
-/// What `$format`, or else `Accept`, says, which may be there more than once.
+/// The value of `$format`, or else `Accept`, which may be repeated.
 fn asked<'a>(format: Option<&'a str>, headers: &'a HeaderMap) -> Vec<&'a str> {
     let is_said = |text: &&str| !text.trim().is_empty();
     match format.filter(is_said) {
@@ -60,13 +60,13 @@ fn asked<'a>(format: Option<&'a str>, headers: &'a HeaderMap) -> Vec<&'a str> {
     }
 }
 
-/// One of the types that a client takes.
+/// One accepted media type.
 #[derive(Debug, Clone, Copy)]
 struct Range<'a> {
     kind: &'a str,
     /// The parameter `odata`.
     odata: Option<&'a str>,
-    /// Whether the client says that it does not take this one.
+    /// Whether the client excludes this one (`q=0`).
     is_refused: bool,
 }
 
@@ -85,9 +85,9 @@ impl<'a> Range<'a> {
         Self { kind, odata: parameter("odata"), is_refused }
     }
 
-    /// The level, if the type is one that is served.
+    /// The level, if the media type is supported.
     fn level(&self) -> Option<Level> {
-        // `$format` also takes the short name.
+        // `$format` also accepts the short name.
         let is_json = ["application/json", "json", "application/*", "*/*"];
         if self.is_refused || !is_json.iter().any(|kind| self.kind.eq_ignore_ascii_case(kind)) {
             return None;
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn the_level_is_what_the_format_or_else_the_accepted_type_says() {
+    fn the_level_is_that_of_the_format_or_else_the_accepted_type() {
         for (accept, level) in [
             ("application/json", Level::Minimal),
             ("application/json;odata=nometadata", Level::None),
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn formats_that_ended_are_refused() {
+    fn rejects_discontinued_formats() {
         for accept in [
             "application/atom+xml",
             "text/html",

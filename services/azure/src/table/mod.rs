@@ -1,8 +1,8 @@
 //! The protocol of tables: OData as JSON, and batches as MIME.
 //!
-//! `route` finds the operation of a request, `entities`, `tables`, `settings` and `batch` carry it
-//! out, each as one call; `json` has the bodies, `path` the addresses, `failure` what is answered
-//! when it fails.
+//! `route` determines the operation of a request, `entities`, `tables`, `settings` and `batch`
+//! execute it, each as one call; `json` has the bodies, `path` the addresses, `error` the error
+//! responses.
 
 pub mod batch;
 mod entities;
@@ -31,7 +31,7 @@ use crate::{
     request_body::RequestBody,
 };
 
-/// Most bytes of a request: as JSON, twice of what its message may have.
+/// Most bytes of a request: as JSON, twice the size of its message.
 const BODY_BYTES_MAX: u64 = MESSAGE_BYTES_MAX as u64 / 2;
 
 /// See the module.
@@ -41,7 +41,7 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    /// A protocol that takes the time of failures from `clock`.
+    /// A protocol that uses `clock` for the time of errors.
     pub(crate) fn new(clock: Arc<dyn Clock>) -> Self {
         Self { clock }
     }

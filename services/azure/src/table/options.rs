@@ -1,4 +1,4 @@
-//! The options of queries, and the marks by which a client goes on.
+//! The options of queries, and continuation tokens.
 
 use trestle_service::fault::{Fault, Reason, quoted};
 
@@ -7,12 +7,12 @@ use crate::params::Params;
 
 /// Largest `$top`.
 const TOP_MAX: i32 = 1000;
-/// What every mark begins with.
+/// The prefix of every continuation token.
 const TOKEN_VERSION: &str = "1!";
-/// The options that begin with a dollar sign and are known.
+/// The known options that begin with a dollar sign.
 const KNOWN: [&str; 4] = ["$filter", "$select", "$top", "$format"];
 
-/// What a query asks for beside its table.
+/// The options of a query.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Options {
     pub(crate) filter: String,
@@ -21,7 +21,7 @@ pub(crate) struct Options {
 }
 
 impl Options {
-    /// Reads the options.
+    /// Parses the options.
     ///
     /// # Errors
     /// A `$top` out of its range.
@@ -34,10 +34,10 @@ impl Options {
     }
 }
 
-/// Looks for options that are not served, which are never passed over, whatever is asked for.
+/// Rejects unsupported options, which are never ignored, whatever the operation.
 ///
 /// # Errors
-/// The first of them.
+/// The first unsupported option.
 pub(crate) fn check(params: &Params) -> Result<(), Fault> {
     let is_known = |name: &str| KNOWN.iter().any(|known| known.eq_ignore_ascii_case(name));
     let mut names = params.iter().map(|(name, _)| name).filter(|name| name.starts_with('$'));
@@ -59,15 +59,16 @@ fn top(text: &str) -> Result<i32, Fault> {
     })
 }
 
-/// The mark for a page token, in the form that clients know: it can stand in a header.
+/// The continuation token for a page token, in the form that clients support: it is valid in a
+/// header.
 pub(crate) fn mark_of(page_token: &str) -> String {
     format!("{TOKEN_VERSION}{}!{page_token}", page_token.len())
 }
 
-/// The page token in a mark; empty for none.
+/// The page token in a continuation token; empty for none.
 ///
 /// # Errors
-/// What is no mark.
+/// An invalid continuation token.
 pub(crate) fn page_token_of(params: &Params, name: &'static str) -> Result<String, Fault> {
     let Some(mark) = params.get(name).filter(|mark| !mark.is_empty()) else {
         return Ok(String::new());
@@ -99,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn options_that_are_not_served_are_never_passed_over() {
+    fn unsupported_options_are_never_ignored() {
         let check = |query: &str| check(&Params::parse(query).expect("a query"));
         for name in ["orderby", "skip", "count", "inlinecount", "expand", "apply", "ORDERBY"] {
             let refused = check(&format!("$filter=a&${name}=x")).expect_err(name);
@@ -111,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mark_goes_through_a_header_and_back() {
+    fn a_continuation_token_survives_a_header() {
         let token = |query: &str| {
             let params = Params::parse(query).expect("a query");
             page_token_of(&params, "NextPartitionKey").map_err(|fault| fault.reason)

@@ -1,10 +1,10 @@
-//! Addresses of tables and entities: percent-decoded first, then read as OData, in which a quote
+//! Addresses of tables and entities: percent-decoded first, then parsed as OData, in which a quote
 //! inside a quoted key is doubled.
 
 use percent_encoding::percent_decode_str;
 use trestle_service::fault::{Fault, Reason};
 
-/// The key of an entity, as an address names it. What a key may hold is for the service to say.
+/// The key of an entity in an address. The service validates it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Key {
     /// The partition key.
@@ -13,7 +13,7 @@ pub struct Key {
     pub row_key: String,
 }
 
-/// What an address names.
+/// The resource of an address.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Resource {
     /// The service: `/`.
@@ -28,15 +28,15 @@ pub enum Resource {
     Entity(String, Key),
     /// The target of batches: `/$batch`.
     Batch,
-    /// The list of tables, looked for in a table: `/t1/Tables`. Clients whose base address has a
-    /// path too many ask for it.
+    /// The list of tables, requested in a table: `/t1/Tables`. Clients whose base address has an
+    /// extra path segment request it.
     TablesIn(String),
 }
 
-/// Reads the path behind the account, as it was sent.
+/// Parses the path after the account, as it was sent.
 ///
 /// # Errors
-/// An address that names nothing, or is not percent-encoded UTF-8.
+/// An address without a resource, or invalid percent-encoded UTF-8.
 pub fn parse(path: &str) -> Result<Resource, Fault> {
     let path = decoded(path)?;
     let path = path.strip_prefix('/').unwrap_or(&path);
@@ -47,7 +47,7 @@ pub fn parse(path: &str) -> Result<Resource, Fault> {
     if rest.is_empty() {
         return first.resource();
     }
-    // Below the first segment there is nothing.
+    // The first segment has no children.
     let (second, _) = Segment::take(rest.strip_prefix('/').unwrap_or(rest))?;
     if !second.keys.is_empty() {
         return Err(keys_do_not_match());
@@ -58,10 +58,10 @@ pub fn parse(path: &str) -> Result<Resource, Fault> {
     Err(Fault::violation(Reason::ResourceNotFound, "path", "nothing is below a table"))
 }
 
-/// Percent-decoded; in a path a plus is a plus.
+/// Percent-decodes; in a path a plus is a plus.
 ///
 /// # Errors
-/// A stray percent sign, or what is not UTF-8.
+/// A stray percent sign, or invalid UTF-8.
 fn decoded(path: &str) -> Result<String, Fault> {
     let refused = |rule| Fault::violation(Reason::InvalidInput, "path", rule);
     let mut escapes = path.split('%').skip(1);
@@ -73,21 +73,21 @@ fn decoded(path: &str) -> Result<String, Fault> {
     Ok(decoded.map_err(|_| refused("not UTF-8 when percent-decoded"))?.into_owned())
 }
 
-/// A name and the keys behind it.
+/// A name and its keys.
 #[derive(Debug)]
 struct Segment<'a> {
     name: &'a str,
-    /// Whether there are parentheses.
+    /// Whether it has parentheses.
     has_parentheses: bool,
-    /// The names of the keys, of which one that stands alone has none, and the keys.
+    /// The keys with their names; a single key has none.
     keys: Vec<(&'a str, String)>,
 }
 
-/// Most keys that are read: no resource has more than two.
+/// Most keys that are parsed: no resource has more than two.
 const KEYS_MAX: usize = 8;
 
 impl<'a> Segment<'a> {
-    /// Takes the first segment off a path; the rest begins with a slash or is empty.
+    /// Splits the first segment off a path; the rest begins with a slash or is empty.
     fn take(path: &'a str) -> Result<(Self, &'a str), Fault> {
         let end = path.find(['/', '(']).unwrap_or(path.len());
         let (name, rest) = path.split_at(end);
@@ -103,7 +103,7 @@ impl<'a> Segment<'a> {
         Ok((segment, rest))
     }
 
-    /// Reads keys up to the closing parenthesis.
+    /// Parses keys up to the closing parenthesis.
     fn take_keys(&mut self, mut rest: &'a str) -> Option<&'a str> {
         if let Some(rest) = rest.strip_prefix(')') {
             return Some(rest);
@@ -162,7 +162,7 @@ impl<'a> Segment<'a> {
     }
 }
 
-/// A text in quotes, and what follows it.
+/// A text in quotes, and the rest.
 fn quoted_text(text: &str) -> Option<(String, &str)> {
     let mut rest = text.strip_prefix('\'')?;
     let mut out = String::new();
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn every_resource_is_read_from_each_of_its_spellings() {
+    fn every_resource_is_parsed_from_each_of_its_spellings() {
         let entities = Resource::Entities("t1".to_owned());
         for (path, resource) in [
             ("/", Resource::Service),
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_may_hold_what_addresses_are_made_of() {
+    fn keys_may_contain_the_delimiters_of_addresses() {
         for (path, partition_key, row_key) in [
             ("/t(PartitionKey='a''b',RowKey='''')", "a'b", "'"),
             ("/t(PartitionKey='a%27%27b',RowKey='%27%27')", "a'b", "'"),
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn what_names_nothing_is_refused() {
+    fn rejects_addresses_without_a_resource() {
         for path in [
             "/t1(",
             "/t1('p'",
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_that_tries_to_climb_names_a_table_that_cannot_be() {
+    fn a_path_traversal_names_a_table_that_cannot_exist() {
         for (path, table) in [("/..", ".."), ("/%2e%2e", ".."), ("/%252e", "%2e"), ("/%00", "\0")] {
             assert_eq!(parse(path), Ok(Resource::Entities(table.to_owned())), "{path}");
         }

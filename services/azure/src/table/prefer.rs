@@ -1,26 +1,26 @@
-//! `Prefer`: whether what was created is returned.
+//! `Prefer`: whether a created entity or table is returned.
 
 use http::{HeaderMap, HeaderName};
 
 /// The header of requests.
 const PREFER: &str = "prefer";
-/// The header of answers, which says what was done.
+/// The header of responses with the applied preference.
 pub(crate) const PREFERENCE_APPLIED: HeaderName = HeaderName::from_static("preference-applied");
 
-/// Whether a client wants to see what it created.
+/// The preference of a client for created content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Prefer {
-    /// It does not say, so it sees it.
+    /// No preference: the content is returned.
     #[default]
     Unsaid,
-    /// It does.
+    /// The content is returned.
     Content,
-    /// It does not.
+    /// The content is not returned.
     NoContent,
 }
 
 impl Prefer {
-    /// Reads the header; other preferences are for others.
+    /// Parses the header; other preferences are ignored.
     pub(crate) fn of(headers: &HeaderMap) -> Self {
         let values = headers.get_all(PREFER).iter().filter_map(|value| value.to_str().ok());
         let mut wishes = values.flat_map(|value| value.split([',', ';'])).map(str::trim);
@@ -33,7 +33,7 @@ impl Prefer {
             .find(|prefer| prefer.applied().is_some_and(|name| name.eq_ignore_ascii_case(wish)))
     }
 
-    /// What an answer says was applied.
+    /// The applied preference of a response.
     pub(crate) fn applied(self) -> Option<&'static str> {
         match self {
             Self::Unsaid => None,

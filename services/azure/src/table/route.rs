@@ -1,5 +1,5 @@
-//! From the head of a request to the operation it asks for. The same for a request of its own and
-//! for one inside of a batch.
+//! From the head of a request to its operation. The same for a request of its own and for one
+//! inside of a batch.
 
 use http::{HeaderMap, header};
 use trestle_proto::table::v1::WriteMode;
@@ -15,22 +15,22 @@ use crate::{head::Head, params::Params, protocol::Target};
 
 /// The header that names the verb of a request that is sent as a POST.
 pub(super) const TUNNELLED: &str = "x-http-method";
-/// The format of bodies before JSON, which Azure gave up too.
+/// The format of bodies before JSON, which Azure discontinued too.
 const ATOM: &str = "application/atom+xml";
-/// What the names of the tables of metrics begin with; there are none, and nobody can make one.
+/// The prefix of the metrics tables; they do not exist, and cannot be created.
 const METRICS: &str = "$metrics";
 
-/// What a request says before its body.
+/// The head of a request.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Ask<'a> {
     pub(crate) method: &'a str,
-    /// The path behind the account, as it was sent.
+    /// The path after the account, as it was sent.
     pub(crate) path: &'a str,
     pub(crate) params: &'a Params,
     pub(crate) headers: &'a HeaderMap,
 }
 
-/// What a request asks for.
+/// The operation of a request.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Operation {
     Tables(OnTables),
@@ -60,7 +60,7 @@ pub(crate) enum OnTables {
     Delete {
         table: String,
     },
-    /// Create, sent to a table. It fails, in the way that clients know.
+    /// Create, sent to a table. It fails with the error that clients expect.
     CreateIn {
         table: String,
     },
@@ -91,7 +91,7 @@ pub(crate) struct Change {
     pub(crate) verb: Verb,
 }
 
-/// What becomes of the entity.
+/// The kind of the change.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Verb {
     Insert { level: Level, prefer: Prefer },
@@ -118,11 +118,11 @@ macro_rules! method {
 
 /// The call that reads an entity, alone or in a batch.
 pub(crate) const GET_ENTITY: &str = method!("GetEntity");
-/// The call that carries out a batch.
+/// The call that executes a batch.
 pub(crate) const EXECUTE_BATCH: &str = method!("ExecuteBatch");
 
 impl Operation {
-    /// The call that it becomes.
+    /// The gRPC call.
     pub(crate) fn target(&self) -> Target {
         let (path, reads) = match self {
             Self::Tables(OnTables::List { .. }) => (method!("ListTables"), true),
@@ -142,7 +142,7 @@ impl Operation {
             Self::Settings(OnSettings::GetProperties) => (method!("GetServiceProperties"), true),
             Self::Settings(OnSettings::SetProperties) => (method!("SetServiceProperties"), false),
             Self::Settings(OnSettings::GetStats) => (method!("GetServiceStats"), true),
-            // Or it changes something, which is refused there once its body is read.
+            // A write is rejected once its body is parsed.
             Self::Batch => (EXECUTE_BATCH, true),
         };
         Target { path, reads }
@@ -150,7 +150,7 @@ impl Operation {
 }
 
 impl Verb {
-    /// The call that it becomes, where it is alone.
+    /// The gRPC call, outside of a batch.
     fn target(&self) -> &'static str {
         match self {
             Self::Insert { .. } => method!("InsertEntity"),
@@ -161,10 +161,10 @@ impl Verb {
     }
 }
 
-/// What a request asks for.
+/// The operation of a request.
 ///
 /// # Errors
-/// An address, a verb, an option or a condition that no operation has.
+/// An invalid address, verb, option or condition.
 pub(crate) fn route(ask: &Ask<'_>) -> Result<Operation, Fault> {
     let resource = path::parse(ask.path)?;
     let method = ask.method()?;
@@ -217,7 +217,7 @@ fn unsupported(method: &str) -> Fault {
 }
 
 impl<'a> Ask<'a> {
-    /// What the head of a request says.
+    /// Parses the head of a request.
     pub(crate) fn of(head: &'a Head) -> Self {
         let Head { method, path, params, headers, .. } = head;
         Self { method: method.as_str(), path, params, headers }
@@ -227,7 +227,7 @@ impl<'a> Ask<'a> {
         self.headers.get(name)?.to_str().ok()
     }
 
-    /// The verb, also where it is sent through a POST.
+    /// The verb, also if it is tunnelled through a POST.
     fn method(&self) -> Result<&'a str, Fault> {
         let mut values = self.headers.get_all(TUNNELLED).iter();
         let Some(value) = values.next() else {
@@ -250,12 +250,12 @@ impl<'a> Ask<'a> {
         Ok(value)
     }
 
-    /// How much the answer is to say.
+    /// The metadata level of the response.
     fn level(&self) -> Result<Level, Fault> {
         Level::negotiate(self.params.get("$format"), self.headers)
     }
 
-    /// Refuses a body in the format that ended. One that says nothing of itself is taken for JSON.
+    /// Rejects a body in the discontinued format. A body without a content type is parsed as JSON.
     fn check_format(&self) -> Result<(), Fault> {
         let said = self.header(header::CONTENT_TYPE).unwrap_or_default();
         let kind = said.split(';').next().unwrap_or_default().trim();
@@ -336,7 +336,7 @@ impl<'a> Ask<'a> {
         Ok(Operation::Change(Change { table, verb }))
     }
 
-    /// The condition of a change. Whether it is an etag, the service says.
+    /// The condition of a change. The service validates the etag.
     fn if_match(&self) -> Result<Option<String>, Fault> {
         if self.headers.contains_key(header::IF_NONE_MATCH) {
             let rule = "is not served for changes of entities";

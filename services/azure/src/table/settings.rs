@@ -16,18 +16,18 @@ use trestle_service::{
 use super::route::OnSettings;
 use crate::{error::RestError, grpc_call::GrpcCall, head::Head, reply, xml};
 
-/// Settings that are asked for.
+/// The settings operations of a request.
 pub(super) struct Settings<'a> {
     pub(super) head: &'a Head,
-    /// As of when a copy is that is always the same.
+    /// The time of the replication statistics: the copy is always current.
     pub(super) now: Ticks,
 }
 
 impl Settings<'_> {
-    /// Carries out an operation.
+    /// Executes an operation.
     ///
     /// # Errors
-    /// A body that cannot be read, or a failed call.
+    /// A malformed body, or a failed call.
     pub(super) async fn perform(
         self,
         path: &'static str,
@@ -59,7 +59,7 @@ impl Settings<'_> {
                 Ok(reply::empty(StatusCode::ACCEPTED))
             }
             OnSettings::GetStats => {
-                // Who may not ask is told that first.
+                // Authorization is checked first.
                 let request = GetServiceStatsRequest {};
                 call.unary::<_, GetServiceStatsResponse>(path, &request).await?;
                 if !self.head.is_secondary {

@@ -17,13 +17,13 @@ use super::{
 };
 use crate::{error::RestError, grpc_call::GrpcCall, head::Head, reply};
 
-/// Where the next page of tables begins.
+/// The continuation token of the list of tables.
 const NEXT: HeaderName = HeaderName::from_static("x-ms-continuation-nexttablename");
 
-/// Carries out an operation.
+/// Executes an operation.
 ///
 /// # Errors
-/// A body that cannot be read, or a failed call.
+/// A malformed body, or a failed call.
 pub(super) async fn perform(
     path: &'static str,
     operation: OnTables,
@@ -89,7 +89,7 @@ fn created(
     answer
 }
 
-/// What becomes of the creation of a table that was sent to a table.
+/// The result of creating a table by a request to a table.
 fn misplaced(absent: Option<tonic::Status>) -> RestError {
     match absent {
         None => {

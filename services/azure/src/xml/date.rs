@@ -1,4 +1,4 @@
-//! Points in time as the protocol writes and reads them.
+//! Points in time in the formats of the protocol.
 
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -7,11 +7,11 @@ use time::{OffsetDateTime, format_description::well_known::Rfc3339};
 use trestle_identity::sas::Time;
 use trestle_service::clock::Ticks;
 
-/// The last second of the year 9999: never, for an expiration.
+/// The last second of the year 9999: no expiry.
 const LAST_SECOND: u64 = 253_402_300_799;
 
-/// A moment to the second, such as `Fri, 21 Nov 2025 12:00:00 GMT`. Absent is for ever, the end of
-/// the year 9999, and what is before 1970 is its beginning.
+/// A time in seconds, such as `Fri, 21 Nov 2025 12:00:00 GMT`. Absent is no expiry, the end of the
+/// year 9999, and a time before 1970 is the start of that year.
 #[must_use]
 pub fn http_date(moment: Option<&Timestamp>) -> String {
     let seconds = moment.map_or(LAST_SECOND, |moment| u64::try_from(moment.seconds).unwrap_or(0));
@@ -19,8 +19,8 @@ pub fn http_date(moment: Option<&Timestamp>) -> String {
     httpdate::fmt_http_date(at)
 }
 
-/// A moment with seven digits of a second, such as `2026-01-31T08:00:00.0000000Z`; none outside of
-/// the years 1 to 9999.
+/// A time with seven fractional digits, such as `2026-01-31T08:00:00.0000000Z`; none outside of the
+/// years 1 to 9999.
 #[must_use]
 pub fn precise_date(moment: &Timestamp) -> Option<String> {
     let nanos = u32::try_from(moment.nanos).ok().filter(|nanos| *nanos < 1_000_000_000)?;
@@ -38,11 +38,11 @@ pub fn precise_date(moment: &Timestamp) -> Option<String> {
     ))
 }
 
-/// What [`read_date`] reads, for errors.
+/// The format of [`read_date`], for errors.
 pub(super) const DATE_RULE: &str =
     "must be a time such as 2026-01-31, 2026-01-31T08:00Z or 2026-01-31T08:00:00.1234567Z";
 
-/// Reads a time to the day, the minute, the second, or a fraction of it, down to 100 ns.
+/// Parses a time to the day, the minute, the second, or a fraction of it, down to 100 ns.
 pub(super) fn read_date(text: &str) -> Option<Timestamp> {
     let ticks = match Time::parse("time", text.to_owned()) {
         Ok(time) => time.ticks(),
@@ -62,7 +62,7 @@ mod tests {
     const NOON: i64 = 1_763_726_400;
 
     #[test]
-    fn dates_of_http_reach_to_the_end_of_the_calendar() {
+    fn http_dates_cover_the_whole_calendar() {
         let text = |seconds| http_date(Some(&Timestamp { seconds, nanos: 999_999_900 }));
 
         assert_eq!(text(NOON), "Fri, 21 Nov 2025 12:00:00 GMT");
@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn precise_dates_have_seven_digits() {
+    fn precise_dates_have_seven_fractional_digits() {
         let text = |seconds, nanos| precise_date(&Timestamp { seconds, nanos });
 
         assert_eq!(text(NOON, 0).as_deref(), Some("2025-11-21T12:00:00.0000000Z"));
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn times_are_read_in_every_form_that_policies_have() {
+    fn times_are_parsed_in_every_form_of_policies() {
         let noon = |nanos| Some(Timestamp { seconds: NOON, nanos });
         for (text, time) in [
             ("2025-11-21T12:00Z", noon(0)),

@@ -15,7 +15,7 @@ use trestle_service::{
 const DEPTH_MAX: usize = 12;
 /// Most elements of a document: several times what any document of the protocol needs.
 const ELEMENTS_MAX: usize = 1000;
-/// What a document may say that it is: what is US-ASCII is UTF-8 too.
+/// The accepted declared encodings: US-ASCII is valid UTF-8 too.
 const ENCODINGS: [&str; 2] = ["utf-8", "us-ascii"];
 
 /// An element. Attributes are not kept: the protocol has none.
@@ -23,17 +23,17 @@ const ENCODINGS: [&str; 2] = ["utf-8", "us-ascii"];
 pub(super) struct Element<'a> {
     /// Its name, as it was written.
     pub(super) name: String,
-    /// Its text, decoded: what stands between its children is white space, and lost.
+    /// Its text, decoded: white space between its children is discarded.
     pub(super) text: Cow<'a, str>,
     /// Its children, in their order.
     pub(super) children: Vec<Self>,
 }
 
 impl<'a> Element<'a> {
-    /// The only element of a document that has all others inside, which must have this name.
+    /// The root element of a document, which must have this name.
     ///
     /// # Errors
-    /// What is no well-formed document, is not UTF-8, or goes over a bound; another name.
+    /// A malformed document, invalid UTF-8, an exceeded bound, or another name.
     pub(super) fn root(document: &'a [u8], name: &str) -> Result<Self, Fault> {
         let root = parse(document)?;
         if root.name == name {
@@ -43,16 +43,16 @@ impl<'a> Element<'a> {
         Err(unreadable(format!("the outermost element must be {name}: element=`{found}`")))
     }
 
-    /// Takes out the child of this name.
+    /// Removes the child of this name.
     pub(super) fn optional(&mut self, name: &str) -> Option<Self> {
         let place = self.children.iter().position(|child| child.name == name)?;
         Some(self.children.remove(place))
     }
 
-    /// Takes out the child of this name.
+    /// Removes the child of this name.
     ///
     /// # Errors
-    /// There is none.
+    /// There is no such child.
     pub(super) fn required(&mut self, name: &str) -> Result<Self, Fault> {
         self.optional(name).ok_or_else(|| {
             let rule = format!("must have an element {name}");
@@ -60,11 +60,10 @@ impl<'a> Element<'a> {
         })
     }
 
-    /// Ends the reading of an element whose children have all been taken out.
+    /// Completes an element whose known children have all been removed.
     ///
-    /// # Errors
-    /// One is left: the protocol does not know it, or it was there twice. Or there is text: who
-    /// wrote it meant something, and an element that says nothing may clear what is stored.
+    /// A child is left: it is unknown to the protocol, or repeated. Or there is text: it has an
+    /// intended meaning, and treating the element as empty may clear what is stored.
     pub(super) fn finish(self) -> Result<(), Fault> {
         let Some(left) = self.children.first() else {
             if is_white_space(&self.text) {
@@ -91,10 +90,10 @@ impl<'a> Element<'a> {
         }
     }
 
-    /// The text of an element, read by `read`; white space around it does not count.
+    /// The text of an element, parsed by `read`; surrounding white space is ignored.
     ///
     /// # Errors
-    /// Children, or a text that `read` cannot read: it must be as `rule` says.
+    /// Children, or a text that `read` rejects: it must satisfy `rule`.
     pub(super) fn value<T>(
         self,
         rule: &str,
@@ -110,15 +109,15 @@ impl<'a> Element<'a> {
     }
 }
 
-/// The failure of a document that cannot be read.
+/// The error of a malformed document.
 fn unreadable(rule: impl Into<String>) -> Fault {
     Fault::violation(Reason::InvalidXmlDocument, "body", rule)
 }
 
-/// What has been read of a document.
+/// The state of the parser.
 #[derive(Default)]
 struct Reading<'a> {
-    /// The elements that are open, the outermost first.
+    /// The open elements, the outermost first.
     open: Vec<Element<'a>>,
     root: Option<Element<'a>>,
     elements: usize,
@@ -127,7 +126,7 @@ struct Reading<'a> {
 fn parse(document: &[u8]) -> Result<Element<'_>, Fault> {
     let text = std::str::from_utf8(document).map_err(|_| unreadable("must be UTF-8"))?;
     check_characters(text)?;
-    // Passes over one byte order mark; another one is text.
+    // Skips one byte order mark; another one is text.
     let mut reader = Reader::from_str(text);
     reader.config_mut().check_comments = true;
     let mut reading = Reading::default();
@@ -162,9 +161,9 @@ fn parse(document: &[u8]) -> Result<Element<'_>, Fault> {
     }
 }
 
-/// Looks at every character, in text, attributes and comments alike.
+/// Validates every character, in text, attributes and comments alike.
 fn check_characters(document: &str) -> Result<(), Fault> {
-    // Most documents are ASCII, of which this needs no look at each character.
+    // Most documents are ASCII, which needs no check of each character.
     let is_plain = document.bytes().fold(true, |so_far, byte| so_far & matches!(byte, b' '..=b'~'));
     if is_plain || document.chars().all(is_allowed) {
         return Ok(());
@@ -172,7 +171,7 @@ fn check_characters(document: &str) -> Result<(), Fault> {
     Err(unreadable("must have no control characters"))
 }
 
-/// The character that a reference stands for: by number, or one of the five names of XML.
+/// The character of a reference: by number, or one of the five names of XML.
 fn character(reference: &str) -> Option<char> {
     let Some(number) = reference.strip_prefix('#') else {
         return match reference {
@@ -213,7 +212,7 @@ fn check_declaration(declaration: &BytesDecl<'_>) -> Result<(), Fault> {
     }
 }
 
-/// Attributes say nothing here, but a document with ill-formed ones is none.
+/// Attributes are ignored, but a document with malformed ones is rejected.
 fn check_attributes(start: &BytesStart<'_>) -> Result<(), Fault> {
     let ill_formed = |what: String| Err(unreadable(format!("must be well-formed: {what}")));
     for attribute in start.attributes() {
@@ -274,7 +273,7 @@ impl<'a> Reading<'a> {
         if self.open.is_empty() && is_white_space(&text) { Ok(()) } else { self.inside(text) }
     }
 
-    /// Text in an element, however it was written.
+    /// Text in an element, in any notation.
     fn inside(&mut self, text: Cow<'a, str>) -> Result<(), Fault> {
         match self.open.last_mut() {
             Some(element) if element.text.is_empty() => element.text = text,

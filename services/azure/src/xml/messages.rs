@@ -12,11 +12,11 @@ const LIST: &str = "QueueMessagesList";
 const MESSAGE: &str = "QueueMessage";
 const TEXT: &str = "MessageText";
 
-/// Reads what a message is to carry, white space and line breaks as they are; none where the
-/// document has no text.
+/// Parses the text of a message, white space and line breaks unchanged; none if the document has no
+/// text.
 ///
-/// # Errors
-/// What is no such document: its element and rule.
+/// A malformed document: its element and rule.
+/// A malformed document: its element and rule.
 pub fn read_message(body: &[u8]) -> Result<Option<String>, Fault> {
     let mut root = Element::root(body, MESSAGE)?;
     let text = root.optional(TEXT).map(Element::into_text).transpose()?;
@@ -24,7 +24,7 @@ pub fn read_message(body: &[u8]) -> Result<Option<String>, Fault> {
     Ok(text.map(Cow::into_owned))
 }
 
-/// The answer to who sent a message.
+/// The response to a send.
 #[must_use]
 pub fn write_sent(sent: &SentMessage) -> String {
     Writer::document(LIST, |writer| {
@@ -38,7 +38,7 @@ pub fn write_sent(sent: &SentMessage) -> String {
     })
 }
 
-/// The answer to who receives messages.
+/// The response to a receive.
 #[must_use]
 pub fn write_deliveries(deliveries: &[Delivery]) -> String {
     Writer::document(LIST, |writer| {
@@ -49,7 +49,7 @@ pub fn write_deliveries(deliveries: &[Delivery]) -> String {
     })
 }
 
-/// The answer to who peeks at messages.
+/// The response to a peek.
 #[must_use]
 pub fn write_peeked(messages: &[Message]) -> String {
     Writer::document(LIST, |writer| {
@@ -68,8 +68,8 @@ fn write_message(writer: &mut Writer, message: &Message, delivery: Option<&Deliv
         writer.text("TimeNextVisible", &http_date(delivery.next_visible_time.as_ref()));
     }
     writer.value("DequeueCount", &message.dequeue_count);
-    // The protocol has text only; bytes, which other clients may send, go in the form that its
-    // own clients have for them.
+    // The protocol has text only; bytes from other clients are encoded in the form of its own
+    // clients.
     match &message.body {
         Some(Body::Text(text)) => writer.text(TEXT, text),
         Some(Body::Data(data)) => writer.text(TEXT, &STANDARD.encode(data)),

@@ -1,9 +1,9 @@
-//! The XML of Azure Storage, in and out: settings of a service, access policies, stats, and what
-//! queues carry. Pure: bytes in, messages of the contract out, and the other way round.
+//! The XML of Azure Storage, in and out: settings of a service, access policies, stats, and queue
+//! messages. Pure: bytes in, messages of the contract out, and vice versa.
 //!
-//! A document is read whole and bounded, in depth, in elements and by the size of its body; no
-//! entity is expanded but the five of XML itself, and a document type is refused. Values are taken
-//! apart here; whether they may be stored is for the service to say.
+//! A document is parsed whole and bounded, in depth, in elements and by the size of its body; no
+//! entity is expanded but the five of XML itself, and a document type is rejected. Values are
+//! parsed here; the service validates them.
 
 mod date;
 mod element;

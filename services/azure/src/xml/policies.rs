@@ -10,10 +10,10 @@ use super::{
     write::Writer,
 };
 
-/// Reads the policies of a resource; an empty body has none.
+/// Parses the policies of a resource; an empty body has none.
 ///
 /// # Errors
-/// What is no such document: its element and rule.
+/// A malformed document: its element and rule.
 pub fn read_policies(body: &[u8]) -> Result<Vec<AccessPolicy>, Fault> {
     if body.is_empty() {
         return Ok(Vec::new());
@@ -42,7 +42,7 @@ fn read_policy(mut identifier: Element<'_>) -> Result<AccessPolicy, Fault> {
     Ok(policy)
 }
 
-/// A time; an empty element is as good as none.
+/// A time; an empty element counts as absent.
 fn time_of(element: Option<Element<'_>>) -> Result<Option<Timestamp>, Fault> {
     let Some(element) = element else { return Ok(None) };
     element.value(DATE_RULE, |text| match text {
@@ -51,7 +51,7 @@ fn time_of(element: Option<Element<'_>>) -> Result<Option<Timestamp>, Fault> {
     })
 }
 
-/// The policies of a resource. What a policy does not say is left out.
+/// The policies of a resource. Absent fields of a policy are omitted.
 #[must_use]
 pub fn write_policies(policies: &[AccessPolicy]) -> String {
     Writer::document("SignedIdentifiers", |writer| {
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn policies_are_read_in_every_shape_that_clients_send() {
+    fn policies_are_parsed_in_every_form_that_clients_send() {
         let body = "\u{feff}<?xml version='1.0' encoding='utf-8'?>\n<SignedIdentifiers>\n \
             <SignedIdentifier><Id>full</Id>\n<AccessPolicy><Start>2025-11-21T12:00:00Z</Start>\
             <Expiry>2025-11-21T12:00:00.1234567Z</Expiry><Permission>raup</Permission>\
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_document_of_policies_is_refused_with_its_element() {
+    fn rejects_malformed_documents_of_policies_with_the_element() {
         let inside = |inside: &str| {
             let text = format!(
                 "<SignedIdentifiers><SignedIdentifier>{inside}</SignedIdentifier>\
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn policies_are_written_as_they_are_read() {
+    fn policies_survive_a_round_trip() {
         let policies = [
             AccessPolicy { id: "a<b".to_owned(), ..Default::default() },
             AccessPolicy {

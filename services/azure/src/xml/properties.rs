@@ -10,10 +10,10 @@ use super::{element::Element, write::Writer};
 
 const DAY_SECONDS: i64 = 86_400;
 
-/// Reads the settings to change: what is absent is not changed.
+/// Parses the settings to change: absent parts are not changed.
 ///
 /// # Errors
-/// What is no such document, or lacks an element: its element and rule.
+/// A malformed document, or a missing element: its element and rule.
 pub fn read_properties(body: &[u8]) -> Result<ServiceProperties, Fault> {
     let mut root = Element::root(body, "StorageServiceProperties")?;
     let properties = ServiceProperties {
@@ -97,14 +97,14 @@ fn boolean(element: Element<'_>) -> Result<bool, Fault> {
     })
 }
 
-/// What stands between commas.
+/// The items of a comma-separated list.
 fn list(element: Element<'_>) -> Result<Vec<String>, Fault> {
     let text = element.into_text()?;
     let items = text.split(',').map(str::trim_ascii).filter(|item| !item.is_empty());
     Ok(items.map(str::to_owned).collect())
 }
 
-/// The same where there must be something.
+/// The same for a required list.
 fn filled_list(element: Element<'_>) -> Result<Vec<String>, Fault> {
     let name = element.name.clone();
     let items = list(element)?;
@@ -115,7 +115,7 @@ fn filled_list(element: Element<'_>) -> Result<Vec<String>, Fault> {
     Ok(items)
 }
 
-/// The settings of a service; parts that are absent are left out.
+/// The settings of a service; absent parts are omitted.
 #[must_use]
 pub fn write_properties(properties: &ServiceProperties) -> String {
     Writer::document("StorageServiceProperties", |writer| {

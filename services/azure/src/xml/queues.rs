@@ -4,26 +4,26 @@ use trestle_proto::queue::v1::Queue;
 
 use super::write::Writer;
 
-/// What an answer to a listing says.
+/// The content of a listing response.
 #[derive(Debug, Clone, Copy)]
 pub struct Listing<'a> {
     /// The address of the account, as the client reached it.
     pub endpoint: &'a str,
-    /// What the request asked for, where it did.
+    /// The prefix of the request, if it has one.
     pub prefix: Option<&'a str>,
-    /// What the request asked for, where it did.
+    /// The continuation token of the request, if it has one.
     pub marker: Option<&'a str>,
-    /// What the request asked for, where it did.
+    /// The page size of the request, if it has one.
     pub max_results: Option<u32>,
-    /// Whether metadata was asked for.
+    /// Whether metadata was requested.
     pub has_metadata: bool,
     /// The queues, ordered by name.
     pub queues: &'a [Queue],
-    /// Where the next page begins; empty at the end.
+    /// The continuation token; empty at the end.
     pub next_marker: &'a str,
 }
 
-/// The answer to a listing.
+/// The response to a listing.
 #[must_use]
 pub fn write_queues(listing: &Listing<'_>) -> String {
     let root = ("EnumerationResults", "ServiceEndpoint", listing.endpoint);
@@ -50,7 +50,7 @@ fn write_queue(writer: &mut Writer, queue: &Queue, has_metadata: bool) {
     if !has_metadata {
         return;
     }
-    // By name, so that an answer is the same every time.
+    // By name, so that equal queues give equal responses.
     let mut metadata: Vec<_> = queue.metadata.iter().collect();
     metadata.sort_unstable();
     writer.element("Metadata", |writer| {
@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_echoes_what_was_asked_and_says_where_the_next_one_begins() {
+    fn a_page_echoes_its_request_and_has_a_continuation_token() {
         let queues = [queue("q-100", &[("k", "v"), ("b", "<")]), queue("q-200", &[])];
         let listing = Listing {
             endpoint: "http://127.0.0.1:10001/devstoreaccount1",
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plain_page_has_names_alone() {
+    fn a_plain_page_has_names_only() {
         let listing = Listing {
             endpoint: "https://acme.queue.example/",
             prefix: None,

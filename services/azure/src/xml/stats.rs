@@ -1,10 +1,10 @@
-//! How the copy of a service elsewhere is.
+//! The replication statistics of a service.
 
 use prost_types::Timestamp;
 
 use super::{http_date, write::Writer};
 
-/// The stats of a service: its copy is as the primary was at `last_sync`.
+/// The statistics of a service: its copy is current up to `last_sync`.
 #[must_use]
 pub fn write_stats(last_sync: &Timestamp) -> String {
     Writer::document("StorageServiceStats", |writer| {
@@ -20,7 +20,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn stats_name_the_last_moment_that_was_copied() {
+    fn stats_contain_the_time_of_the_last_sync() {
         let text = write_stats(&Timestamp { seconds: 1_763_726_400, nanos: 5 });
 
         assert!(text.ends_with(

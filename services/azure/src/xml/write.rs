@@ -2,14 +2,14 @@
 
 use trestle_service::xml::is_allowed;
 
-/// How every document begins.
+/// The start of every document.
 const DECLARATION: &str = "<?xml version=\"1.0\" encoding=\"utf-8\"?>";
 
-/// A document that is being written. What is opened is closed by the same function.
+/// A document that is being written. The same function opens and closes an element.
 pub(super) struct Writer(String);
 
 impl Writer {
-    /// A document with one outermost element, whose inside `inside` writes.
+    /// A document with one root element, whose content `inside` writes.
     pub(super) fn document(root: &str, inside: impl FnOnce(&mut Self)) -> String {
         let mut writer = Self(String::with_capacity(512));
         writer.0.push_str(DECLARATION);
@@ -17,7 +17,7 @@ impl Writer {
         writer.0
     }
 
-    /// The same, where the outermost element has an attribute.
+    /// The same, with an attribute on the root element.
     pub(super) fn document_with(
         (root, attribute, value): (&str, &str, &str),
         inside: impl FnOnce(&mut Self),
@@ -33,7 +33,7 @@ impl Writer {
         writer.0
     }
 
-    /// An element, whose inside `inside` writes.
+    /// An element, whose content `inside` writes.
     pub(super) fn element(&mut self, name: &str, inside: impl FnOnce(&mut Self)) {
         self.0.push('<');
         self.0.push_str(name);
@@ -64,8 +64,8 @@ impl Writer {
         }
     }
 
-    /// Text as XML has it. A carriage return goes as a reference, since a reader may take a plain
-    /// one for a line feed; a character that XML cannot have at all, as U+FFFD.
+    /// Text in XML. A carriage return is written as a reference, since a parser may read a plain
+    /// one as a line feed; a character that XML cannot represent is written as U+FFFD.
     fn push_escaped(&mut self, text: &str) {
         let mut plain_from = 0;
         for (at, character) in text.char_indices() {
@@ -78,7 +78,7 @@ impl Writer {
     }
 }
 
-/// What stands for a character that a document cannot have as it is.
+/// The replacement of a character that a document cannot contain.
 fn escaped(character: char) -> Option<&'static str> {
     match character {
         '&' => Some("&amp;"),
@@ -91,12 +91,12 @@ fn escaped(character: char) -> Option<&'static str> {
     }
 }
 
-/// What the body of an error says.
+/// The content of an error body.
 #[derive(Debug, Clone, Copy)]
 pub struct ErrorBody<'a> {
-    /// The code, as Azure spells it.
+    /// The error code of Azure.
     pub code: &'a str,
-    /// What happened, for people.
+    /// The message.
     pub message: &'a str,
     /// More elements, by name, such as `QueryParameterName`.
     pub details: &'a [(&'a str, &'a str)],

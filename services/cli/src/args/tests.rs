@@ -17,7 +17,7 @@ fn parse(line: &[&str]) -> Result<Cli, clap::Error> {
 }
 
 #[test]
-fn the_command_line_is_consistent_and_global_flags_stand_anywhere() {
+fn the_command_line_is_consistent_and_global_flags_are_accepted_anywhere() {
     use clap::CommandFactory as _;
     Cli::command().debug_assert();
 
@@ -28,7 +28,7 @@ fn the_command_line_is_consistent_and_global_flags_stand_anywhere() {
 }
 
 #[test]
-fn half_an_entity_key_or_two_forms_of_an_entity_are_refused() {
+fn rejects_half_an_entity_key_and_two_forms_of_an_entity() {
     assert!(parse(&["delete", "t", "p"]).is_err());
     assert!(parse(&["insert", "t", "-p", "p"]).is_err());
     assert!(parse(&["insert", "t", "-p", "p", "-r", "r", "--json-entity", "{}"]).is_err());
@@ -37,7 +37,7 @@ fn half_an_entity_key_or_two_forms_of_an_entity_are_refused() {
 }
 
 #[test]
-fn times_have_a_unit_and_are_above_zero() {
+fn durations_have_a_unit_and_are_positive() {
     assert_eq!(duration("2m"), Ok(Duration::from_secs(120)));
     assert_eq!(duration("7"), Ok(Duration::from_secs(7)));
     assert_eq!(duration("7d"), Ok(Duration::from_secs(604_800)));

@@ -23,7 +23,7 @@ use crate::raw::{RawClient, RpcMethod};
 
 /// Entities of a batch, of a page and of an imported chunk.
 const GROUP: usize = 100;
-/// Rows of one caller begin at a multiple of this, so that callers never meet.
+/// Rows of one caller begin at a multiple of this, so that callers use disjoint keys.
 const ROWS_A_CALLER: u64 = 100_000_000_000;
 /// A caller whose call failed waits, so that a dead server is not called in a busy loop.
 const WAIT_AFTER_ERROR: Duration = Duration::from_millis(10);
@@ -126,7 +126,7 @@ async fn send_chunk(
     answers: &mut Streaming<Bytes>,
     request: Bytes,
 ) -> Result<usize, Status> {
-    // The answers of a closed stream have the reason.
+    // The responses of a closed stream contain the error.
     let _ = sender.send(request).await;
     let answer = answers.message().await?;
     let answer = answer.ok_or_else(|| Status::unavailable("stream ended early"))?;

@@ -21,7 +21,7 @@ fn sent(args: &CredentialArgs) -> Result<(String, String), String> {
 }
 
 #[test]
-fn a_key_is_sent_with_its_account_and_a_signature_as_it_is() {
+fn a_key_is_sent_with_its_account_and_a_signature_unchanged() {
     let key = STANDARD.encode([7; 64]);
     let basic = format!("Basic {}", STANDARD.encode(format!("acme:{key}")));
     let acme_sends = |authorization: &str| (authorization.to_owned(), "acme".to_owned());
@@ -40,7 +40,7 @@ fn a_key_is_sent_with_its_account_and_a_signature_as_it_is() {
 }
 
 #[test]
-fn credentials_that_make_no_sense_are_usage_errors_without_the_secret() {
+fn rejects_invalid_credentials_as_usage_errors_without_the_secret() {
     let key = STANDARD.encode([7; 64]);
     let both = CredentialArgs { account_key: secret(&key), sas: secret("sig=2"), ..acme() };
     let alone = CredentialArgs { account_key: secret(&key), ..CredentialArgs::default() };

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn an_address_is_a_scheme_a_host_and_perhaps_a_port() {
+fn an_address_has_a_scheme_a_host_and_an_optional_port() {
     for (endpoint, encrypted) in [
         ("http://127.0.0.1:50051", false),
         ("HTTP://localhost", false),

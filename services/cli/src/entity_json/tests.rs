@@ -49,7 +49,7 @@ fn control_data_timestamps_and_nulls_are_not_stored() {
 }
 
 #[test]
-fn written_metadata_is_what_was_asked_for() {
+fn requested_metadata_is_written() {
     let mut entity = parse(br#"{"PartitionKey":"p","RowKey":"r","a":1}"#).unwrap();
     entity.etag = "W/\"x\"".to_owned();
     entity.timestamp = datetime::parse("2026-01-31T08:00:00Z");
@@ -68,7 +68,7 @@ fn written_metadata_is_what_was_asked_for() {
 }
 
 #[test]
-fn refusals_name_field_value_and_rule() {
+fn errors_name_field_value_and_rule() {
     let with = |member: &str| format!(r#"{{"PartitionKey":"p","RowKey":"r",{member}}}"#);
     for (text, expected) in [
         ("oops".to_owned(), "value=`oops`: must be one JSON object"),
@@ -101,7 +101,7 @@ fn refusals_name_field_value_and_rule() {
 }
 
 #[test]
-fn a_long_value_is_cut_in_an_error() {
+fn a_long_value_is_truncated_in_an_error() {
     let text = format!(r#"{{"PartitionKey":"p","RowKey":"r","a":[{}1]}}"#, "1,".repeat(1000));
 
     let error = parse(text.as_bytes()).unwrap_err().to_string();
@@ -112,7 +112,7 @@ fn a_long_value_is_cut_in_an_error() {
 
 proptest! {
     #[test]
-    fn any_entity_comes_back_from_json(given in entity()) {
+    fn any_entity_survives_json(given in entity()) {
         let text = to_string(&given, Meta::None).unwrap();
 
         let read = parse(text.as_bytes()).unwrap();
@@ -123,7 +123,7 @@ proptest! {
     }
 
     #[test]
-    fn no_text_makes_the_reader_panic(text in any::<Vec<u8>>()) {
+    fn the_reader_never_panics(text in any::<Vec<u8>>()) {
         let _ = parse(&text);
     }
 }

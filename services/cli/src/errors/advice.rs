@@ -1,11 +1,11 @@
-//! What to do about a failed call: whether something was written, and whether to repeat it.
+//! Hints for a failed call: whether something was written, and whether to retry.
 
 use std::{error::Error, io, time::Duration};
 
 use tonic::{Code, Status};
 use tonic_types::{ErrorDetails, StatusExt as _};
 
-/// The store takes no writes any more; only a new process does.
+/// The store rejects writes until the process is restarted.
 const STOPPED: &str = "STORAGE_STOPPED";
 /// Whether the status was made on this side, because the connection failed under the call.
 ///
@@ -64,13 +64,13 @@ pub(super) fn advice(status: &Status, delay: Option<Duration>) -> Option<String>
     })
 }
 
-/// What has to change before any repetition helps, where that can be expected.
+/// What has to change before a retry helps, if that can be derived.
 pub(super) fn hint(status: &Status) -> Option<&'static str> {
     if needs_restart(status) {
         return Some("the server needs a restart; nothing was written");
     }
     let message = status.message();
-    // What tonic makes of answers that are none of gRPC: a page, or a refusal in JSON or XML.
+    // The error of tonic for a response that is not gRPC: a page, or a JSON or XML error.
     if message.starts_with("grpc-status header missing")
         || message.contains("invalid compression flag")
     {
@@ -79,14 +79,14 @@ pub(super) fn hint(status: &Status) -> Option<&'static str> {
     None
 }
 
-/// What may be wrong with an address that no connection could be made to.
+/// The possible problem of an address without a connection.
 pub(super) fn connect_hint(cause: &str) -> Option<&'static str> {
-    // What TLS makes of an answer that is no TLS.
+    // The error of TLS for a response that is not TLS.
     let is_plain = cause.contains("corrupt message");
     is_plain.then_some("is this address not encrypted? use http://")
 }
 
-/// Whether there was no connection to send the call over.
+/// Whether no connection existed to send the call over.
 pub(super) fn was_refused(status: &Status) -> bool {
     let mut cause = status.source();
     while let Some(error) = cause {

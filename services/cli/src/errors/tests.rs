@@ -19,7 +19,7 @@ fn refused() -> Status {
 }
 
 #[test]
-fn a_refused_request_shows_reason_and_every_violation() {
+fn an_invalid_request_shows_reason_and_every_violation() {
     let error = CliError::from(refused());
 
     assert_eq!(
@@ -33,7 +33,7 @@ fn a_refused_request_shows_reason_and_every_violation() {
 }
 
 #[test]
-fn a_refused_request_is_one_object_for_programs() {
+fn an_invalid_request_is_one_object_for_programs() {
     let text = CliError::from(refused()).render(true, None);
 
     assert_eq!(
@@ -59,7 +59,7 @@ fn a_violation_that_is_the_message_is_not_repeated() {
 }
 
 #[test]
-fn a_refused_connection_says_that_nothing_was_sent() {
+fn a_refused_connection_reports_that_nothing_was_sent() {
     let refused = io::Error::from(io::ErrorKind::ConnectionRefused);
     let text = CliError::from(Status::from_error(Box::new(refused))).render(false, None);
 
@@ -67,7 +67,7 @@ fn a_refused_connection_says_that_nothing_was_sent() {
 }
 
 #[test]
-fn a_busy_server_says_how_long_to_wait() {
+fn a_busy_server_reports_the_retry_delay() {
     let details = ErrorDetails::with_retry_info(Some(Duration::from_millis(1500)));
     let status = Status::with_error_details(Code::ResourceExhausted, "busy", details);
     let error = CliError::from(status);
@@ -96,7 +96,7 @@ fn exit_codes_follow_the_kind_of_failure() {
 }
 
 #[test]
-fn a_stopped_store_asks_for_a_restart() {
+fn a_stopped_store_requests_a_restart() {
     let mut details = ErrorDetails::with_retry_info(Some(Duration::from_secs(1)));
     details.set_error_info("STORAGE_STOPPED", "trestle", [("a".to_owned(), "b".to_owned())]);
     let status = Status::with_error_details(Code::Unavailable, "stopped", details);
@@ -107,7 +107,7 @@ fn a_stopped_store_asks_for_a_restart() {
 }
 
 #[test]
-fn a_command_that_came_far_says_how_far_and_never_that_nothing_was_sent() {
+fn an_interrupted_command_reports_its_progress_and_never_that_nothing_was_sent() {
     let refused = io::Error::from(io::ErrorKind::ConnectionRefused);
     let failed = CliError::from(Status::from_error(Box::new(refused)));
     let at = || Halt {
@@ -136,7 +136,7 @@ fn a_command_that_came_far_says_how_far_and_never_that_nothing_was_sent() {
 }
 
 #[test]
-fn a_cut_connection_never_claims_that_nothing_was_written() {
+fn a_broken_connection_never_claims_that_nothing_was_written() {
     let error = Status::from_error(Box::new(io::Error::other("reset")));
 
     assert!(is_transport(&error));

@@ -1,7 +1,7 @@
-//! `import azurite`: a workspace that Azurite left on disk.
+//! `import azurite`: an Azurite workspace on disk.
 //!
-//! Two threads read the two databases from front to back. Entities go to their table chunk by chunk and messages to
-//! their queue, each at its own pace, within bounds of memory.
+//! Two threads read the two databases sequentially. Entities are sent to their table in chunks and messages to
+//! their queue, each independently, within bounds of memory.
 
 use std::{path::PathBuf, sync::Arc};
 
@@ -75,7 +75,7 @@ impl Source for Azurite {
             self.copy_tables(session, tracker, plan),
             messages::copy(&self.workspace, &self.account, TargetQueues::new(session), tracker),
         )?;
-        // Read to the end, every message answered.
+        // Everything is read, and every message answered.
         tracker.change(|progress| {
             progress.queues.values_mut().for_each(|queue| queue.complete = true);
         });
@@ -126,14 +126,14 @@ fn ended(error: &JoinError) -> CliError {
     CliError::Protocol(format!("a part of the import ended: {error}"))
 }
 
-/// The receiver of what is read has failed, and reports why itself.
+/// The receiver failed, and reports its own error.
 fn closed() -> CliError {
     CliError::Protocol("the import ended".to_owned())
 }
 
-/// Hands the entities of each table to the task that writes them.
+/// Passes the entities of each table to the task that writes them.
 struct TableReader {
-    /// What the names of collections of entities begin with.
+    /// The prefix of collections of entities.
     prefix: String,
     names: Vec<String>,
     tracker: Arc<Tracker>,
@@ -155,7 +155,7 @@ impl loki::DatabaseReader for TableReader {
     fn select(&mut self, collection: &str) -> Option<u64> {
         let name = collection.strip_prefix(&self.prefix)?;
         self.names.iter().find(|planned| *planned == name)?;
-        // Without progress the target refused the whole table.
+        // Without progress the target rejected the whole table.
         let table =
             self.tracker.read(|progress| progress.tables.get(&tables::folded(name)).cloned())?;
         let after = match table.position {

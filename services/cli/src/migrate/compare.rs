@@ -1,4 +1,4 @@
-//! The source and the target compared: what was read, what the target holds, and what was skipped.
+//! The comparison of source and target: read, stored and skipped items.
 
 use futures::{StreamExt as _, TryStreamExt as _};
 use serde_json::json;
@@ -16,10 +16,10 @@ use crate::{
     output::{Output, thousands},
 };
 
-/// Most skipped things that a person is shown.
+/// Most skipped items that are shown to a person.
 const SHOWN_MAX: usize = 20;
 
-/// How they compare.
+/// The result of the comparison.
 #[derive(Debug)]
 pub(super) struct Report {
     tables: Vec<ComparedTable>,
@@ -47,7 +47,7 @@ struct ComparedQueue {
     progress: QueueProgress,
     /// Messages that it holds now.
     target: u64,
-    /// Whether those that come first are among those that were sent first.
+    /// Whether the first messages are among those that were sent first.
     begins_alike: bool,
 }
 
@@ -55,7 +55,7 @@ impl ComparedQueue {
     fn matches(&self) -> bool {
         let progress = &self.progress;
         let most = progress.before.saturating_add(progress.sent.count);
-        // Deduplicated messages may be counted among those that it held before.
+        // Deduplicated messages may be counted among those from before the import.
         let repeated = if progress.before > 0 { progress.repeated } else { 0 };
         let counts = most.saturating_sub(repeated)..=most;
         let is_all_copied = progress.refused == 0 && progress.remaining == 0;
@@ -91,13 +91,13 @@ async fn compare_queue(
 ) -> Result<ComparedQueue, CliError> {
     let mut queues = TargetQueues::new(session);
     let target = queues.count(name).await?;
-    // Messages that it held before come first.
+    // Messages from before the import come first.
     let begins_alike = progress.before > 0 || queues.begins_with(name, &progress.first).await?;
     Ok(ComparedQueue { name: name.to_owned(), progress: progress.clone(), target, begins_alike })
 }
 
 impl Report {
-    /// Prints both sides, and what was not copied.
+    /// Prints both sides, and the items that were not copied.
     pub(super) fn print(&self, output: &mut Output) -> Result<(), CliError> {
         if output.is_json() {
             return self.print_json(output);

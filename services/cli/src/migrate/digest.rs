@@ -1,7 +1,7 @@
-//! What a table or a queue holds, in a few bytes: a count and a sum of hashes, the same whatever
-//! the order.
+//! A digest of a table or a queue, in a few bytes: a count and a sum of hashes, independent of the
+//! order.
 //!
-//! Both sides of a copy are added up as they pass by, so that comparing them takes no memory.
+//! Both sides of a copy are summed while they are copied, so that the comparison needs no memory.
 
 use prost::Message as _;
 use serde::{Deserialize, Serialize};
@@ -11,21 +11,21 @@ use xxhash_rust::xxh3::xxh3_128;
 /// The hash of one entity or message.
 pub(super) type Hash = u128;
 
-/// How many there are, and the sum of their hashes. Not a defence against deliberate collisions.
+/// The count of items and the sum of their hashes. Not a defence against deliberate collisions.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Digest {
-    /// How many.
+    /// The count.
     pub(super) count: u64,
     sum: u128,
 }
 
 impl Digest {
-    /// One more.
+    /// Adds one item.
     pub(super) fn add(&mut self, hash: Hash) {
         self.merge(Self { count: 1, sum: hash });
     }
 
-    /// All of another digest.
+    /// Adds another digest.
     pub(super) fn merge(&mut self, other: Self) {
         self.count += other.count;
         self.sum = self.sum.wrapping_add(other.sum);
@@ -37,7 +37,7 @@ impl Digest {
     }
 }
 
-/// The content of an entity: keys and properties, in whatever order they came.
+/// The content of an entity: keys and properties, in any order.
 pub(super) fn of_entity(entity: &Entity) -> Hash {
     let mut content = Entity {
         partition_key: entity.partition_key.clone(),
@@ -51,7 +51,7 @@ pub(super) fn of_entity(entity: &Entity) -> Hash {
     content.properties.sort_by(|a, b| a.name.cmp(&b.name));
     for property in &mut content.properties {
         let kind = property.value.as_mut().and_then(|value| value.kind.as_mut());
-        // There are many encodings of NaN, and one meaning.
+        // NaN has many encodings and one meaning.
         if let Some(Kind::DoubleValue(number)) = kind
             && number.is_nan()
         {

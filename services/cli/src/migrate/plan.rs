@@ -1,4 +1,4 @@
-//! What a source holds, before anything is copied.
+//! The content of a source, before anything is copied.
 
 use std::collections::HashMap;
 
@@ -8,7 +8,7 @@ use trestle_proto::service::v1::AccessPolicy;
 use super::progress::Skipped;
 use crate::datetime;
 
-/// What is to be copied, and what is known from the start to be skipped.
+/// The items to copy, and the items that are skipped from the start.
 #[derive(Debug, Default)]
 pub(super) struct ImportPlan {
     pub(super) tables: Vec<PlannedTable>,
@@ -71,7 +71,7 @@ fn policy(document: PolicyDocument) -> Result<AccessPolicy, String> {
     Ok(AccessPolicy { start_time, expiry_time, permissions, id })
 }
 
-/// A time with all its parts: policies may leave out the seconds, or the time of the day.
+/// A time with all its parts: policies may omit the seconds, or the time of the day.
 fn full(text: &str) -> String {
     match (text.len(), text.strip_suffix('Z')) {
         (10, _) => format!("{text}T00:00:00Z"),
@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn policies_keep_what_they_contain_and_what_they_leave_out() {
+    fn policies_keep_their_present_and_absent_fields() {
         let documents = r#"[{"Id":"a","AccessPolicy":{"Start":"2026-01-02",
             "Expiry":"2026-01-02T03:04Z","Permission":"raud"}},
             {"id":"bare"},{"id":"b","accessPolicy":{"expiry":"2026-01-02T03:04:05Z"}}]"#;

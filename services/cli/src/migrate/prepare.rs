@@ -1,4 +1,4 @@
-//! Tables and queues made ready for what is copied into them, and queues restored afterwards.
+//! Tables and queues prepared for the copy, and queues restored afterwards.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::{client::Session, errors::CliError};
 
 /// Most tables or queues that are inspected or created at once.
 const AT_ONCE: usize = 16;
-/// Most names of a refusal.
+/// Most names in an error.
 const NAMES_MAX: usize = 10;
 
 /// A table or a queue of the plan.
@@ -25,7 +25,7 @@ enum ImportTarget<'a> {
     Queue(&'a PlannedQueue),
 }
 
-/// What a target held before the import.
+/// The content of a target before the import.
 enum TargetState {
     Table { is_filled: bool },
     Queue(QueueProgress),
@@ -39,7 +39,7 @@ impl ImportTarget<'_> {
         }
     }
 
-    /// Whether it is complete; none where it has no progress yet.
+    /// Whether it is complete; none if it has no progress yet.
     fn is_complete(self, progress: &MigrationProgress) -> Option<bool> {
         match self {
             Self::Table(table) => {
@@ -60,7 +60,7 @@ impl ImportTarget<'_> {
         })
     }
 
-    /// Begins its progress; whether it holds something.
+    /// Begins its progress; returns whether it is not empty.
     fn begin(self, progress: &mut MigrationProgress, found: TargetState) -> bool {
         match (self, found) {
             (Self::Table(table), TargetState::Table { is_filled }) => {
@@ -91,10 +91,10 @@ impl ImportTarget<'_> {
     }
 }
 
-/// Creates every table and queue of the plan; those that the server refuses are skipped.
+/// Creates every table and queue of the plan; those that the server rejects are skipped.
 ///
-/// Existing ones are inspected before anything is changed, and the checkpoint is on disk before it is. Those that hold
-/// something are refused unless that is allowed.
+/// Existing ones are inspected before anything is changed, and the checkpoint is on disk before it is. Those that are
+/// not empty are refused unless that is allowed.
 pub(super) async fn prepare(
     session: &Session,
     tracker: &Arc<Tracker>,
@@ -144,7 +144,7 @@ pub(super) async fn prepare(
     tracker.save()
 }
 
-/// Gives queues their deduplication windows back.
+/// Restores the deduplication windows of queues.
 pub(super) async fn restore(session: &Session, tracker: &Tracker) -> Result<(), CliError> {
     let queues: Vec<_> = tracker.read(|progress| {
         progress.queues.iter().map(|(name, queue)| (name.clone(), queue.window_ms)).collect()

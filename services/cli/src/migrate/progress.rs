@@ -1,4 +1,4 @@
-//! How far an import is: what a killed one is resumed from, and what the report at the end is made of.
+//! The progress of an import: the state for resumption and for the report at the end.
 
 use std::{
     collections::BTreeMap,
@@ -18,16 +18,16 @@ use crate::{
     output::thousands,
 };
 
-/// How many of the first messages are kept to compare a peek with: more than it shows, since some
-/// may expire meanwhile.
+/// How many of the first messages are recorded to compare a peek with: more than it returns, since
+/// some may expire meanwhile.
 const FIRST_MAX: usize = 128;
-/// Most things not copied that are named one by one.
+/// Most items that are reported one by one as not copied.
 const SKIPPED_MAX: usize = 1000;
 
-/// Where reading a table continues.
+/// The position of reading in a table.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum SourcePosition {
-    /// After so many documents of its collection.
+    /// After this number of documents of its collection.
     Documents(u64),
     /// At the page with these tokens.
     Page { partition: String, row: Option<String> },
@@ -38,9 +38,9 @@ pub(super) enum SourcePosition {
 /// A range of the partition keys of a table.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct PartitionRange {
-    /// Its first key, or what is less; none for the first range.
+    /// Its first key, or a lower bound; none for the first range.
     pub(super) from: Option<String>,
-    /// More than its last key; none for the last range.
+    /// An exclusive upper bound; none for the last range.
     pub(super) below: Option<String>,
     pub(super) position: Option<SourcePosition>,
 }
@@ -54,24 +54,24 @@ impl PartitionRange {
     }
 }
 
-/// How far a table is.
+/// The progress of a table.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct TableProgress {
-    /// Where it continues, if it is read from its beginning to its end.
+    /// Its position, if it is read from its beginning to its end.
     pub(super) position: Option<SourcePosition>,
-    /// What is read in parallel, if it is divided.
+    /// Its ranges, if it is divided and read in parallel.
     pub(super) ranges: Vec<PartitionRange>,
     /// Entities of the source that were read.
     pub(super) read: u64,
     pub(super) refused: u64,
-    /// What was written.
+    /// The digest of the written entities.
     pub(super) written: Digest,
-    /// Everything was answered.
+    /// Every write was answered.
     pub(super) complete: bool,
 }
 
 impl TableProgress {
-    /// Records where its range of this number continues, or the whole of it.
+    /// Records the position of its range of this number, or of the whole table.
     pub(super) fn advance(&mut self, range: Option<usize>, position: SourcePosition) {
         match range.and_then(|at| self.ranges.get_mut(at)) {
             Some(range) => range.position = Some(position),
@@ -85,37 +85,37 @@ impl TableProgress {
     }
 }
 
-/// How far a queue is.
+/// The progress of a queue.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct QueueProgress {
     /// Messages that it held before the import.
     pub(super) before: u64,
     /// The deduplication window it had before, in milliseconds.
     pub(super) window_ms: Option<u64>,
-    /// Messages of the source are answered up to this one, by its number there.
+    /// Messages of the source are answered up to this number of the source.
     pub(super) position: u64,
     pub(super) read: u64,
     pub(super) refused: u64,
     pub(super) expired: u64,
     /// Deduplicated: sent before by a run that was killed.
     pub(super) repeated: u64,
-    /// Had been received before, which a new message cannot carry.
+    /// Messages with an earlier delivery count, which a new message cannot carry.
     pub(super) received_before: u64,
-    /// What was sent and accepted.
+    /// The digest of the accepted messages.
     pub(super) sent: Digest,
-    /// The first ones that can be received at once, to compare with a peek.
+    /// The first ones that are visible at once, to compare with a peek.
     pub(super) first: Vec<Hash>,
     /// Messages that remain in the source because they cannot be copied without being received.
     pub(super) remaining: u64,
     /// Messages that are counted and may still be read again from the source.
     pub(super) counted: Vec<String>,
-    /// Messages that were received in the source last, and may not be deleted there yet.
+    /// Messages that were received in the source last, and may still exist there.
     pub(super) held: Vec<ReceivedMessage>,
     pub(super) complete: bool,
 }
 
 impl QueueProgress {
-    /// Adds what became of some more messages.
+    /// Adds the outcomes of more messages.
     pub(super) fn add(&mut self, more: Self) {
         self.position = self.position.max(more.position);
         self.read += more.read;
@@ -138,18 +138,18 @@ pub(super) struct ReceivedMessage {
     pub(super) receipt: String,
 }
 
-/// Something that was not copied.
+/// An item that was not copied.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Skipped {
     /// Such as ``table `T` ``.
     pub(super) whose: String,
-    /// Which of it; empty means all.
+    /// The part that was not copied; empty means all.
     pub(super) which: String,
     pub(super) why: String,
 }
 
 impl Skipped {
-    /// What the server refuses with one of these codes; another failure ends the import.
+    /// Error codes of the server for which an item is skipped; another error ends the import.
     pub(super) fn refused<T>(
         done: Result<T, Status>,
         codes: &[Code],
@@ -167,13 +167,13 @@ impl Skipped {
     }
 }
 
-/// How far everything is.
+/// The progress of all tables and queues.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(super) struct MigrationProgress {
     /// By lower-case name.
     pub(super) tables: BTreeMap<String, TableProgress>,
     pub(super) queues: BTreeMap<String, QueueProgress>,
-    /// The first of what was not copied, and how much more there is.
+    /// The first items that were not copied, and the number of others.
     pub(super) skipped: Vec<Skipped>,
     pub(super) skipped_more: u64,
 }
@@ -183,7 +183,7 @@ impl State for MigrationProgress {
 }
 
 impl MigrationProgress {
-    /// Names something that was not copied; nothing is named twice.
+    /// Reports an item that was not copied; each is reported once.
     pub(super) fn skip(&mut self, skipped: Skipped) {
         if self.skipped.contains(&skipped) {
             return;
@@ -195,7 +195,7 @@ impl MigrationProgress {
         }
     }
 
-    /// How many entities and messages are copied.
+    /// The number of entities and messages that are copied.
     pub(super) fn copied(&self) -> (u64, u64) {
         let entities = self.tables.values().map(|table| table.written.count).sum();
         let messages = self.queues.values().map(|queue| queue.sent.count).sum();
@@ -236,7 +236,7 @@ impl Tracker {
         change(&mut self.lock().state)
     }
 
-    /// Changes the progress, and saves it where that is due.
+    /// Changes the progress, and saves it if that is due.
     pub(super) fn change<T>(&self, change: impl FnOnce(&mut MigrationProgress) -> T) -> T {
         let mut checkpoint = self.lock();
         let changed = change(&mut checkpoint.state);
@@ -253,7 +253,7 @@ impl Tracker {
         self.lock().save()
     }
 
-    /// Removes the checkpoint: the import ran to its end.
+    /// Removes the checkpoint: the import is complete.
     pub(super) fn close(&self) -> Result<(), CliError> {
         self.lock().remove()
     }

@@ -1,6 +1,6 @@
 //! Queues of the target: created, filled, inspected.
 //!
-//! Each message carries its id of the source as deduplication id, and its queue keeps those while the import lasts, so
+//! Each message carries its id of the source as deduplication id, and its queue stores those during the import, so
 //! that a message is queued once however often it is sent.
 
 use std::{collections::HashSet, sync::Arc, time::Duration};
@@ -48,13 +48,13 @@ pub(super) struct SourceMessage {
     pub(super) id: String,
     /// Its number in the source, rising; 0 where there is none.
     pub(super) position: u64,
-    /// What it carries, or why that cannot be read.
+    /// Its content, or the error of reading it.
     pub(super) body: Result<Body, String>,
     /// Invisible until then.
     pub(super) visible: Option<Ticks>,
     /// None for no expiry.
     pub(super) expires: Option<Ticks>,
-    /// How often it was received.
+    /// Its delivery count.
     pub(super) dequeue_count: u32,
 }
 
@@ -89,7 +89,7 @@ impl TargetQueues {
         Self { session: session.clone(), client: QueueServiceClient::new(session.link()) }
     }
 
-    /// What a queue holds before the import; nothing where it does not exist.
+    /// The statistics of a queue before the import; empty if it does not exist.
     pub(super) async fn inspect(&mut self, name: &str) -> Result<QueueProgress, CliError> {
         let Some((queue, before)) = self.get(name).await? else {
             return Ok(QueueProgress::default());
@@ -99,7 +99,7 @@ impl TargetQueues {
         Ok(QueueProgress { before, window_ms, ..QueueProgress::default() })
     }
 
-    /// A queue, and how many messages it holds; none where it does not exist.
+    /// A queue, and how many messages it holds; none if it does not exist.
     async fn get(&mut self, name: &str) -> Result<Option<(Queue, u64)>, CliError> {
         let Self { session, client } = self;
         let request = GetQueueRequest { queue: name.to_owned() };
@@ -121,7 +121,8 @@ impl TargetQueues {
         Ok(self.get(name).await?.map_or(0, |(_, messages)| messages))
     }
 
-    /// Creates a queue with metadata, policies and the longest deduplication window; what of it the server refuses.
+    /// Creates a queue with metadata, policies and the longest deduplication window; returns what the server
+    /// rejects.
     pub(super) async fn open(&mut self, queue: &PlannedQueue) -> Result<Option<Skipped>, CliError> {
         let (name, metadata) = (queue.name.clone(), queue.metadata.clone());
         let deduplication_window = Some(proto_duration(DEDUPLICATION_WINDOW_MAX));
@@ -141,7 +142,7 @@ impl TargetQueues {
         Skipped::refused(set.await, &codes, whose(&queue.name), "access policies")
     }
 
-    /// Gives a queue back the deduplication window that it had before the import.
+    /// Restores the deduplication window that a queue had before the import.
     pub(super) async fn restore(
         &mut self,
         name: &str,
@@ -176,7 +177,7 @@ impl TargetQueues {
         Ok(())
     }
 
-    /// Whether the first messages of a queue are those that were sent first.
+    /// Whether the first messages of a queue match those that were sent first.
     pub(super) async fn begins_with(
         &mut self,
         name: &str,
@@ -197,9 +198,10 @@ impl TargetQueues {
         }))
     }
 
-    /// Sends messages of one queue, and records what became of them; the ids of those that the target holds now.
+    /// Sends messages of one queue, and records their outcomes; returns the ids of those that the target holds
+    /// now.
     ///
-    /// Where the source may give a message `again` after it was sent and recorded, its id is kept.
+    /// If the source may return a message `again` after it was sent and recorded, its id is stored.
     pub(super) async fn send(
         &mut self,
         tracker: &Arc<Tracker>,
@@ -308,7 +310,7 @@ impl TargetQueues {
     }
 }
 
-/// The temporary failure of a message, for which all are sent again.
+/// The temporary error of a message, for which all are sent again.
 fn temporary(outcomes: &[Outcome]) -> Option<Status> {
     outcomes.iter().find_map(|outcome| match outcome {
         Outcome::Error(error) => {
@@ -319,7 +321,7 @@ fn temporary(outcomes: &[Outcome]) -> Option<Status> {
     })
 }
 
-/// What is left of the time to live of a message, and of its visibility delay; none where it has expired.
+/// The remaining time to live of a message, and its remaining visibility delay; none if it has expired.
 fn times(
     visible: Option<Ticks>,
     expires: Option<Ticks>,
@@ -343,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_keeps_the_rest_of_its_ttl_and_visibility_delay() {
+    fn a_message_keeps_its_remaining_ttl_and_visibility_delay() {
         let seconds = |seconds| prost_types::Duration { seconds, nanos: 0 };
         let of = |visible: Option<u64>, expires: Option<u64>| {
             times(visible.map(at), expires.map(at), at(100))

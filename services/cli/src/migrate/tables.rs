@@ -1,4 +1,4 @@
-//! Tables on our side: made ready, filled, read back.
+//! Tables of the target: created, filled, read back.
 
 use std::sync::Arc;
 
@@ -23,8 +23,8 @@ use crate::{
     upload::{self, EntityOutcome, Upload},
 };
 
-/// Larger entities, in bytes of their encoding, are over the limit of 1 MiB as Azure counts,
-/// whatever is in them, and are not sent.
+/// Entities with a larger encoding, in bytes, exceed the limit of 1 MiB as Azure counts, whatever
+/// their content, and are not sent.
 const ENTITY_BYTES_MAX: usize = 2 * 1024 * 1024;
 
 /// Entities to send together, each with its hash; the source continues at the end.
@@ -32,12 +32,13 @@ pub(super) type Chunk = upload::Chunk<Hash, String, SourcePosition>;
 /// The chunks of a table; one that fails to be read is an error.
 pub(super) type Chunks = mpsc::Receiver<Result<Chunk, CliError>>;
 
-/// A chunk in the making.
+/// A chunk builder.
 #[derive(Default)]
 pub(super) struct TableBatch(upload::ChunkBuilder<Hash, String>);
 
 impl TableBatch {
-    /// Adds an entity, or which one cannot be read, and why; the chunk before it where both do not fit.
+    /// Adds an entity, or the error of an unreadable one; returns the chunk before it if both do not
+    /// fit.
     pub(super) fn add(
         &mut self,
         entity: Result<Entity, (String, String)>,
@@ -53,7 +54,7 @@ impl TableBatch {
         self.0.reject(which, why, before)
     }
 
-    /// The last chunk before a position, also where it is empty.
+    /// The last chunk before a position, even if it is empty.
     pub(super) fn finish(&mut self, end: SourcePosition) -> Chunk {
         self.0.finish(Some(end))
     }
@@ -64,7 +65,7 @@ fn key_of(entity: &Entity) -> String {
     format!("PartitionKey=`{}` RowKey=`{}`", entity.partition_key, entity.row_key)
 }
 
-/// The name of a table without its case, which is ignored.
+/// The name of a table in lower case, since it is case-insensitive.
 pub(super) fn folded(name: &str) -> String {
     name.to_ascii_lowercase()
 }
@@ -74,7 +75,7 @@ pub(super) fn whose(name: &str) -> String {
     format!("table `{name}`")
 }
 
-/// Whether a table exists and holds anything.
+/// Whether a table exists and is not empty.
 pub(super) async fn is_filled(session: &Session, name: &str) -> Result<bool, CliError> {
     let request = QueryEntitiesRequest {
         table: name.to_owned(),
@@ -85,7 +86,7 @@ pub(super) async fn is_filled(session: &Session, name: &str) -> Result<bool, Cli
     match repeated(async || client.query_entities(session.request(request.clone())).await).await {
         Ok(answer) => {
             let answer = answer.into_inner();
-            // A page may end early, before it found anything.
+            // A page may end early, before it contains an entity.
             Ok(!answer.entities.is_empty() || !answer.next_page_token.is_empty())
         }
         Err(status) if matches!(status.code(), Code::NotFound | Code::InvalidArgument) => Ok(false),
@@ -93,7 +94,7 @@ pub(super) async fn is_filled(session: &Session, name: &str) -> Result<bool, Cli
     }
 }
 
-/// Creates a table that does not exist, and sets its policies; what of it the server refuses.
+/// Creates a table that does not exist, and sets its policies; returns what the server rejects.
 pub(super) async fn open(
     session: &Session,
     table: &PlannedTable,
@@ -120,7 +121,7 @@ pub(super) async fn open(
     Skipped::refused(set.await, &codes, whose(&table.name), "access policies")
 }
 
-/// Writes every chunk of a table, or of a range of it, over existing entities, and records how far it is.
+/// Writes every chunk of a table, or of a range of it, over existing entities, and records its progress.
 pub(super) async fn fill(
     session: &Session,
     tracker: &Arc<Tracker>,
@@ -134,7 +135,7 @@ pub(super) async fn fill(
     upload.run(&mut recorder).await?.map_or(Ok(()), Err)
 }
 
-/// Records what became of the chunks of one table, or of a range of it.
+/// Records the outcomes of the chunks of one table, or of a range of it.
 struct TableRecorder {
     tracker: Arc<Tracker>,
     name: String,
@@ -142,7 +143,7 @@ struct TableRecorder {
     pending: PendingRows,
 }
 
-/// What is answered, but not yet up to a position from where the source can continue.
+/// The answered part after the last position from which the source can continue.
 #[derive(Default)]
 struct PendingRows {
     read: u64,
@@ -155,7 +156,7 @@ impl upload::Recorder<Chunk> for TableRecorder {
         let pending = &mut self.pending;
         let seen = outcomes.len().saturating_add(chunk.rejected.len());
         pending.read += u64::try_from(seen).unwrap_or(u64::MAX);
-        // Decoded again only where one of them failed.
+        // Decoded again only if one of them failed.
         let mut entities = None;
         for (at, (outcome, hash)) in outcomes.into_iter().zip(&chunk.labels).enumerate() {
             let EntityOutcome::Failed(why) = outcome else {
@@ -181,7 +182,7 @@ impl upload::Recorder<Chunk> for TableRecorder {
     }
 }
 
-/// What a table holds now.
+/// The content of a table now.
 pub(super) async fn read_back(session: &Session, name: &str) -> Result<Digest, CliError> {
     let request =
         StreamEntitiesRequest { table: name.to_owned(), ..StreamEntitiesRequest::default() };

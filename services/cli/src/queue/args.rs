@@ -134,7 +134,7 @@ pub enum QueueCommand {
 }
 
 impl QueueCommand {
-    /// The queue that the command is about, if it is one.
+    /// The queue of the command, if it has one.
     pub(crate) fn queue(&self) -> Option<&str> {
         match self {
             Self::List { .. } | Self::Properties(_) => None,

@@ -1,4 +1,4 @@
-//! `drain`: every visible message into a file, none lost on the way.
+//! `drain`: moves every visible message into a file, without loss.
 
 use std::{
     fmt::Write as _,
@@ -83,7 +83,7 @@ pub(super) async fn run(
     Ok(())
 }
 
-/// How many messages are in the queue; none without the permission to read it.
+/// The number of messages in the queue; none without the permission to read it.
 async fn left(context: &mut QueueContext, queue: &str) -> Option<u64> {
     let request = context.session.request(GetQueueRequest { queue: queue.to_owned() });
     let answer = context.queues.get_queue(request).await.ok()?;
@@ -108,12 +108,12 @@ impl Drain {
     ) -> Result<(), CliError> {
         loop {
             interrupts.none_yet().await?;
-            // Not interrupted: the receipts of its messages would be lost.
+            // Not interruptible: the receipts of its messages would be lost.
             let deliveries = match take(context, &self.options).await {
                 Ok(deliveries) => deliveries,
                 Err(error) => {
                     self.sink.withdraw(self.drained)?;
-                    // It may have been answered all the same.
+                    // The response may have arrived all the same.
                     self.hidden = error.is_unavailable();
                     return Err(error);
                 }
@@ -135,7 +135,7 @@ impl Drain {
     }
 }
 
-/// Where messages are written.
+/// The destination of messages.
 struct Sink {
     to: DrainTarget,
     name: String,
@@ -147,7 +147,7 @@ enum DrainTarget {
     Stream(Arc<File>),
     File {
         file: Arc<File>,
-        /// Its path, where there was none before.
+        /// Its path, if the file did not exist before.
         made: Option<PathBuf>,
     },
 }
@@ -173,8 +173,8 @@ impl Sink {
         Ok(Self { to, name })
     }
 
-    /// Writes messages down, on stable storage where there is one: they are deleted then, and a crash doubles lines
-    /// and loses none.
+    /// Writes messages to stable storage, if the destination has it, before they are deleted: a crash duplicates
+    /// lines and loses none.
     async fn write(&self, deliveries: &[Delivery]) -> Result<(), CliError> {
         let mut lines = String::new();
         for message in deliveries.iter().filter_map(|delivery| delivery.message.as_ref()) {
@@ -206,7 +206,7 @@ impl Sink {
             .map_err(CliError::file(what))
     }
 
-    /// Removes the file of a drain that received nothing, unless it was there before.
+    /// Removes the file of a drain that received nothing, unless it existed before.
     fn withdraw(&self, drained: u64) -> Result<(), CliError> {
         match &self.to {
             DrainTarget::File { made: Some(path), .. } if drained == 0 => files::remove(path),

@@ -57,7 +57,7 @@ pub(super) async fn run(
     let progress = context.output.progress(input.bytes);
     let mut load = QueueLoad { context, checkpoint, progress, queue: &args.queue };
     let outcome = if input.bytes.is_none() {
-        // Ctrl-C ends the process as usual: a pipe without data blocks.
+        // Ctrl-C ends the process as usual: reading a pipe without data blocks.
         load.send_all(&mut lines).await
     } else {
         Interrupts::listen()?.unless_pressed(load.send_all(&mut lines)).await
@@ -77,7 +77,7 @@ pub(super) async fn run(
     context.output.either(&text, &object)
 }
 
-/// What is loaded, and where to; fails early when the queue does not exist.
+/// The source and the target of a load; fails early if the queue does not exist.
 async fn job(
     context: &mut QueueContext,
     args: &LoadArgs,
@@ -89,7 +89,7 @@ async fn job(
             let queue = found.into_inner().queue;
             queue.and_then(|queue| queue.create_time).as_ref().and_then(datetime::format)
         }
-        // Sending may be allowed without reading.
+        // The caller may have permission to send but not to read.
         Err(status) if status.code() == Code::PermissionDenied => None,
         Err(status) => return Err(status.into()),
     };
@@ -117,7 +117,8 @@ impl QueueLoad<'_> {
             let message = match lines.next() {
                 Ok(message) => message,
                 Err(error) => {
-                    // The lines before the invalid one are sent, so that it can be fixed.
+                    // The lines before the invalid one are sent, so that a resumed load can
+                    // continue once it is fixed.
                     self.send(&mut batch, before).await?;
                     return Err(error);
                 }

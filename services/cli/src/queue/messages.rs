@@ -25,7 +25,7 @@ use crate::{
 pub(super) const BATCH_MAX: usize = 100;
 /// Most messages of one redrive. The server's limit.
 const REDRIVE_MAX: u32 = 1000;
-/// How much longer than its wait a receive may take.
+/// The extra time of a receive beyond its wait.
 const WAIT_EXTRA: Duration = Duration::from_secs(10);
 
 /// Arguments of a receive.
@@ -96,10 +96,10 @@ pub(super) async fn send_batch(
     outcomes(context.queues.send_messages(request).await?.into_inner().results, count)
 }
 
-/// What became of so many messages.
+/// The outcomes of a batch of messages.
 fn outcomes(results: Vec<SendResult>, count: usize) -> Result<Vec<SentMessage>, CliError> {
     if results.len() != count {
-        // Fewer would pass for all of them.
+        // Fewer results must not pass for all of them.
         return Err(CliError::Protocol(format!(
             "{count} messages were answered with {} results",
             results.len()
@@ -113,7 +113,7 @@ fn outcomes(results: Vec<SendResult>, count: usize) -> Result<Vec<SentMessage>, 
     results.into_iter().map(|result| outcome(result.outcome)).collect()
 }
 
-/// The failure of one element of a batch as the failure of a call.
+/// The error of one element of a batch as the error of a call.
 fn status(error: &tonic_types::Status) -> Status {
     use prost::Message as _;
     let details = error.encode_to_vec().into();
@@ -168,7 +168,7 @@ pub(super) async fn receive(
         let header = ["Message", "Inserted", "Received", "Body", "Receipt"];
         context.output.table(&header, &rows)?;
     }
-    // Shown first: what was deleted cannot be received again.
+    // Printed first: a deleted message cannot be received again.
     context.output.flush()?;
     if delete {
         delete_all(context, &options.queue, &deliveries).await?;
@@ -176,7 +176,7 @@ pub(super) async fn receive(
     Ok(())
 }
 
-/// Deletes deliveries; the first that is refused fails the command.
+/// Deletes deliveries; the first error fails the command.
 pub(super) async fn delete_all(
     context: &mut QueueContext,
     queue: &str,
@@ -209,7 +209,7 @@ async fn delete_receipts(
     }
 }
 
-/// Makes deliveries visible again, all that can be; the first that cannot fails the command.
+/// Makes deliveries visible again, as many as possible; the first error fails the command.
 pub(super) async fn release(
     context: &mut QueueContext,
     queue: &str,
@@ -268,7 +268,7 @@ pub(super) async fn peek(
     context.output.table(&header, &rows)
 }
 
-/// Moves messages back, or elsewhere.
+/// Redrives messages to their source queue or another one.
 pub(super) async fn redrive(
     context: &mut QueueContext,
     queue: String,
@@ -340,7 +340,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn messages_that_were_answered_with_another_number_of_results_count_as_failed() {
+    fn a_response_with_another_number_of_results_is_an_error() {
         let sent = SendResult { outcome: Some(Outcome::Sent(SentMessage::default())) };
         assert_eq!(outcomes(vec![sent.clone()], 1).map(|sent| sent.len()).ok(), Some(1));
         for count in [0, 2] {

@@ -15,13 +15,13 @@ use trestle_proto::service::v1 as service;
 use super::QueueContext;
 use crate::errors::CliError;
 
-/// Largest file of settings, in bytes: many times what the server takes.
+/// Largest file of settings, in bytes: many times the limit of the server.
 const FILE_BYTES_MAX: u64 = 256 * 1024;
-/// Version of the formats of logs and metrics; there is one.
+/// Version of the formats of logs and metrics; only one exists.
 const VERSION: &str = "1.0";
 const DAY_SECONDS: i64 = 86_400;
 
-/// The settings. What is absent is not changed.
+/// The settings. Absent ones are not changed.
 #[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Properties {
@@ -42,7 +42,7 @@ struct Logging {
     read: bool,
     write: bool,
     delete: bool,
-    /// None: kept until removed.
+    /// None: no expiry.
     retention_days: Option<i64>,
 }
 
@@ -52,7 +52,7 @@ struct Logging {
 struct Metrics {
     enabled: bool,
     include_apis: bool,
-    /// None: kept until removed.
+    /// None: no expiry.
     retention_days: Option<i64>,
 }
 
@@ -79,7 +79,7 @@ pub(super) async fn get(context: &mut QueueContext) -> Result<(), CliError> {
     context.output.either(&format!("{object:#}"), &object)
 }
 
-/// Changes what the file has.
+/// Changes the settings that the file contains.
 pub(super) async fn set(context: &mut QueueContext, file: &Path) -> Result<(), CliError> {
     let properties = Some(read(file)?.into());
     let request = context.session.request(SetServicePropertiesRequest { properties });

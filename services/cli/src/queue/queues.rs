@@ -33,7 +33,7 @@ pub(super) fn settings(
     let mut named = HashMap::new();
     for text in metadata {
         let (name, value) = pair(text)?;
-        // A map in a message has each name once, so the server cannot check.
+        // A map in a message has each name once, so the server cannot detect repeats.
         if named.insert(name.clone(), value).is_some() {
             return Err(CliError::Usage(format!("metadata must have each name once: `{name}`")));
         }
@@ -57,7 +57,7 @@ pub(super) async fn create(context: &mut QueueContext, queue: Queue) -> Result<(
     context.output.either(&text, &json!({ "queue": name, "created": created }))
 }
 
-/// Prints the queues whose names begin so.
+/// Prints the queues whose names have the prefix.
 pub(super) async fn list(context: &mut QueueContext, prefix: String) -> Result<(), CliError> {
     let (mut page_token, mut rows) = (String::new(), Vec::new());
     loop {
@@ -105,7 +105,7 @@ fn object(queue: &Queue) -> Map<String, Value> {
     fields.map(|(name, value)| (name.to_owned(), value)).into_iter().collect()
 }
 
-/// The settings of a queue for a person; only those that it has.
+/// The settings of a queue for a person; only those that are set.
 fn settings_rows(queue: &Queue) -> Vec<Vec<String>> {
     let metadata: BTreeMap<_, _> = queue.metadata.iter().collect();
     let metadata = metadata.iter().map(|(name, value)| format!("{name}={value}"));

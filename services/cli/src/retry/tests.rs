@@ -20,7 +20,7 @@ fn retries_are_bounded_and_wait_as_long_as_the_server_requests() {
 }
 
 #[test]
-fn a_final_failure_is_not_tried_again() {
+fn a_final_error_is_not_retried() {
     let mut retries = Retries::new();
 
     assert_eq!(retries.next(&Status::invalid_argument("no")), None);

@@ -5,7 +5,7 @@ use std::io::{self, Read};
 use super::ROW_BYTES_MAX;
 use crate::lines::too_long;
 
-/// Refuses to read more than a budget, so that a file of one endless row cannot fill the memory.
+/// Fails reads beyond a budget, so that a file of one endless row cannot fill the memory.
 pub(super) struct RowBudget<R> {
     inner: R,
     left: u64,

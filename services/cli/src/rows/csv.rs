@@ -1,9 +1,9 @@
 //! Rows of a CSV file in the shape of Storage Explorer: `PartitionKey,RowKey,Name,Name@type,…`.
 //!
-//! The type cell says whether a property is there: empty means absent, so an absent property and an
-//! empty string differ. A column without a type column holds strings, or the type given for it;
-//! there an empty cell of another type than string means absent. `Timestamp` and columns that begin
-//! with `odata.` are not read.
+//! An empty type cell means that the property is absent, so an absent property and an empty string
+//! differ. A column without a type column contains strings, or the type set for it; there an empty
+//! cell of another type than string means absent. `Timestamp` and columns that begin with `odata.`
+//! are ignored.
 
 use std::{
     borrow::Cow,
@@ -22,7 +22,7 @@ const TYPE_SUFFIX: &str = "@type";
 
 type Input = RowBudget<Box<dyn Read + Send>>;
 
-/// What a column holds.
+/// The content of a column.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Column {
     PartitionKey,
@@ -45,7 +45,7 @@ pub(crate) struct CsvReader {
     input: csv::Reader<Input>,
     columns: Vec<Column>,
     record: ByteRecord,
-    /// Where `input` began to count.
+    /// The offset at which `input` starts.
     base: Position,
     rows: u64,
     /// Whether the lines of the part that was read before end in `\r\n`.
@@ -64,7 +64,7 @@ impl CsvReader {
         Ok(Self { input, columns, record: header, base, rows: 0, crlf: false })
     }
 
-    /// Continues at `at` in `rest`, which must be there, with the header that was read before.
+    /// Continues at `at` in `rest`, which must start there, with the header that was read before.
     pub(crate) fn resume(self, rest: Box<dyn Read + Send>, at: Position) -> Self {
         // The parser drops a byte order mark at its very start. Here one would be content, so a
         // blank line, which the parser skips, goes before it.

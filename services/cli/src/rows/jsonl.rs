@@ -12,7 +12,7 @@ const BOM: &[u8] = b"\xef\xbb\xbf";
 pub(crate) struct JsonlReader(Lines);
 
 impl JsonlReader {
-    /// Reads on at `at`, where `input` must be.
+    /// Continues at `at`, where `input` must start.
     pub(crate) fn new(input: Box<dyn Read + Send>, at: Position) -> Self {
         Self(Lines::new(input, at, ROW_BYTES_MAX))
     }

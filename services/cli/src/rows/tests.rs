@@ -1,5 +1,5 @@
-//! Both file formats: arbitrary entities survive them, rows have their lines, reading continues
-//! anywhere.
+//! Both file formats: round trips of arbitrary entities, line numbers of rows, and resumption at
+//! any row.
 
 use std::{
     collections::BTreeSet,
@@ -13,7 +13,7 @@ use trestle_proto::table::v1::{Property, Value, value::Kind};
 
 use super::*;
 
-/// Strings with everything that formats trip over.
+/// Strings with every special character of the formats.
 fn odd_string() -> impl Strategy<Value = String> {
     let odd = prop_oneof![
         Just("\"".to_owned()),
@@ -54,7 +54,7 @@ fn kind() -> impl Strategy<Value = Kind> {
     ]
 }
 
-/// Any entity that a server could hold, its properties in order.
+/// Any entity that a server could store, its properties in order.
 pub(crate) fn entity() -> impl Strategy<Value = Entity> {
     let name = "[A-Za-z_é][A-Za-z0-9_é]{0,3}".prop_filter("is reserved", |name| {
         !["PartitionKey", "RowKey", "Timestamp"].contains(&name.as_str())
@@ -72,7 +72,7 @@ pub(crate) fn entity() -> impl Strategy<Value = Entity> {
     )
 }
 
-/// Equal to the bit, so that NaN equals itself and -0.0 differs from 0.0.
+/// Bitwise equality, so that NaN equals itself and -0.0 differs from 0.0.
 pub(crate) fn same(one: &Entity, other: &Entity) -> bool {
     let plain = |entity: &Entity| {
         let mut entity = entity.clone();
@@ -137,7 +137,7 @@ fn rest_of(reader: &mut RowReader) -> Vec<(Entity, u64, Position)> {
 
 proptest! {
     #[test]
-    fn any_entities_come_back_from_files(given in proptest::collection::vec(entity(), 1..6)) {
+    fn any_entities_survive_a_file(given in proptest::collection::vec(entity(), 1..6)) {
         for format in [Format::Jsonl, Format::Csv] {
             let bytes = write(format, &given);
 
@@ -153,7 +153,7 @@ proptest! {
     }
 
     #[test]
-    fn reading_goes_on_after_any_row(given in proptest::collection::vec(entity(), 1..6)) {
+    fn reading_resumes_after_any_row(given in proptest::collection::vec(entity(), 1..6)) {
         for format in [Format::Jsonl, Format::Csv] {
             let bytes = write(format, &given);
             let whole = rest_of(&mut open(format, &bytes));
@@ -187,7 +187,7 @@ fn header_error(text: &str, types: &ColumnTypes) -> String {
 }
 
 #[test]
-fn csv_tells_an_absent_property_from_an_empty_string() {
+fn csv_distinguishes_an_absent_property_from_an_empty_string() {
     let rows = csv_rows("PartitionKey,RowKey,a,a@type\np,1,,\np,2,,Edm.String\n", &Vec::new());
 
     assert_eq!(rows[0].1.as_deref(), Ok(r#"{"PartitionKey":"p","RowKey":"1"}"#));
@@ -238,7 +238,7 @@ fn csv_errors_name_line_field_value_and_rule() {
 }
 
 #[test]
-fn csv_headers_that_cannot_be_understood_are_refused() {
+fn rejects_invalid_csv_headers() {
     let typed = |name: &str| vec![(name.to_owned(), EdmType::Int32)];
     for (header, types, expected) in [
         ("", Vec::new(), "value=`PartitionKey`: column is required"),
@@ -265,7 +265,7 @@ fn invalid_utf8_is_an_error_of_its_field() {
 }
 
 #[test]
-fn an_endless_row_is_refused_before_it_fills_the_memory() {
+fn rejects_an_endless_row_before_it_fills_the_memory() {
     let endless = || io::repeat(b'x').take(u64::MAX);
     let mut jsonl = jsonl::JsonlReader::new(Box::new(endless()), Position::default());
     let header = Cursor::new(b"PartitionKey,RowKey\n".to_vec());

@@ -1,4 +1,5 @@
-//! `trestle sas explain`: what a signature states, what it covers, and how each check goes.
+//! `trestle sas explain`: the content of a signature, its signed text, and the result of each
+//! check.
 
 use std::net::{IpAddr, SocketAddr};
 

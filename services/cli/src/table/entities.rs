@@ -22,7 +22,7 @@ use crate::{
 /// Largest entity that is read from standard input, in bytes of JSON.
 const INPUT_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
-/// Where an entity is.
+/// The key of an entity.
 pub(super) struct EntityAddress {
     pub(super) table: String,
     pub(super) partition_key: String,
@@ -41,7 +41,7 @@ pub(super) async fn insert(
     written(context, "inserted", &answer.etag, answer.timestamp.as_ref())
 }
 
-/// Inserts an entity, or changes the one that is there.
+/// Inserts an entity, or changes the existing one.
 pub(super) async fn upsert(
     context: &mut TableContext,
     table: String,
@@ -98,7 +98,7 @@ pub(super) async fn get(
     Ok(())
 }
 
-/// One entity reads best upright: a row for each property.
+/// One entity is printed vertically: a row for each property.
 fn show(context: &mut TableContext, entity: &Entity) -> Result<(), CliError> {
     let row = |name: &str, edm: &str, value: &str| {
         vec![name.to_owned(), edm.to_owned(), value.to_owned()]

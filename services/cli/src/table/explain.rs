@@ -1,4 +1,4 @@
-//! `explain`: what a query would read.
+//! `explain`: the reads of a query plan.
 
 use serde_json::json;
 use trestle_proto::table::v1::{ExplainQueryRequest, ExplainQueryResponse, KeyBound};

@@ -32,7 +32,7 @@ use crate::{
 const COLUMNS_MAX: usize = 10_000;
 const BUFFER_BYTES: usize = 256 * 1024;
 
-/// How far an export is.
+/// The progress of an export.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Written {
     /// The columns of a CSV file, found or given.
@@ -48,7 +48,7 @@ impl State for Written {
     const COMMAND: &'static str = "export";
 }
 
-/// A pipe or a device that was named, which must take everything.
+/// A pipe or a device that was named, to which every write must succeed.
 struct NamedPipe(File);
 
 impl Write for NamedPipe {
@@ -146,7 +146,7 @@ impl Export {
         let out = BufWriter::with_capacity(BUFFER_BYTES, out);
         let copied = interrupts.unless_pressed(self.copy(context, out, Some(&file))).await;
         if copied.is_err() && self.checkpoint.state.resume_token.is_empty() {
-            // Nothing worth resuming, such as a table that does not exist.
+            // An error without progress, such as a table that does not exist.
             files::remove(&part)?;
             self.checkpoint.remove()?;
         }
@@ -156,7 +156,8 @@ impl Export {
         self.checkpoint.remove()
     }
 
-    /// The columns at the start of an export; for CSV without given columns this reads the table once.
+    /// The columns at the start of an export; for CSV without explicit columns this reads the table
+    /// once.
     async fn begin(&mut self, context: &TableContext) -> Result<(), CliError> {
         self.checkpoint.state.columns = self.args.columns.clone();
         if self.format == Format::Csv && self.args.columns.is_empty() {
@@ -249,7 +250,7 @@ impl Export {
         RowWriter::csv(out, state.columns.clone(), timestamp, state.byte == 0)
     }
 
-    /// How far an export came; only what is in the checkpoint is kept.
+    /// The progress of an export; only the checkpoint persists.
     fn halt(&self) -> Halt {
         let (entities, next) = match (self.checkpoint.written(), self.checkpoint.is_kept()) {
             (Some(_), _) if !self.checkpoint.state.resume_token.is_empty() => {

@@ -73,7 +73,7 @@ pub(super) async fn run(
     let result = Interrupts::listen()?.unless_pressed(upload.run(&mut recorder)).await;
     drop(upload);
     if result.is_ok() && !recorder.is_halted() {
-        // Otherwise it is left alone: it may be blocked on a pipe without data.
+        // Otherwise the thread is detached: it may be blocked on a pipe without data.
         producer.await.map_err(|error| CliError::Protocol(format!("reader failed: {error}")))?;
     }
     let result = result.and_then(|stop| stop.map_or(Ok(()), |stop| stopped(stop, &mut recorder)));
@@ -87,7 +87,7 @@ pub(super) async fn run(
     recorder.close()
 }
 
-/// What is imported, and how; fails early when the table does not exist.
+/// The source and the options of an import; fails early if the table does not exist.
 async fn job(
     context: &TableContext,
     args: &ImportArgs,

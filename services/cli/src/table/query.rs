@@ -7,7 +7,7 @@ use trestle_proto::table::v1::{
 use super::{TableContext, entities::mask};
 use crate::{args::QueryArgs, errors::CliError, output, scan::TableScan};
 
-/// Prints the matching entities as they come.
+/// Prints the matching entities as they arrive.
 pub(super) async fn run(context: &mut TableContext, args: QueryArgs) -> Result<(), CliError> {
     let with_cost = args.cost;
     let total = match args.page_size {

@@ -1,4 +1,4 @@
-//! `stats`: the state of the service, or a count of what is in a table.
+//! `stats`: the state of the service, or the statistics of a table.
 
 use std::collections::BTreeMap;
 
@@ -68,7 +68,7 @@ fn hot_partition(hot: HotPartition) -> Vec<String> {
     vec![hot.table, hot.partition_key, rate, thousands(hot.throttled)]
 }
 
-/// What a scan found.
+/// The result of a scan.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Summary {
     entities: u64,
@@ -131,7 +131,7 @@ impl Summary {
     }
 }
 
-/// Reads a whole table and prints what is in it.
+/// Reads a whole table and prints its statistics.
 pub(super) async fn table(context: &mut TableContext, table: String) -> Result<(), CliError> {
     let request = StreamEntitiesRequest { table, ..StreamEntitiesRequest::default() };
     let mut scan = TableScan::new(&context.session, request);

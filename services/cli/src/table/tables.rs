@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn a_prefix_that_no_name_can_have_is_refused() {
+    fn rejects_a_prefix_that_no_name_can_have() {
         for prefix in ["", "a'b", "é", "a b"] {
             assert!(matches!(prefix_filter(prefix), Err(CliError::Usage(_))), "{prefix}");
         }

@@ -1,4 +1,4 @@
-//! Entities gathered into chunks of bounded size.
+//! Entities collected into chunks of bounded size.
 
 use bytes::Bytes;
 use prost::Message as _;
@@ -22,9 +22,9 @@ pub(crate) struct Chunk<L, R, P> {
     /// Whether it may have been written before.
     pub(super) replayed: bool,
     pub(crate) labels: Vec<L>,
-    /// What cannot be sent, and why.
+    /// The rejected items, with their errors.
     pub(crate) rejected: Vec<(R, String)>,
-    /// None inside of what the source reads as a whole.
+    /// None inside of a unit that the source reads as a whole.
     pub(crate) end: Option<P>,
 }
 
@@ -38,7 +38,7 @@ impl<L, R, P> Chunk<L, R, P> {
     }
 }
 
-/// A chunk in the making.
+/// A chunk builder.
 pub(crate) struct ChunkBuilder<L, R> {
     entities: Vec<Entity>,
     bytes: usize,
@@ -53,7 +53,7 @@ impl<L, R> Default for ChunkBuilder<L, R> {
 }
 
 impl<L, R> ChunkBuilder<L, R> {
-    /// Adds an entity; the chunk before it, which ends at `before`, where both do not fit.
+    /// Adds an entity; returns the chunk before it, which ends at `before`, if both do not fit.
     pub(crate) fn add<P>(
         &mut self,
         label: L,
@@ -69,7 +69,7 @@ impl<L, R> ChunkBuilder<L, R> {
         chunk
     }
 
-    /// Adds something that cannot be sent.
+    /// Adds an item that cannot be sent.
     pub(crate) fn reject<P>(
         &mut self,
         which: R,
@@ -85,7 +85,7 @@ impl<L, R> ChunkBuilder<L, R> {
         self.entities.len().saturating_add(self.rejected.len())
     }
 
-    /// What was gathered so far, if anything.
+    /// The entities collected so far, if any.
     pub(crate) fn take<P>(&mut self, end: Option<P>) -> Option<Chunk<L, R, P>> {
         (self.len() > 0).then(|| self.finish(end))
     }

@@ -1,13 +1,13 @@
-//! What a caller may do in an account.
+//! The authorization of a caller in an account.
 
 use std::fmt;
 
 use trestle_service::fault::{Fault, Reason};
 
-/// What a caller may do in an account.
+/// The authorization of a caller in an account.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Authority {
-    /// Everything: the caller has a key of the account.
+    /// Full access: the caller has a key of the account.
     Owner,
     /// What a shared access signature over the account grants.
     Account(AccountGrant),
@@ -28,15 +28,15 @@ impl Authority {
         }
     }
 
-    /// The answer to every call, where that policy holds.
+    /// The error of every call, if that policy is valid.
     #[must_use]
     pub fn denied(&self) -> Option<&Denied> {
         self.policy()?.denied.as_ref()
     }
 }
 
-/// A shared access signature over an account. Its times were checked; services, resource types and
-/// permissions are for the service to check.
+/// A shared access signature over an account. Its times were checked; the service checks services,
+/// resource types and permissions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AccountGrant {
     /// Letters of `bqtf`: blob, queue, table, file.
@@ -47,13 +47,13 @@ pub struct AccountGrant {
     pub permissions: Letters,
 }
 
-/// A shared access signature over one table. The times that it states itself were checked; those
-/// of a stored access policy are for the table service to check, as it stores them.
+/// A shared access signature over one table. Its own times were checked; the table service checks
+/// those of a stored access policy, as it stores them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TableGrant {
     /// The table, in lower case.
     pub table: String,
-    /// Letters of `raud`; none where the policy states them.
+    /// Letters of `raud`; none if the policy sets them.
     pub permissions: Option<Letters>,
     /// The stored access policy that the signature refers to.
     pub policy: Option<PolicyRef>,
@@ -61,31 +61,31 @@ pub struct TableGrant {
     pub range: KeyRange,
 }
 
-/// A shared access signature over the messages of one queue. The times that it states itself were
-/// checked; those of a stored access policy are for the queue service to check, as it stores them.
+/// A shared access signature over the messages of one queue. Its own times were checked; the queue
+/// service checks those of a stored access policy, as it stores them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QueueGrant {
     /// The queue.
     pub queue: String,
-    /// Letters of `raup`; none where the policy states them.
+    /// Letters of `raup`; none if the policy sets them.
     pub permissions: Option<Letters>,
     /// The stored access policy that the signature refers to.
     pub policy: Option<PolicyRef>,
 }
 
-/// A reference to a stored access policy, which is asked before anything else about a signature
-/// that is genuine and holds now. Start, expiry and permissions must each be stated in
-/// exactly one place, so it says what the signature states itself.
+/// A reference to a stored access policy, which is checked before anything else about a signature
+/// that is authentic and valid now. Start, expiry and permissions must each be set in exactly one
+/// place, so it contains which of them the signature sets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PolicyRef {
     /// The id of the policy.
     pub id: String,
-    /// Whether the signature states a start.
+    /// Whether the signature sets a start.
     pub has_start: bool,
-    /// Whether the signature states an expiry.
+    /// Whether the signature sets an expiry.
     pub has_expiry: bool,
-    /// The answer where the policy completes the signature: a check after that of the policy has
-    /// failed. Whoever learns what such a signature permits learns this instead.
+    /// The error if the policy completes the signature: a check after that of the policy has
+    /// failed. It replaces the permissions of the signature.
     pub denied: Option<Denied>,
 }
 
@@ -93,19 +93,19 @@ impl PolicyRef {
     /// Whether the checks after that of the policy were passed.
     ///
     /// # Errors
-    /// What the first of them says that was not.
+    /// The error of the first check that failed.
     pub fn passed(&self) -> Result<(), Fault> {
         self.denied.clone().map_or(Ok(()), |denied| Err(denied.into()))
     }
 }
 
-/// A failed check of a signature that comes after that of its stored access policy, and was made
-/// before it.
+/// A failed check of a signature that comes after that of its stored access policy, and was
+/// evaluated before it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Denied {
-    /// The failure of the call.
+    /// The reason of the error.
     pub reason: Reason,
-    /// The same for people.
+    /// The error text.
     pub message: String,
 }
 
@@ -134,7 +134,7 @@ pub struct KeyRange {
 pub struct Letters(u32);
 
 impl Letters {
-    /// The letters of `text`; none when it has anything but lower-case ASCII letters, or one twice.
+    /// The letters of `text`; none if it has anything but lower-case ASCII letters, or repeats one.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         text.bytes().try_fold(Self::default(), |set, letter| {
@@ -143,13 +143,13 @@ impl Letters {
         })
     }
 
-    /// Whether `letter` is there.
+    /// Whether the set contains `letter`.
     #[must_use]
     pub fn has(self, letter: char) -> bool {
         u8::try_from(letter).ok().and_then(bit).is_some_and(|bit| self.0 & bit != 0)
     }
 
-    /// Whether no letter is there.
+    /// Whether the set is empty.
     #[must_use]
     pub fn is_empty(self) -> bool {
         self.0 == 0
@@ -164,7 +164,7 @@ fn bit(letter: u8) -> Option<u32> {
     letter.is_ascii_lowercase().then(|| 1 << (letter - b'a'))
 }
 
-/// The letters in the order of the alphabet.
+/// The letters in alphabetical order.
 impl fmt::Display for Letters {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.iter().try_for_each(|letter| write!(f, "{letter}"))
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn other_characters_and_repeated_letters_are_no_letters() {
+    fn rejects_other_characters_and_repeated_letters() {
         for text in ["rr", "R", "r,a", "é", "r a"] {
             assert_eq!(Letters::parse(text), None, "{text}");
         }

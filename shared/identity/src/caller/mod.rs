@@ -1,8 +1,8 @@
-//! Who calls, and what they may do: what the gateway learned from credentials and vouches for.
+//! Callers and their authorization: what the gateway authenticated.
 //!
-//! Within a process a caller travels in the extensions of the request. To another process it
-//! travels in two headers, which a gateway removes from what clients send. What a grant allows is
-//! decided by the service that owns the data.
+//! Within a process a caller is stored in the extensions of the request. To another process it is
+//! sent in two headers, which a gateway removes from client requests. The service that owns the
+//! data evaluates the grant.
 
 mod grant;
 mod wire;
@@ -23,46 +23,45 @@ use trestle_service::{
     name::AccountName,
 };
 
-/// The header that carries what the caller may do, where that is less than everything.
+/// The header with the authorization of the caller, if that is less than full access.
 pub const GRANT_HEADER: &str = "trestle-grant-bin";
 
-/// The header in which a client names the queue that its shared access signature is over, which
-/// the signature does not say itself. A wrong name makes a wrong signature, nothing more.
+/// The header in which a client names the queue of its shared access signature, which the signature
+/// itself does not contain. With a wrong name the signature does not match; it has no other effect.
 pub const QUEUE_HEADER: &str = "trestle-queue";
 
-/// The same as parsed names: every call is asked for them.
+/// The same as parsed names: every call looks them up.
 pub(crate) const ACCOUNT: HeaderName = HeaderName::from_static(ACCOUNT_HEADER);
 const GRANT: HeaderName = HeaderName::from_static(GRANT_HEADER);
 pub(crate) const QUEUE: HeaderName = HeaderName::from_static(QUEUE_HEADER);
 
-/// Who calls.
+/// The caller of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Caller {
-    /// The account that the call works in.
+    /// The account of the call.
     pub account: AccountName,
-    /// What the caller may do there.
+    /// The authorization of the caller in it.
     pub authority: Authority,
 }
 
 impl Caller {
-    /// Somebody who may do everything in an account.
+    /// A caller with full access to an account.
     #[must_use]
     pub fn owner(account: AccountName) -> Self {
         Self { account, authority: Authority::Owner }
     }
 
-    /// Puts the caller on a request, in place of what the client may have sent.
+    /// Puts the caller on a request, in place of any value from the client.
     pub fn insert(self: Arc<Self>, request: &mut Request) {
         remove(request.headers_mut());
         Facts::of(request.extensions()).caller(|| self.logged());
         forwarded::insert(self, request.extensions_mut());
     }
 
-    /// The caller that a request carries; the owner of the development account where it carries
-    /// none.
+    /// The caller of a request; the owner of the development account if it has none.
     ///
     /// # Errors
-    /// Headers that hold no caller.
+    /// Headers without a valid caller.
     pub fn of<T>(request: &tonic::Request<T>) -> Result<Arc<Self>, Fault> {
         match Self::in_process(request.extensions()) {
             Some(caller) => Ok(caller),
@@ -88,14 +87,14 @@ impl Caller {
     }
 }
 
-/// In the headers of a request to another process.
+/// Writes the headers of a request to another process.
 impl Forwarded for Caller {
     fn write(&self, headers: &mut HeaderMap) {
         wire::write(self, headers);
     }
 }
 
-/// Removes what claims to be a caller.
+/// Removes every header of a caller.
 fn remove(headers: &mut HeaderMap) {
     headers.remove(ACCOUNT);
     headers.remove(GRANT);

@@ -16,8 +16,8 @@ use trestle_service::{
     name::AccountName,
 };
 
-/// An [`Authority`] that is less than everything. Fields keep their numbers for ever: processes of
-/// different versions talk to each other.
+/// An [`Authority`] that is less than full access. Field numbers never change: processes of
+/// different versions communicate.
 #[derive(Clone, PartialEq, Message)]
 struct GrantWire {
     #[prost(message, optional, tag = "1")]
@@ -30,8 +30,9 @@ struct GrantWire {
     denied: Option<DeniedWire>,
 }
 
-/// A grant that a check has refused already, which counts where its policy holds. It stands in a
-/// field of its own, in place of the grant: a service that does not know it sees no grant at all.
+/// A grant that a check has already refused, which applies if its policy is valid. It has a field
+/// of its own, in place of the grant: a service that does not support the field sees no grant at
+/// all.
 #[derive(Clone, PartialEq, Message)]
 struct DeniedWire {
     #[prost(message, optional, tag = "1")]
@@ -112,10 +113,10 @@ pub(super) fn write(caller: &Caller, headers: &mut HeaderMap) {
     headers.insert(GRANT_HEADER, value.expect("base64 is fit for a header"));
 }
 
-/// Reads a caller out of headers.
+/// Reads a caller from headers.
 ///
 /// # Errors
-/// Headers that hold no caller. A grant that cannot be read never becomes a wider one.
+/// Headers without a valid caller. A grant that cannot be parsed never becomes a wider one.
 pub(super) fn read(metadata: &MetadataMap) -> Result<Caller, Fault> {
     let account = match metadata.get(ACCOUNT_HEADER) {
         None => AccountName::development(),
@@ -150,7 +151,7 @@ impl GrantWire {
         }
     }
 
-    /// The same, where a check after that of the policy has failed.
+    /// The same, if a check after that of the policy has failed.
     fn denied(self, policy: &Option<PolicyRef>) -> Self {
         let Some(Denied { reason, message }) = policy.as_ref().and_then(|it| it.denied.as_ref())
         else {
@@ -166,7 +167,7 @@ impl DeniedWire {
     fn authority(self) -> Option<Authority> {
         let reason = Reason::try_from(self.reason).ok()?;
         let denied = Some(Denied { reason, message: self.message });
-        // Without a policy nothing would be left to ask, and nobody would answer the denial.
+        // Without a policy no service would evaluate the denial.
         match (self.table, self.queue) {
             (Some(table), None) if table.policy.is_some() => {
                 table.grant(denied).map(Authority::Table)
@@ -222,7 +223,8 @@ impl TableWire {
             None => None,
             Some(letters) => Some(Letters::parse(&letters)?),
         };
-        // A row key would not count without its partition key, and the range be wider than meant.
+        // A row key would be ignored without its partition key, and the range be wider than
+        // intended.
         let is_loose =
             |row: &Option<String>, partition: &Option<String>| row.is_some() && partition.is_none();
         if is_loose(&self.start_row_key, &self.start_partition_key)

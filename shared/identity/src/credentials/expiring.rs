@@ -1,4 +1,4 @@
-//! Ends a stream when the signature ends that let it in.
+//! Ends a stream when the signature of its call expires.
 
 use std::{
     pin::Pin,
@@ -19,7 +19,7 @@ use trestle_service::{
     },
 };
 
-/// An answer whose stream ends after `within` at the latest.
+/// A response whose stream ends after `within` at the latest.
 pub(super) fn answer(answer: Answer, within: Duration) -> Answer {
     let clock = Box::pin(sleep(within));
     Box::pin(async move {

@@ -58,7 +58,7 @@ fn reason(headers: &[(&'static str, &str)]) -> Option<Reason> {
 }
 
 #[test]
-fn either_key_makes_the_owner_of_its_account() {
+fn either_key_authenticates_the_owner_of_its_account() {
     for byte in [1, 2] {
         let value = basic_of("acme", &key(byte));
         let caller = sent(&[("authorization", &value)]).expect("a caller");
@@ -69,7 +69,7 @@ fn either_key_makes_the_owner_of_its_account() {
 }
 
 #[test]
-fn nobody_learns_which_accounts_there_are() {
+fn errors_do_not_disclose_which_accounts_exist() {
     let denied = |account: &str, byte| {
         sent(&[("authorization", &basic_of(account, &key(byte)))]).expect_err("denied")
     };
@@ -102,7 +102,7 @@ fn calls_without_credentials_are_the_development_account_from_loopback_only() {
 }
 
 #[test]
-fn a_closed_door_takes_nobody_without_credentials() {
+fn rejects_calls_without_credentials_when_they_are_required() {
     let (headers, peer) = (HeaderMap::new(), Peer::in_process());
     let ask = |is_open, accounts: &AccountSet| {
         let now = Ticks::from_unix(NOON, 0).expect("in range");
@@ -116,7 +116,7 @@ fn a_closed_door_takes_nobody_without_credentials() {
 }
 
 #[test]
-fn malformed_headers_are_refused_without_being_repeated() {
+fn rejects_malformed_headers_without_repeating_them() {
     let long = format!("SharedAccessSignature {}", "a".repeat(AUTHORIZATION_BYTES_MAX));
     let bad_key = basic_of("acme", "not base64!");
     let no_colon = format!("Basic {}", STANDARD.encode("acme"));
@@ -140,7 +140,7 @@ fn malformed_headers_are_refused_without_being_repeated() {
         &no_colon,
         &not_text,
     ] {
-        // From loopback too: wrong credentials are not no credentials.
+        // From loopback too: wrong credentials are not treated as absent ones.
         let denial = sent_from("127.0.0.1:1", &[("authorization", value)]).expect_err(value);
         assert_eq!(denial.reason, Reason::InvalidAuthenticationInfo, "{value}");
         assert!(!denial.message.contains("secret"), "{}", denial.message);
@@ -158,8 +158,8 @@ fn malformed_headers_are_refused_without_being_repeated() {
 }
 
 #[test]
-fn a_token_makes_a_caller_of_the_account_that_signed_it() {
-    // The signature that other implementations give these fields.
+fn a_token_authenticates_a_caller_of_the_account_that_signed_it() {
+    // The signature of other implementations for these fields.
     let token = "st=2026-01-01T00%3A00%3A00Z&se=2036-01-01T00%3A00%3A00Z&sp=raud&sv=2019-02-02\
                  &tn=MyTable&sig=V%2BPw4sMiRz%2BRn85tY8GqS7W2A40isFItVAjCjzruwO0%3D";
     let value = format!("SharedAccessSignature {token}");
@@ -175,7 +175,7 @@ fn a_token_makes_a_caller_of_the_account_that_signed_it() {
 }
 
 #[test]
-fn a_page_that_knows_this_machine_by_another_name_needs_credentials() {
+fn a_page_with_a_foreign_host_name_needs_credentials() {
     let open = |headers: &[(&'static str, &str)]| sent_from("127.0.0.1:4711", headers).is_ok();
 
     for host in ["localhost:50051", "LocalHost", "127.0.0.1:50051", "127.8.8.8", "[::1]:50051"] {
@@ -190,7 +190,7 @@ fn a_page_that_knows_this_machine_by_another_name_needs_credentials() {
 }
 
 #[tokio::test]
-async fn what_a_client_claims_to_be_is_replaced() {
+async fn caller_headers_of_a_client_are_replaced() {
     let name = AccountName::parse("acme").expect("a name");
     let key = STANDARD.encode([7; 64]);
     let keys = vec![AccountKey::decode(&key).expect("a key")];

@@ -1,4 +1,4 @@
-//! The addresses that a token may be used from.
+//! The addresses that a token is valid from.
 
 use std::{
     fmt,

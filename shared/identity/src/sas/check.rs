@@ -1,9 +1,9 @@
-//! What a token grants now: the checks in their order, and the caller who passes them.
+//! The grant of a token now: the checks in their order, and the caller who passes them.
 //!
 //! Form, signature, time, protocol and address are checked here; stored access policy, service,
-//! resource type, permission and key range by the service, which knows the operation. Since the
-//! policy comes before protocol and address, what these say of a token that names one goes to the
-//! service with the caller, who answers it where the policy holds.
+//! resource type, permission and key range by the service, which has the operation. Since the
+//! policy comes before protocol and address, their errors for a token with a policy are sent to the
+//! service with the caller, and the service returns them if the policy is valid.
 
 use std::time::Duration;
 
@@ -18,29 +18,29 @@ use trestle_service::{
     peer::Peer,
 };
 
-/// How much earlier than its start a token is taken, for clocks that differ. Its end is exact: a
-/// token never lives longer than it says.
+/// How much earlier than its start a token is accepted, because of clock skew. Its expiry is exact:
+/// a token is never valid longer than it states.
 pub const START_SKEW: Duration = Duration::from_secs(5 * 60);
 
-/// Most accounts that a token which names none is tried against: bounds the work of a call.
+/// Most accounts that are tried for a token without an account name: bounds the work of a call.
 const TRIED_MAX: usize = 16;
 
-/// The checks of a token, in the order in which they are made.
+/// The checks of a token, in their order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Check {
     /// The form of the token and of its fields.
     Form,
     /// The signature, and with it the account and its keys.
     Signature,
-    /// Whether the account is switched on.
+    /// Whether the account is enabled.
     Account,
-    /// The start and the end that the token states.
+    /// The start and the expiry in the token.
     Time,
     /// The stored access policy. By the service.
     Policy,
     /// The protocol of the connection.
     Protocol,
-    /// The address at its other end.
+    /// The address of the peer.
     Address,
     /// The service. By the service.
     Service,
@@ -66,15 +66,15 @@ impl Check {
     }
 }
 
-/// Why a token grants nothing. Holds no secret.
+/// The error of a token without a grant. Holds no secret.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct Denial {
     /// The check that it fails.
     pub check: Check,
-    /// The failure of the call.
+    /// The reason of the error.
     pub reason: Reason,
-    /// The same for people.
+    /// The error text.
     pub message: String,
 }
 
@@ -85,15 +85,15 @@ impl Denial {
         Self { check, reason, message: message.into() }
     }
 
-    /// What everybody hears whose account, key or signature is wrong: which of them it is would
-    /// tell what accounts there are.
+    /// The same error for a wrong account, key or signature: a difference would disclose which
+    /// accounts exist.
     #[must_use]
     pub fn unknown() -> Self {
         let message = "the account, its key or the signature is wrong";
         Self::new(Check::Signature, Reason::AuthenticationFailed, message)
     }
 
-    /// What the owner of a disabled account hears.
+    /// The error for the owner of a disabled account.
     #[must_use]
     pub fn disabled(account: &Account) -> Self {
         let message = format!("the account is disabled: account=`{}`", account.name);
@@ -120,7 +120,7 @@ impl From<Denial> for Fault {
     }
 }
 
-/// When and from where a token is used.
+/// The time and the peer of a use of a token.
 pub(super) struct Use<'a> {
     pub(super) now: Ticks,
     pub(super) peer: &'a Peer,
@@ -132,13 +132,13 @@ type Rule = fn(&Terms, &Use<'_>) -> Result<(), Denial>;
 pub(super) const RULES: [(Check, Rule); 3] =
     [(Check::Time, time), (Check::Protocol, protocol), (Check::Address, address)];
 
-/// What a call says of its token that the token does not say itself. Only the right names make
-/// the signature a right one.
+/// The parameters of a token that the call supplies and the token does not contain. Only the right
+/// names match its signature.
 #[derive(Debug, Clone, Default)]
 pub struct Named<'a> {
-    /// The account; without a name the accounts are tried.
+    /// The account; without a name several accounts are tried.
     pub account: Option<&'a str>,
-    /// What it is over, if that is a queue or a container.
+    /// The resource, if that is a queue or a container.
     pub resource: Option<Resource>,
 }
 
@@ -148,7 +148,7 @@ impl<'a> From<Option<&'a str>> for Named<'a> {
     }
 }
 
-/// The caller that a token makes of whoever has it, in a call that names what `named` says.
+/// The caller that a token authenticates, in a call with the parameters in `named`.
 ///
 /// # Errors
 /// The first check that the token fails.
@@ -175,14 +175,13 @@ pub fn verify<'a>(
     Ok(Caller { account: account.name.clone(), authority })
 }
 
-/// Whether a check has to wait for a stored access policy, which a service has.
+/// Whether a check has to wait for a stored access policy, which a service stores.
 fn is_for_after_the_policy(terms: &Terms, check: Check) -> bool {
     let is_of_a_service = matches!(terms.scope, Scope::Table { .. } | Scope::Queue { .. });
     check > Check::Policy && is_of_a_service && terms.policy.is_some()
 }
 
-/// When a token ends that was verified, in a call that names this resource. None: it leaves that to
-/// its policy.
+/// The expiry of a verified token, in a call for this resource. None: the policy sets it.
 #[must_use]
 pub fn expiry_of(token: &str, resource: Option<Resource>) -> Option<Ticks> {
     let token = Token::parse(token, resource).ok()?;

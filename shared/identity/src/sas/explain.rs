@@ -1,4 +1,4 @@
-//! Says for people what a token grants, what its signature covers, and which check it fails.
+//! Explains for people the grant of a token, the text of its signature, and which check it fails.
 
 use super::{
     Check, Denial, Malformed, Resource, Scope, Terms, Token,
@@ -8,26 +8,26 @@ use super::{
 use crate::{account::Account, caller::KeyRange};
 use trestle_service::{clock::Ticks, fault::Reason, peer::Peer};
 
-/// What a token says and how it fares.
+/// The content of a token and the results of its checks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Explanation {
-    /// What it states: names and values, the signature left out.
+    /// Its fields: names and values, without the signature.
     pub terms: Vec<(&'static str, String)>,
-    /// The text that its signature covers, where the account is known.
+    /// The signed text, if the account is known.
     pub string_to_sign: Option<String>,
-    /// The checks in the order in which a server makes them. It stops at the first refusal; here
-    /// all are made.
+    /// The checks in the order of a server. A server stops at the first refusal; here all are
+    /// evaluated.
     pub findings: Vec<Finding>,
 }
 
-/// How a token fares in a check.
+/// The result of a check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
     /// The check.
     pub check: Check,
     /// Its outcome.
     pub outcome: Outcome,
-    /// Why.
+    /// The reason.
     pub text: String,
 }
 
@@ -38,20 +38,20 @@ pub enum Outcome {
     Passed,
     /// It does not, and calls fail for this reason.
     Refused(Reason),
-    /// What is known here does not decide it.
+    /// The available information does not decide it.
     Open,
 }
 
 impl Explanation {
-    /// The first refusal, which is what a server answers.
+    /// The first refusal, which a server returns.
     #[must_use]
     pub fn refusal(&self) -> Option<&Finding> {
         self.findings.iter().find(|finding| matches!(finding.outcome, Outcome::Refused(_)))
     }
 }
 
-/// Explains a token used at `now`: `account` as far as it is known, with whatever keys are known,
-/// and the other end of the connection, if it is.
+/// Explains a token used at `now`: `account` with the known keys, if any, and the peer of the
+/// connection, if known.
 #[must_use]
 pub fn explain(
     text: &str,
@@ -121,7 +121,7 @@ fn signature(token: &Token, account: Option<&Account>) -> Finding {
     }
 }
 
-/// Whether every connection passes a check.
+/// Whether a check passes for every connection.
 fn is_free(check: Check, terms: &Terms) -> bool {
     match check {
         Check::Protocol => terms.protocol != Some(super::Protocol::Https),
@@ -147,7 +147,7 @@ fn says(check: Check, terms: &Terms) -> String {
     }
 }
 
-/// What only the service can decide, or the operation does.
+/// The checks that only the service or the operation decides.
 fn by_the_service(terms: &Terms) -> Vec<Finding> {
     let mut findings = Vec::new();
     if let Some(policy) = &terms.policy {
@@ -172,7 +172,7 @@ fn by_the_service(terms: &Terms) -> Vec<Finding> {
     findings
 }
 
-/// Which of our services an account signature is for.
+/// Which of our services an account signature is valid for.
 fn for_services(services: &str) -> Finding {
     let ours = [('t', "table"), ('q', "queue")];
     let ours = ours.into_iter().filter(|(letter, _)| services.contains(*letter));

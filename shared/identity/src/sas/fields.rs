@@ -4,11 +4,11 @@ use std::borrow::Cow;
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 
-/// Longest token that is looked at, in bytes.
+/// Longest accepted token, in bytes.
 pub const TOKEN_BYTES_MAX: usize = 8192;
 
-/// The names that a token may have. One that is not here is refused, so that nobody believes in a
-/// restriction that nothing enforces.
+/// The valid field names of a token. Other names are rejected, so that no issuer relies on a
+/// restriction that is not enforced.
 const NAMES: [&str; 22] = [
     "sv", "ss", "srt", "sp", "st", "se", "si", "sip", "spr", "ses", "sr", "tn", "spk", "srk",
     "epk", "erk", "rscc", "rscd", "rsce", "rscl", "rsct", "sig",
@@ -20,15 +20,15 @@ pub fn is_field(name: &str) -> bool {
     NAMES.contains(&name)
 }
 
-/// What need not be escaped in a query string.
+/// The characters that need no escape in a query string.
 const ESCAPED: &AsciiSet =
     &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b',');
 
-/// A token that is no token. Quotes a field of it at most, and never the signature.
+/// The error of an invalid token. Quotes at most one field of it, and never the signature.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{field}: {rule}")]
 pub struct Malformed {
-    /// The field; `token` where it is not one of them.
+    /// The field; `token` if it is not a field.
     pub field: &'static str,
     /// The rule that it breaks, and its value.
     pub rule: String,
@@ -45,7 +45,7 @@ impl Malformed {
 pub(super) struct Fields([Option<String>; NAMES.len()]);
 
 impl Fields {
-    /// Takes a token apart. A leading `?`, which comes with tokens out of addresses, is skipped.
+    /// Parses a token. A leading `?`, as in tokens copied from addresses, is skipped.
     pub(super) fn parse(text: &str) -> Result<Self, Malformed> {
         let whole = |rule: String| Malformed::new("token", rule);
         if text.len() > TOKEN_BYTES_MAX {
@@ -75,24 +75,24 @@ impl Fields {
         Ok(fields)
     }
 
-    /// Takes a field out.
+    /// Removes a field and returns it.
     pub(super) fn take(&mut self, name: &str) -> Option<String> {
         let place = NAMES.iter().position(|known| *known == name)?;
         self.0.get_mut(place)?.take()
     }
 
-    /// Takes a field out; none where it is empty, which is signed as if it were not there.
+    /// Removes a field and returns it; none if it is empty, which is signed like an absent one.
     pub(super) fn filled(&mut self, name: &str) -> Option<String> {
         self.take(name).filter(|value| !value.is_empty())
     }
 
-    /// Whether a field is still there.
+    /// Whether a field remains.
     pub(super) fn has(&self, name: &str) -> bool {
         let mut fields = NAMES.iter().zip(&self.0);
         fields.any(|(known, value)| *known == name && value.is_some())
     }
 
-    /// A name that nobody took out.
+    /// A field that was not consumed.
     pub(super) fn left(&self) -> Option<&'static str> {
         let mut fields = NAMES.iter().zip(&self.0);
         fields.find(|(_, value)| value.is_some()).map(|(name, _)| *name)
@@ -101,7 +101,7 @@ impl Fields {
 
 /// The value of a field, as a query string writes it.
 fn decode(name: &'static str, value: &str) -> Result<String, Malformed> {
-    // Most values need no decoding, and every call with a token comes through here.
+    // Most values need no decoding, and this runs for every call with a token.
     let is_plain = |byte: u8| byte.is_ascii_graphic() && byte != b'%' && byte != b'+';
     if value.bytes().all(is_plain) {
         return Ok(value.to_owned());
@@ -120,14 +120,14 @@ fn decode(name: &'static str, value: &str) -> Result<String, Malformed> {
     };
     let decoded = percent_decode_str(&spaced).decode_utf8();
     let decoded = decoded.map_err(|_| Malformed::new(name, "must be UTF-8 behind its escapes"))?;
-    // Line breaks part the fields in what is signed: within a field they would move its end.
+    // Line breaks separate the fields in the signed text: within a field they would move its end.
     if decoded.chars().any(char::is_control) {
         return Err(Malformed::new(name, "must not have control characters"));
     }
     Ok(decoded.into_owned())
 }
 
-/// Writes fields that are there as a query string.
+/// Writes the present fields as a query string.
 pub(super) fn write<'a>(fields: impl IntoIterator<Item = (&'a str, Option<&'a str>)>) -> String {
     let mut text = String::new();
     for (name, value) in fields {

@@ -1,17 +1,17 @@
-//! Makes tokens.
+//! Creates tokens.
 
 use super::{Malformed, Resource, Scope, Terms, Token, string_to_sign};
 use crate::account::AccountKey;
 
-/// Terms that no token can have.
+/// Invalid terms of a token.
 pub type MintError = Malformed;
 
 /// The token with these terms, signed with a key of `account`. The letters of the permissions are
-/// put in the order in which clients write them.
+/// sorted in the order that clients use.
 ///
 /// # Errors
-/// The first rule that the terms break: unknown or repeated letters, an end that is not after the
-/// start, and what [`Token::parse`] would refuse.
+/// The first rule that the terms break: unknown or repeated letters, an expiry that is not after
+/// the start, and every error of [`Token::parse`].
 pub fn mint(terms: Terms, account: &str, key: &AccountKey) -> Result<Token, MintError> {
     let known = terms.scope.permissions();
     let given = &terms.permissions;

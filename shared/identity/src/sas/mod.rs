@@ -1,9 +1,9 @@
 //! Shared access signatures: tokens that grant a part of an account for a time, signed with one of
 //! its keys.
 //!
-//! A token is a query string. `fields` takes it apart, `token` gives its fields meaning, `sign`
-//! writes the text that is signed, `check` decides what a token grants now, `explain` says the same
-//! for people, `mint` makes tokens. All of it is pure.
+//! A token is a query string. `fields` parses it, `token` interprets its fields, `sign` writes the
+//! text that is signed, `check` evaluates its grant now, `explain` describes it for people, `mint`
+//! creates tokens. All of it is pure.
 
 mod address;
 mod check;

@@ -3,15 +3,15 @@
 use super::token::{BlobScope, Scope, Terms};
 use crate::caller::KeyRange;
 
-/// From here on addresses and protocols are signed.
+/// Since this version addresses and protocols are signed.
 const SIGNS_PEERS: &str = "2015-04-05";
-/// From here on the resource begins with the name of its service.
+/// Since this version the resource begins with the name of its service.
 const NAMES_SERVICE: &str = "2015-02-21";
-/// From here on a blob's response headers are signed.
+/// Since this version a blob's response headers are signed.
 const SIGNS_HEADERS: &str = "2013-08-15";
-/// From here on the kind of a blob resource and its snapshot are signed.
+/// Since this version the kind of a blob resource and its snapshot are signed.
 const SIGNS_KIND: &str = "2018-11-09";
-/// From here on the encryption scope is signed.
+/// Since this version the encryption scope is signed.
 const SIGNS_ENCRYPTION: &str = "2020-12-06";
 
 /// The text whose signature makes `terms` a token of `account`.
@@ -47,8 +47,8 @@ pub fn string_to_sign(terms: &Terms, account: &str) -> String {
     lines.join("\n")
 }
 
-/// The resource of a service signature. The account stands there once, whatever the address that
-/// it is used at looks like.
+/// The resource of a service signature. It contains the account once, whatever the style of the
+/// request address.
 fn resource(terms: &Terms, account: &str) -> String {
     let (service, path) = match &terms.scope {
         Scope::Table { name, .. } => ("table", name.to_ascii_lowercase()),
@@ -75,7 +75,7 @@ fn ends(range: &KeyRange) -> [&str; 4] {
 
 fn extend_with_blob<'a>(lines: &mut Vec<&'a str>, terms: &Terms, blob: &'a BlobScope) {
     if terms.version.since(SIGNS_KIND) {
-        // The time of a snapshot would follow; tokens of snapshots are not made here.
+        // The time of a snapshot would follow; tokens of snapshots are not created here.
         lines.extend([if blob.is_container { "c" } else { "b" }, ""]);
     }
     if terms.version.since(SIGNS_ENCRYPTION) {

@@ -18,7 +18,7 @@ impl Time {
     /// Reads `2026-01-31`, `2026-01-31T08:00Z` or `2026-01-31T08:00:00Z`.
     ///
     /// # Errors
-    /// Any other text; `field` is the one that it is of.
+    /// Any other text; `field` is the name of its field.
     pub fn parse(field: &'static str, text: String) -> Result<Self, Malformed> {
         match read(&text) {
             Some(ticks) => Ok(Self { text, ticks }),
@@ -31,7 +31,7 @@ impl Time {
         }
     }
 
-    /// A moment, to the second before it; none after the year 9999.
+    /// A point in time, rounded down to a second; none after the year 9999.
     #[must_use]
     pub fn at(moment: Ticks) -> Option<Self> {
         let (seconds, _) = moment.to_unix();
@@ -49,7 +49,7 @@ impl Time {
         Some(Self { text, ticks: Ticks::from_unix(seconds, 0)? })
     }
 
-    /// The moment.
+    /// The point in time.
     #[must_use]
     pub fn ticks(&self) -> Ticks {
         self.ticks

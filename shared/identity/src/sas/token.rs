@@ -1,4 +1,4 @@
-//! What a token says: its fields with their meaning, and the rules of their form.
+//! The content of a token: its fields with their meaning, and the rules of their form.
 
 use std::fmt;
 
@@ -18,35 +18,35 @@ use trestle_service::{
     name::TableName,
 };
 
-/// From here on addresses and protocols are signed, and accounts can be signed for.
+/// Since this version addresses and protocols are signed, and account signatures exist.
 const SIGNS_PEERS: &str = "2015-04-05";
-/// From here on the encryption scope is signed.
+/// Since this version the encryption scope is signed.
 const SIGNS_ENCRYPTION: &str = "2020-12-06";
 /// The response headers that a blob token may set, in the order in which they are signed.
 const HEADERS: [&str; 5] = ["rscc", "rscd", "rsce", "rscl", "rsct"];
 
-/// What a token states and its signature covers.
+/// The terms of a token, which its signature covers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Terms {
-    /// Decides what is signed and how.
+    /// Determines the signed text and its layout.
     pub version: Version,
-    /// Letters, in the order in which they are signed; empty where the policy states them.
+    /// Letters, in the order in which they are signed; empty if the policy sets them.
     pub permissions: String,
-    /// When it begins to grant; at once where there is none.
+    /// The start of its validity; none: valid at once.
     pub start: Option<Time>,
-    /// When it ends to.
+    /// Its expiry.
     pub expiry: Option<Time>,
-    /// The stored access policy that states what is not stated here.
+    /// The stored access policy that sets the terms that are absent here.
     pub policy: Option<String>,
-    /// From where it may be used; from everywhere where there is none.
+    /// The addresses that it is valid from; none: any address.
     pub addresses: Option<AddressRange>,
-    /// Over what it may be used; over everything where there is none.
+    /// The protocols that it is valid over; none: any protocol.
     pub protocol: Option<Protocol>,
-    /// What it is about.
+    /// Its scope.
     pub scope: Scope,
 }
 
-/// What a token is about.
+/// The scope of a token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Scope {
     /// A whole account.
@@ -62,7 +62,7 @@ pub enum Scope {
     Table {
         /// The table, as the token spells it.
         name: String,
-        /// Which of its entities.
+        /// The range of its entities.
         range: KeyRange,
     },
     /// The messages of one queue.
@@ -94,7 +94,7 @@ pub enum Protocol {
     Https,
     /// All connections.
     HttpsAndHttp,
-    /// The same in the order in which one client of Microsoft writes it, and signs it.
+    /// The same in the order of one client of Microsoft, which signs it so.
     HttpAndHttps,
 }
 
@@ -123,7 +123,7 @@ impl Protocol {
     }
 }
 
-/// What a token is about, where it does not say so itself: the address of the call would.
+/// The resource of a token that does not contain it: the address of the call does.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Resource {
     /// A queue.
@@ -135,12 +135,12 @@ pub enum Resource {
 /// A token: terms and a signature that is still to be checked.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Token {
-    /// What it states.
+    /// Its terms.
     pub terms: Terms,
     pub(super) signature: Signature,
 }
 
-/// Without the signature: it is all that makes the terms worth something.
+/// Prints the terms without the signature, which is the secret part.
 impl fmt::Debug for Token {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Token").field("terms", &self.terms).finish_non_exhaustive()
@@ -178,7 +178,7 @@ impl Token {
         Ok(Self { terms, signature })
     }
 
-    /// The token as a query string, signature and all.
+    /// The token as a query string, with its signature.
     #[must_use]
     pub fn to_query(&self) -> String {
         let terms = &self.terms;
@@ -230,7 +230,7 @@ impl Terms {
         Letters::parse(&self.permissions).unwrap_or_default()
     }
 
-    /// Checks what the fields must be to each other.
+    /// Checks the rules between fields.
     ///
     /// # Errors
     /// The first rule that they break.
@@ -238,7 +238,7 @@ impl Terms {
         let fails = |field, rule: &str| Err(Malformed::new(field, rule));
         let is_of_account = matches!(self.scope, Scope::Account { .. });
         if !self.version.since(SIGNS_PEERS) {
-            // Older signatures do not cover them: whoever has the token could leave them out.
+            // Older signatures do not cover them: the holder of the token could remove them.
             let rule = "needs sv 2015-04-05 or newer";
             if is_of_account {
                 return fails("sv", "must be 2015-04-05 or newer for a token of an account");
@@ -261,8 +261,9 @@ impl Terms {
     }
 }
 
-/// The rules of a key range. A signature cannot tell an empty field from an absent one: where the
-/// two mean different things, the empty one is refused, or it could be left out for a wider range.
+/// The rules of a key range. A signature cannot distinguish an empty field from an absent one: if
+/// the two have different meanings, the empty one is rejected, or the holder could remove it for a
+/// wider range.
 fn check_range(range: &KeyRange) -> Result<(), Malformed> {
     let is_empty = |key: &Option<String>| key.as_ref().is_some_and(String::is_empty);
     let is_filled = |key: &Option<String>| key.as_ref().is_some_and(|key| !key.is_empty());
@@ -321,7 +322,7 @@ fn scope(
                 Some("b") => false,
                 _ => return Err(Malformed::new("sr", "must be `c` or `b`")),
             };
-            // It is signed for the container, whichever of its blobs it is used for.
+            // It is signed for the container, whichever of its blobs a call uses.
             if is_container && let Some(end) = path.find('/') {
                 path.truncate(end);
             }
@@ -346,7 +347,7 @@ fn encryption_scope(fields: &mut Fields, version: &Version) -> Result<String, Ma
     }
 }
 
-/// A required field of letters out of `known`, none twice.
+/// A required field of letters out of `known`, without repetitions.
 fn letters(
     fields: &mut Fields,
     field: &'static str,
@@ -375,7 +376,7 @@ fn permissions(fields: &mut Fields, scope: &Scope) -> Result<String, Malformed> 
 }
 
 impl Scope {
-    /// The permissions that there are, in the order in which clients write them.
+    /// The valid permissions, in the order in which clients write them.
     #[must_use]
     pub fn permissions(&self) -> &'static str {
         match self {

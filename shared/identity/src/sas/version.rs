@@ -1,4 +1,4 @@
-//! The version of a token, which decides what is signed and how.
+//! The version of a token, which determines the signed text and its layout.
 
 use std::fmt;
 
@@ -8,8 +8,8 @@ use super::{Malformed, time::date};
 const OLDEST: &str = "2012-02-12";
 
 /// A version: a date of ten characters, so that the order of the texts is that of the versions.
-/// Versions newer than this server are taken with the newest layout that it knows: where they
-/// differ in what they sign, their signatures do not match.
+/// Versions newer than this server are accepted with the newest known layout: if their layouts
+/// differ, their signatures do not match.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Version(String);
 
@@ -23,7 +23,7 @@ impl Version {
     /// Reads a version.
     ///
     /// # Errors
-    /// No date, or one before the first known version.
+    /// An invalid date, or one before the first known version.
     pub fn parse(text: String) -> Result<Self, Malformed> {
         let quoted = trestle_service::fault::quoted(&text);
         if date(&text).is_none() {

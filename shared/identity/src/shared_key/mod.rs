@@ -10,7 +10,7 @@ use time::{OffsetDateTime, UtcOffset, format_description::well_known::Rfc2822};
 
 use trestle_service::clock::Ticks;
 
-/// How far the date of a request may be from the server's.
+/// The largest difference between the date of a request and the server's.
 pub const DATE_SKEW: Duration = Duration::from_secs(15 * 60);
 
 /// The two schemes.
@@ -18,11 +18,12 @@ pub const DATE_SKEW: Duration = Duration::from_secs(15 * 60);
 pub enum Scheme {
     /// `SharedKey`: all that the service signs.
     Full,
-    /// `SharedKeyLite`: less of it.
+    /// `SharedKeyLite`: fewer parts of it.
     Lite,
 }
 
-/// Whether a date such as `Sat, 21 Nov 2026 12:00:00 GMT` is near enough to `now`.
+/// Whether a date such as `Sat, 21 Nov 2026 12:00:00 GMT` is within the allowed difference of
+/// `now`.
 fn is_near(date: &str, now: Ticks) -> bool {
     let read = OffsetDateTime::parse(date, &Rfc2822).ok();
     let utc = read.map(|at| at.to_offset(UtcOffset::UTC));

@@ -1,8 +1,7 @@
 //! Shared Key and Shared Key Lite as the queues and blobs of Azure sign requests of HTTP: the
 //! method, some headers, every header `x-ms-*`, the path and the query.
 //!
-//! Clients do not agree on every detail, so a request has a few texts that may have been signed;
-//! see [`Form`].
+//! Clients differ in details, so several signed texts are possible for a request; see [`Form`].
 
 use std::{borrow::Cow, collections::BTreeMap, fmt::Write as _};
 
@@ -17,10 +16,10 @@ use trestle_service::clock::Ticks;
 const EMPTY_LENGTH_SINCE: &str = "2015-02-21";
 /// Since this version headers without a value are signed.
 const EMPTY_HEADERS_SINCE: &str = "2016-05-31";
-/// How the name of an account ends where its read-only copy is addressed.
+/// The suffix of an account name in the address of its read-only replica.
 const SECONDARY: &str = "-secondary";
 
-/// The headers that are signed by their place, between the method and those of `x-ms-*`.
+/// The headers that are signed by position, between the method and those of `x-ms-*`.
 const BY_PLACE: [HeaderName; 11] = [
     header::CONTENT_ENCODING,
     header::CONTENT_LANGUAGE,
@@ -39,7 +38,7 @@ const BY_PLACE_LITE: [HeaderName; 3] = [CONTENT_MD5, header::CONTENT_TYPE, heade
 
 const CONTENT_MD5: HeaderName = HeaderName::from_static("content-md5");
 
-/// A request that is signed, each part as it was sent.
+/// A signed request, each part as it was sent.
 #[derive(Debug, Clone, Copy)]
 pub struct Signed<'a> {
     /// How much of it is signed.
@@ -50,11 +49,11 @@ pub struct Signed<'a> {
     pub headers: &'a HeaderMap,
     /// The path, percent-encoded as it was sent.
     pub path: &'a str,
-    /// The query, percent-encoded as it was sent, without `?`; empty where there is none.
+    /// The query, percent-encoded as it was sent, without `?`; may be empty.
     pub query: &'a str,
 }
 
-/// One of the ways in which clients write down what they sign.
+/// One of the forms in which clients write the signed text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Form {
     order: Order,
@@ -62,23 +61,23 @@ struct Form {
     secondary: Secondary,
 }
 
-/// How headers are sorted by name.
+/// The sort order of header names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Order {
     /// By bytes, as in Go and Rust.
     Bytes,
-    /// As people sort, where `-` counts last, as in Python and .NET.
+    /// As in a culture-aware comparison, where `-` sorts last, as in Python and .NET.
     Words,
 }
 
-/// What becomes of white space inside the value of a header.
+/// The handling of white space inside the value of a header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum WhiteSpace {
     Kept,
     Collapsed,
 }
 
-/// Where the address of a read-only copy, `/account-secondary/…`, shows in what is signed.
+/// Where the suffix of a read-only replica, `/account-secondary/…`, appears in the signed text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Secondary {
     /// In the path, where it was sent.
@@ -89,12 +88,12 @@ enum Secondary {
     Nowhere,
 }
 
-/// What most clients sign, and what we sign.
+/// The form of most clients, and ours.
 const USUAL: Form =
     Form { order: Order::Bytes, white_space: WhiteSpace::Kept, secondary: Secondary::InPath };
 
 impl Signed<'_> {
-    /// The text that is signed for `account`, as most clients write it.
+    /// The signed text for `account` in the form of most clients.
     #[must_use]
     pub fn string_to_sign(&self, account: &str) -> String {
         self.text(account, USUAL)
@@ -106,8 +105,8 @@ impl Signed<'_> {
         key.sign(&self.string_to_sign(account))
     }
 
-    /// Whether a key of the account made the signature, and the date is near enough to `now`.
-    /// Takes as long where there is no such account.
+    /// Whether a key of the account made the signature, and the date is within the allowed
+    /// difference of `now`. Takes as long for an absent account.
     #[must_use]
     pub fn verify(
         &self,
@@ -123,13 +122,13 @@ impl Signed<'_> {
         signed && is_near(&self.date(), now)
     }
 
-    /// The header x-ms-date or, where there is none, Date: what must be near to the time.
+    /// The header x-ms-date or, if absent, Date, which is compared with the current time.
     fn date(&self) -> Cow<'_, str> {
         let date = self.headers.get("x-ms-date").or_else(|| self.headers.get(header::DATE));
         date.map(|value| text_of(value.as_bytes())).unwrap_or_default()
     }
 
-    /// The forms in which this request differs, the most likely one first; a dozen at most.
+    /// The possible forms of this request, the most likely one first; a dozen at most.
     fn forms(&self, account: &str) -> impl Iterator<Item = Form> {
         let names = self.names(Order::Bytes);
         let is_sorted_alike = names.is_sorted_by_key(|name| word_order(name));
@@ -172,8 +171,7 @@ impl Signed<'_> {
         text
     }
 
-    /// The value of a header that is signed by its place, whatever its name; empty where the
-    /// scheme leaves it out.
+    /// The value of a header that is signed by position; empty if the scheme omits it.
     fn value_by_place(&self, name: &HeaderName) -> Cow<'_, str> {
         let value = || self.headers.get(name).map(|value| text_of(value.as_bytes()));
         let value = value().unwrap_or_default();
@@ -186,13 +184,13 @@ impl Signed<'_> {
         if is_left_out { Cow::Borrowed("") } else { value }
     }
 
-    /// Whether the request is of this version or a later one; without a version it is.
+    /// Whether the request has this version or a later one; true without a version.
     fn is_since(&self, version: &str) -> bool {
         let own = self.headers.get("x-ms-version").and_then(|value| value.to_str().ok());
         own.is_none_or(|own| own >= version)
     }
 
-    /// The names of the headers that are signed with their names.
+    /// The names of the headers that are signed by name.
     fn names(&self, order: Order) -> Vec<&str> {
         let has_empty = self.is_since(EMPTY_HEADERS_SINCE);
         let is_signed = |name: &&str| {
@@ -208,7 +206,7 @@ impl Signed<'_> {
         names
     }
 
-    /// The value of a header that is signed with its name; several are joined.
+    /// The value of a header that is signed by name; several are joined.
     fn value(&self, name: &str, white_space: WhiteSpace) -> Cow<'_, str> {
         let mut values = self.headers.get_all(name).iter();
         let mut value = values.next().map(|value| text_of(value.as_bytes())).unwrap_or_default();
@@ -248,7 +246,7 @@ impl Signed<'_> {
         }
     }
 
-    /// The path without the mark of a read-only copy, where it begins with such an account.
+    /// The path without the suffix of a read-only replica, if it begins with such an account.
     fn path_of_primary(&self, account: &str) -> Option<Cow<'_, str>> {
         let rest = self.path.strip_prefix('/')?.strip_prefix(account)?.strip_prefix(SECONDARY)?;
         let is_whole = rest.is_empty() || rest.starts_with('/');
@@ -257,7 +255,7 @@ impl Signed<'_> {
 }
 
 /// The parameters of a query, decoded: names in lower case and sorted, and the values of each, sorted too. Equal ones
-/// are signed as often as they are there.
+/// are signed as often as they occur.
 fn parameters(query: &str) -> BTreeMap<String, Vec<String>> {
     let mut parameters = BTreeMap::<_, Vec<_>>::new();
     for pair in query.split('&').filter(|pair| !pair.is_empty()) {
@@ -273,7 +271,8 @@ fn decoded(text: &str) -> String {
     percent_decode_str(&spaced).decode_utf8_lossy().into_owned()
 }
 
-/// The bytes of a header as text: UTF-8, or else Latin-1, in which clients send what is not ASCII.
+/// The bytes of a header as text: UTF-8, or else Latin-1, in which some clients send non-ASCII
+/// text.
 fn text_of(bytes: &[u8]) -> Cow<'_, str> {
     match std::str::from_utf8(bytes) {
         Ok(text) => Cow::Borrowed(text.trim_ascii()),
@@ -290,8 +289,8 @@ fn collapsed(value: &str) -> Cow<'_, str> {
     Cow::Owned(value.split_ascii_whitespace().collect::<Vec<_>>().join(" "))
 }
 
-/// What names of headers are sorted by where they are sorted as people sort: first without `-` and
-/// `'`, symbols before digits before letters; then by where those are.
+/// The sort key of header names in the culture-aware order: first without `-` and `'`, symbols
+/// before digits before letters; then by the positions of those.
 fn word_order(name: &str) -> (Vec<usize>, Vec<usize>) {
     /// Every other character that a name of a header can have, in their order.
     const CHARACTERS: &[u8] = b"!#$%&*.^_`|~+0123456789abcdefghijklmnopqrstuvwxyz";

@@ -5,22 +5,22 @@ use super::{Scheme, is_near};
 use crate::account::{AccountKey, AccountSet, Signature};
 use trestle_service::clock::Ticks;
 
-/// What of a request is signed, each as it was sent.
+/// The signed parts of a request, each as it was sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Signed<'a> {
-    /// Which of it is signed.
+    /// Which parts are signed.
     pub scheme: Scheme,
     /// The method, in upper case.
     pub method: &'a str,
-    /// The header Content-MD5; empty where there is none.
+    /// The header Content-MD5; empty if absent.
     pub content_md5: &'a str,
-    /// The header Content-Type; empty where there is none.
+    /// The header Content-Type; empty if absent.
     pub content_type: &'a str,
-    /// The header x-ms-date or, where there is none, Date.
+    /// The header x-ms-date or, if absent, Date.
     pub date: &'a str,
     /// The path, percent-encoded as it was sent.
     pub path: &'a str,
-    /// The parameter `comp` of the query, if it is there.
+    /// The parameter `comp` of the query, if present.
     pub comp: Option<&'a str>,
 }
 
@@ -44,8 +44,8 @@ impl Signed<'_> {
         key.sign(&self.string_to_sign(account))
     }
 
-    /// Whether a key of the account made the signature, and the date is near enough to `now`.
-    /// Takes as long where there is no such account.
+    /// Whether a key of the account made the signature, and the date is within the allowed
+    /// difference of `now`. Takes as long for an absent account.
     #[must_use]
     pub fn verify(
         &self,
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn a_date_too_far_from_now_is_refused() {
+    fn rejects_a_date_too_far_from_now() {
         let accounts: AccountSet = [Account::development()].into_iter().collect();
         let verifies = |date, seconds| {
             let request = Signed { date, ..signed("GET", "", "/Tables") };

@@ -52,14 +52,14 @@ impl Lookup {
     /// Reads from the service of this full name.
     ///
     /// # Panics
-    /// With a name that is none of a service.
+    /// With an invalid name of a service.
     #[must_use]
     pub fn new(service: &'static str, upstream: Upstream) -> Self {
         let path = format!("/{service}/{METHOD}").parse().expect("a name of a gRPC service");
         Self { path, upstream, cache: Mutex::default() }
     }
 
-    /// The rules of an account; those that cannot be read allow nothing.
+    /// The rules of an account. If they cannot be read, no rule applies.
     pub async fn rules(&self, account: &AccountName) -> Rules {
         let entry = self.entry(account);
         let mut entry = entry.0.lock().await;

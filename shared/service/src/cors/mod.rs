@@ -1,6 +1,6 @@
-//! Which pages of other origins may call, by the rules that accounts keep in the properties of a
-//! service. `rules` decides, `lookup` reads them. The rules bind browsers, not callers: a call is
-//! never refused for its origin.
+//! CORS: which pages of other origins may call, by the rules that accounts store in the properties
+//! of a service. `rules` decides, `lookup` reads them. The rules restrict browsers, not callers: a
+//! call is never refused for its origin.
 
 mod lookup;
 mod rules;

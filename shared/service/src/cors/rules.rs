@@ -1,4 +1,4 @@
-//! What the cross-origin rules of an account allow: pure decisions, as Azure makes them.
+//! The decisions of the CORS rules of an account: pure, and equal to those of Azure.
 
 use std::{convert::Infallible, future, time::Duration};
 
@@ -16,7 +16,7 @@ const ANY: &str = "*";
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Rules(Vec<CorsRule>);
 
-/// What a rule allows a page.
+/// The permissions of a rule for a page.
 #[derive(Debug, Clone)]
 pub struct Allowed(CorsLayer);
 
@@ -57,7 +57,7 @@ impl<'a> Preflight<'a> {
         Ok(Self { origin, method, headers })
     }
 
-    /// The answer where no rule allows it.
+    /// The error of a preflight request that no rule allows.
     #[must_use]
     pub fn refused(&self) -> Fault {
         let origin = String::from_utf8_lossy(self.origin.as_bytes());
@@ -67,12 +67,12 @@ impl<'a> Preflight<'a> {
 }
 
 impl Rules {
-    /// Rules as they are stored.
+    /// Creates the rules from their stored form.
     pub fn new(rules: Vec<CorsRule>) -> Self {
         Self(rules)
     }
 
-    /// What to tell a browser that asks; none where it must not go on.
+    /// The headers of the response to a preflight request; none if it is rejected.
     ///
     /// The first rule of the origin and the method decides, and later ones are not tried.
     pub fn preflight(&self, asked: Preflight<'_>) -> Option<Allowed> {
@@ -90,7 +90,7 @@ impl Rules {
         allowed.then(|| Allowed(layer.max_age(Duration::from_secs(age))))
     }
 
-    /// What to tell a browser with the answer of a request; none where the page must not see it.
+    /// The CORS headers of a response; none if the page must not read it.
     pub fn answer(
         &self,
         origin: &HeaderValue,
@@ -103,8 +103,8 @@ impl Rules {
         Some(Allowed(layer(rule, shown).expose_headers(exposed)))
     }
 
-    /// Whether what a page sees of answers to a method depends on its origin, which caches have to
-    /// know.
+    /// Whether the CORS headers of responses to a method depend on the origin, so that caches need
+    /// a `Vary` header.
     pub fn vary(&self, method: &Method) -> bool {
         let mut rules = self.0.iter();
         let first = rules.find(|rule| rule.allowed_methods.iter().any(|m| m == method.as_str()));
@@ -127,8 +127,8 @@ fn is_any(rule: &CorsRule) -> bool {
     rule.allowed_origins.iter().any(|origin| origin == ANY)
 }
 
-/// What every answer under a rule has. A page of any origin must not use what the browser keeps
-/// for its user, cookies and certificates; a page that the rule names may.
+/// The headers of every response under a rule. A rule for any origin does not allow the credentials
+/// of the browser (cookies and client certificates); a rule that names the origin does.
 fn layer(rule: &CorsRule, origin: AllowOrigin) -> CorsLayer {
     let layer = CorsLayer::new().allow_origin(origin).allow_credentials(!is_any(rule));
     if is_any(rule) { layer.vary([]) } else { layer.vary([header::ORIGIN]) }
@@ -145,8 +145,8 @@ fn names_of(list: &[String], header: &[u8]) -> bool {
     })
 }
 
-/// The names that a rule lets a page read; a prefix stands for the headers of the answer that have
-/// it.
+/// The names of headers that a rule exposes to a page; a prefix is expanded to the matching headers
+/// of the response.
 fn exposed(list: &[String], answer: &HeaderMap) -> Vec<HeaderName> {
     let whole = list.iter().filter(|name| !name.ends_with('*'));
     let mut names: Vec<HeaderName> = whole.filter_map(|name| name.parse().ok()).collect();

@@ -3,13 +3,13 @@
 use prost_types::Timestamp;
 use time::{OffsetDateTime, format_description::well_known::Rfc3339};
 
-/// What a text must look like; part of error messages.
+/// The expected format; part of error messages.
 pub const RULE: &str =
     "must be a date and time such as 2026-01-31T08:00:00.1234567Z, years 1601 to 9999";
 
 const TICK_NANOS: i32 = 100;
 
-/// Reads a date and time; without an offset it is taken as UTC.
+/// Parses a date and time; without an offset it is UTC.
 ///
 /// Digits below 100 ns are refused rather than cut off. Whether a year can be stored is not checked.
 #[must_use]
@@ -27,7 +27,7 @@ pub fn parse(text: &str) -> Option<Timestamp> {
     let utc = parsed.checked_to_offset(time::UtcOffset::UTC)?;
     // Ten digits and more are cut by the parser, so the text itself is checked.
     let exact = finest.bytes().all(|digit| digit == b'0');
-    // A leap second is read as the last nanosecond before it: not what was written.
+    // A leap second is parsed as the last nanosecond before it, which differs from the input.
     let ticks = i32::try_from(utc.nanosecond()).ok()?;
     if !exact || ticks % TICK_NANOS != 0 {
         return None;
@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn dates_keep_every_tick_and_drop_trailing_zeros() {
+    fn dates_preserve_every_tick_and_omit_trailing_zeros() {
         for (given, expected) in [
             ("1601-01-01T00:00:00Z", "1601-01-01T00:00:00Z"),
             ("9999-12-31T23:59:59.9999999Z", "9999-12-31T23:59:59.9999999Z"),
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn dates_that_cannot_be_kept_exactly_are_refused() {
+    fn rejects_dates_that_cannot_be_stored_exactly() {
         for given in [
             "",
             "2026-01-31",

@@ -7,7 +7,7 @@ use trestle_proto::table::v1::value::Kind;
 
 use super::{ALL, EdmType, datetime};
 
-/// The beginning of the year 1601, before which nothing is stored.
+/// The beginning of the year 1601, the earliest time that is stored.
 const FIRST_SECOND: i64 = -11_644_473_600;
 
 /// Reads a type name, with or without `Edm.`.
@@ -78,7 +78,7 @@ pub fn format_value(kind: &Kind) -> Result<Cow<'_, str>, String> {
     })
 }
 
-/// Writes a double, always with a point or an exponent where it is finite; keeps the sign of zero.
+/// Writes a double, with a point or an exponent if it is finite; preserves the sign of zero.
 fn format_double(number: f64) -> String {
     if number.is_nan() {
         "NaN".to_owned()
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn doubles_always_show_that_they_are_doubles() {
+    fn doubles_always_have_a_point_or_an_exponent() {
         for (given, expected) in [
             ("3", "3.0"),
             ("-0", "-0.0"),
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn values_at_the_bounds_of_their_type_are_kept() {
+    fn values_at_the_bounds_of_their_type_are_preserved() {
         for (edm, text) in [
             (EdmType::Int32, "-2147483648"),
             (EdmType::Int64, "-9223372036854775808"),
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_that_are_not_of_their_type_are_refused_with_the_rule() {
+    fn rejects_texts_of_another_type_with_the_rule() {
         for (edm, text) in [
             (EdmType::Int32, "2147483648"),
             (EdmType::Int32, "+1"),

@@ -1,13 +1,12 @@
-//! Sheds load: more than a fixed number of calls at a time are turned away at once, with advice to
-//! come back.
+//! Load shedding: above a fixed number of concurrent calls, further calls are rejected at once,
+//! with a retry delay.
 //!
-//! A call counts until the end of its answer, streams included, so that what is counted is what
-//! uses memory. Streams, which may wait for their clients for long, hold at most half of the
-//! places, so that idle ones never shut other calls out. Calls that may wait for a message have as
-//! many places of their own: they cost little while they wait. Transfers of bulk data have places of their own too, a
-//! quarter of those of calls: they last long, and must neither use up the places of calls nor be
-//! refused because there are many calls. Nothing is queued: a queue would only add its own waiting
-//! time to every call.
+//! A call counts until the end of its response, streams included, so that the count follows memory use. Streams,
+//! which may wait for their clients for long, hold at most half of the slots, so that idle streams never block other
+//! calls. Calls that may wait for a message have as many slots of their own: they cost little while they wait. Bulk
+//! transfers have slots of their own too, a quarter of those of calls: they last long, and must neither use up the
+//! slots of calls nor be rejected because there are many calls. Nothing is queued: a queue would only add its own
+//! waiting time to every call.
 
 use std::{convert::Infallible, sync::Arc, time::Duration};
 
@@ -24,12 +23,12 @@ use super::{
 };
 use crate::fault::{Fault, Reason};
 
-/// For how many places of calls there is one of a bulk transfer.
+/// Slots of calls for each slot of a bulk transfer.
 const CALLS_FOR_BULK: usize = 4;
-/// When a client that was turned away should come back.
+/// When a rejected client should retry.
 const RETRY_AFTER: Duration = Duration::from_millis(100);
 
-/// Admits a fixed number of calls. Clones share the number.
+/// Admits a fixed number of concurrent calls. Clones share the number.
 pub type AdmissionLayer = StepLayer<Admission>;
 
 /// See the module.
@@ -37,19 +36,19 @@ pub type AdmissionLayer = StepLayer<Admission>;
 pub struct Admission {
     places: Arc<Semaphore>,
     calls_max: usize,
-    /// Places of a stream, beside its place as a call.
+    /// Slots of streams, besides their slots as calls.
     stream_places: Arc<Semaphore>,
     streams_max: usize,
-    /// Places of calls that may wait.
+    /// Slots of calls that may wait.
     waiting_places: Arc<Semaphore>,
-    /// Places of transfers of bulk data.
+    /// Slots of bulk transfers.
     bulk_places: Arc<Semaphore>,
     bulk_max: usize,
     methods: Methods,
 }
 
 impl AdmissionLayer {
-    /// Admits up to `calls_max` calls at a time, and streams among `methods` to half of that;
+    /// Admits up to `calls_max` concurrent calls, and streams among `methods` up to half of that;
     /// besides, up to `calls_max` of those that may wait, and a quarter of it of bulk transfers.
     #[must_use]
     pub fn new(calls_max: usize, methods: Methods) -> Self {
@@ -70,7 +69,7 @@ impl AdmissionLayer {
     }
 }
 
-/// The places of a call, given back when it is dropped.
+/// The slots of a call, released when it is dropped.
 struct Places {
     _call: OwnedSemaphorePermit,
     _stream: Option<OwnedSemaphorePermit>,
@@ -113,5 +112,5 @@ impl Step for Admission {
     }
 }
 
-/// A body holds its places until it ends or is dropped.
+/// A body holds its slots until it ends or is dropped.
 impl Passage for Places {}

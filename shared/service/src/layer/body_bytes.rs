@@ -1,13 +1,13 @@
-//! Bounds the memory of bodies: what is read of requests and not yet answered, and what is answered
-//! and not yet taken by its client.
+//! Bounds the memory of bodies: requests that are read and not yet answered, and responses that are
+//! not yet read by their client.
 //!
 //! Both count against one budget. A call that arrives while it is used up, and one whose request
-//! does not fit, is turned away with advice to come back, before its message is complete and so
-//! before anything was done. A large answer of a call that changes nothing is turned away too; the
-//! answer of one that may have changed something never is. What a service makes out of a message
-//! is in proportion to it; what it reads to answer is bounded by its own limits.
+//! does not fit, is rejected with a retry delay, before its message is complete and so before
+//! anything was executed. A large response of a call that only reads is rejected too; the response
+//! of a call that may have written never is. The memory that a service derives from a message is
+//! proportional to it; what it reads to respond is bounded by its own limits.
 //!
-//! A request that is one message must also arrive in time: its sender holds memory and a place.
+//! A request that is one message must also arrive in time: it holds memory and a slot.
 
 use std::{
     convert::Infallible,
@@ -37,11 +37,11 @@ use super::{
 };
 use crate::fault::{Fault, Reason};
 
-/// When a client that was turned away should come back.
+/// When a rejected client should retry.
 const RETRY_AFTER: Duration = Duration::from_millis(200);
-/// Parts of answers under this size are not counted: there are few for each call.
+/// Parts of responses under this size are not counted: there are few for each call.
 const ANSWER_BYTES_COUNTED: usize = 1024;
-/// Parts of answers from this size on are turned away when they do not fit.
+/// Parts of responses from this size on are rejected when they do not fit.
 const ANSWER_BYTES_LARGE: usize = 64 * 1024;
 
 /// Bounds the bytes of bodies. Clones share the budget.
@@ -56,8 +56,8 @@ pub struct BodyBytes {
 }
 
 impl BodyBytesLayer {
-    /// Lets bodies hold up to `bytes_max` at a time, and a request that is one message take
-    /// `arrives_within` until all of it is here.
+    /// Lets bodies hold up to `bytes_max` at a time, and requires a request that is one message to
+    /// arrive completely within `arrives_within`.
     #[must_use]
     pub fn new(bytes_max: usize, arrives_within: Duration, methods: Methods) -> Self {
         let budget = Arc::new(Budget { bytes_max, used: AtomicUsize::new(0) });
@@ -65,11 +65,11 @@ impl BodyBytesLayer {
     }
 }
 
-/// Marks a request, in its extensions, whose body comes without the frames of gRPC: as one message,
-/// or as a stream of bytes.
+/// Marks a request, in its extensions, whose body has no gRPC framing: one message, or a stream of
+/// bytes.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Unframed {
-    /// Whether it becomes larger when it is read.
+    /// Whether it is compressed and so becomes larger when it is read.
     pub is_compressed: bool,
     /// Whether it, or the body of its response, is a stream: a transfer of bulk data.
     pub is_stream: bool,
@@ -109,7 +109,7 @@ impl Step for BodyBytes {
         let answer = inner.call(request);
         Box::pin(async move {
             let answer = answer.await?;
-            // The message that did not fit never got to the service, whatever is between.
+            // The message that did not fit never reached the service, whatever is between.
             if !is_stream && let Some(fault) = tally.refused() {
                 return Ok(refusal(fault));
             }
@@ -130,13 +130,14 @@ impl Budget {
         self.used.load(Ordering::Relaxed) >= self.bytes_max
     }
 
-    /// Takes bytes out of the budget if they are there.
+    /// Reserves bytes of the budget if enough remain.
     fn take(&self, bytes: usize) -> bool {
         let fits = |used: usize| used.checked_add(bytes).filter(|used| *used <= self.bytes_max);
         self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits).is_ok()
     }
 
-    /// Takes bytes that cannot be turned away; new calls are, as long as the budget is overdrawn.
+    /// Reserves bytes that cannot be rejected; new calls are rejected as long as the budget is
+    /// overdrawn.
     fn overdraw(&self, bytes: usize) {
         self.used.fetch_add(bytes, Ordering::Relaxed);
     }
@@ -145,7 +146,7 @@ impl Budget {
         self.used.fetch_sub(bytes, Ordering::Relaxed);
     }
 
-    /// Bytes that were taken out of the budget, as a part that gives them back when it is dropped.
+    /// Bytes reserved from the budget, as a part that releases them when it is dropped.
     fn counted(self: &Arc<Self>, data: Bytes) -> Frame<Bytes> {
         Frame::data(Bytes::from_owner(Counted { data, budget: Arc::clone(self) }))
     }
@@ -157,12 +158,12 @@ impl Budget {
     }
 }
 
-/// What one request holds, given back when it and its answer are done with it.
+/// The bytes that one request holds, released when the request and its response are dropped.
 #[derive(Debug)]
 struct Tally {
     budget: Arc<Budget>,
     held: AtomicUsize,
-    /// Why the request was given up: it did not fit, or came too late.
+    /// Why the request was rejected: it did not fit, or was late.
     is_over: AtomicBool,
     is_late: AtomicBool,
 }
@@ -187,7 +188,7 @@ impl Tally {
         true
     }
 
-    /// Why the request was given up, if it was.
+    /// Why the request was rejected, if it was.
     fn refused(&self) -> Option<Fault> {
         if self.is_over.load(Ordering::Relaxed) {
             return Some(self.budget.fault());
@@ -197,7 +198,7 @@ impl Tally {
         is_late.then(|| Fault::new(Reason::OperationTimedOut, message))
     }
 
-    /// What a reader of the body is told.
+    /// The error that a reader of the body gets.
     fn status(&self) -> Status {
         self.refused().unwrap_or_else(|| self.budget.fault()).into()
     }
@@ -209,7 +210,7 @@ impl Drop for Tally {
     }
 }
 
-/// A time by which a request must be here. The timer is armed only to wait.
+/// The time by which a request must have arrived. The timer is armed only to wait.
 struct Late {
     at: Instant,
     clock: Option<Pin<Box<Sleep>>>,
@@ -260,8 +261,8 @@ impl Passage for Arriving {
 }
 
 /// The body of a request that is read in pieces, each counted until its last reader has dropped it.
-/// A piece is never refused: a transfer that has been admitted goes on, and as its pieces are read
-/// only as fast as they are used, few are in memory at a time.
+/// A piece is never rejected: a transfer that has been admitted continues, and as its pieces are
+/// read only as fast as they are used, few are in memory at a time.
 struct ArrivingPieces {
     budget: Arc<Budget>,
 }
@@ -279,7 +280,7 @@ impl Passage for ArrivingPieces {
     }
 }
 
-/// The body of an answer, whose parts count until their last reader has dropped them.
+/// The body of a response, whose parts count until their last reader has dropped them.
 struct Leaving {
     budget: Arc<Budget>,
     reads: bool,
@@ -309,7 +310,7 @@ impl Passage for Leaving {
     }
 }
 
-/// A part of an answer that gives its bytes back to the budget when nobody needs it any more.
+/// A part of a response that releases its bytes to the budget when it is dropped.
 struct Counted {
     data: Bytes,
     budget: Arc<Budget>,

@@ -1,5 +1,5 @@
-//! One call from its start to its end, which is recorded when it is dropped: that covers answers
-//! that end, answers that break, and clients that go away.
+//! One call from its start to its end, which is recorded when it is dropped: that covers responses
+//! that complete, responses that fail, and clients that disconnect.
 
 use std::{net::SocketAddr, sync::Arc, time::Instant};
 
@@ -22,19 +22,19 @@ use crate::{
     semconv,
 };
 
-/// Where in which trace the work on a call happens.
+/// The trace context of the work on a call.
 #[derive(Debug, Clone)]
 pub(super) enum Place {
     /// In a span.
     Span(Span),
-    /// In a trace that is not kept here, and which logs name.
+    /// In a trace that is not sampled here, and which logs name.
     Named(Context),
     /// In no trace.
     Nowhere,
 }
 
 impl Place {
-    /// Works there.
+    /// Runs work in this context.
     pub(super) fn within<T>(&self, work: impl FnOnce() -> T) -> T {
         match self {
             Self::Span(span) => span.in_scope(work),
@@ -47,7 +47,7 @@ impl Place {
     }
 }
 
-/// What the access log needs of a request; nothing where it is off.
+/// What the access log needs of a request; nothing if it is disabled.
 #[derive(Debug, Default)]
 pub(super) struct Trail {
     facts: Facts,
@@ -55,7 +55,7 @@ pub(super) struct Trail {
 }
 
 impl Trail {
-    /// Starts to keep facts about a request if there will be a line about it.
+    /// Starts to record statistics of a request if its line will be written.
     pub(super) fn of(request: &mut Request, access: &AccessLog) -> Self {
         if access.is_off() {
             return Self::default();
@@ -77,13 +77,13 @@ pub(super) struct Call {
     pub(super) path: Option<PathAndQuery>,
     trail: Trail,
     started: Instant,
-    /// Bytes of the answer so far.
+    /// Bytes of the response so far.
     bytes: u64,
-    /// The code that ended it; none means that the client went away.
+    /// The code that ended it; none means that the client disconnected.
     code: Option<Code>,
-    /// The text of the failure, for the log.
+    /// The text of the error, for the log.
     message: Option<HeaderValue>,
-    /// Why it failed, for the access log.
+    /// The reason of the error, for the access log.
     details: Option<HeaderValue>,
 }
 
@@ -102,7 +102,8 @@ impl Call {
         Self { id, place, shared, method, path, trail, started, bytes: 0, code, message, details }
     }
 
-    /// Notes how the call ended, where these headers or trailers say so, and sets the domain of its error.
+    /// Records the outcome of the call, if these headers or trailers contain it, and sets the domain of
+    /// its error.
     pub(super) fn ended_by(&mut self, headers: &mut HeaderMap) {
         error_domain::set(headers, self.path.as_ref());
         if let Some(code) = code_of(headers) {
@@ -114,17 +115,17 @@ impl Call {
         }
     }
 
-    /// Notes that the answer broke off.
+    /// Records that the response failed midway.
     pub(super) fn broken_by(&mut self, status: &Status) {
         self.code = Some(status.code());
     }
 
-    /// Notes that a layer refused the call.
+    /// Records that a layer refused the call.
     pub(super) fn refused(&self, reason: Reason) {
         self.shared.instruments.refused(reason);
     }
 
-    /// Notes bytes of the answer.
+    /// Records bytes of the response.
     pub(super) fn sent(&mut self, bytes: u64) {
         self.bytes += bytes;
     }
@@ -165,7 +166,7 @@ impl Call {
     }
 }
 
-/// The text of a failure, which headers carry percent-encoded.
+/// The text of an error, which headers carry percent-encoded.
 fn decoded(message: &HeaderValue) -> String {
     let mut headers = HeaderMap::new();
     headers.insert(Status::GRPC_STATUS, HeaderValue::from_static("2"));

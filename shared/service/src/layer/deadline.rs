@@ -1,11 +1,11 @@
-//! Ends calls that take too long, and with them the work that nobody waits for.
+//! Ends calls that exceed their deadline, and with them their work.
 //!
-//! tonic looks at `grpc-timeout` in its own transport only, so a call inside the process would
-//! never end; here it holds everywhere. Two limits: the client's own, which counts until the end of
-//! the answer, and ours, which counts until the answer begins, so that long streams may run while
-//! no single call hangs for ever. Where the request is a stream, ours counts from the last part of
-//! it that arrived: an upload may take as long as it makes progress. The header stays on the
-//! request, so the next process knows the deadline too.
+//! tonic applies `grpc-timeout` in its own transport only, so a call inside the process would never
+//! end; here it applies everywhere. Two limits: the client's own, which covers the whole response,
+//! and ours, which covers the time until the response begins, so that long streams may run while no
+//! unary call hangs. If the request is a stream, ours counts from the last part of it that arrived:
+//! an upload may take as long as it makes progress. The header stays on the request, so the next
+//! process has the deadline too.
 
 use std::{
     convert::Infallible,
@@ -40,7 +40,7 @@ const HEADER: HeaderName = HeaderName::from_static("grpc-timeout");
 /// Most digits that the protocol allows.
 const DIGITS_MAX: usize = 8;
 
-/// Holds calls to their deadlines.
+/// Applies deadlines to calls.
 pub type DeadlineLayer = StepLayer<Deadline>;
 
 /// See the module.
@@ -51,8 +51,8 @@ pub struct Deadline {
 }
 
 impl DeadlineLayer {
-    /// Lets a call take `answer_within_max` until its answer begins, less where the client says so;
-    /// `methods` says which requests are streams.
+    /// Lets a call take `answer_within_max` until its response begins, or less if the client sets a
+    /// shorter limit; `methods` reports which requests are streams.
     #[must_use]
     pub fn new(answer_within_max: Duration, methods: Methods) -> Self {
         Self(Deadline { answer_within_max, methods })
@@ -93,8 +93,8 @@ impl Step for Deadline {
                 Err(within) => return Ok(refusal(too_late(within))),
             };
             let answer = answer?;
-            // Most answers of one message are complete by now, but their trailers are not: the
-            // clock runs on.
+            // Most unary responses are complete by now, but their trailers are not: the timer
+            // continues.
             let Some(asked) = asked else {
                 return Ok(answer);
             };
@@ -120,8 +120,8 @@ impl Progress {
         Self { started, at: Arc::default() }
     }
 
-    /// Waits for an answer until there was no progress for `within`, or until `end`. Then comes out
-    /// which of the limits it was.
+    /// Waits for a response until there was no progress for `within`, or until `end`. Returns which
+    /// of the limits expired.
     async fn timeout(
         &self,
         mut answer: Answer,
@@ -156,7 +156,7 @@ fn too_late(limit: Duration) -> Fault {
     Fault::new(Reason::OperationTimedOut, message)
 }
 
-/// The client's time limit, where it gave one.
+/// The client's time limit, if it set one.
 pub(crate) fn client_limit(headers: &HeaderMap) -> Result<Option<Duration>, Fault> {
     let mut values = headers.get_all(HEADER).iter();
     let Some(value) = values.next() else {
@@ -175,7 +175,7 @@ pub(crate) fn client_limit(headers: &HeaderMap) -> Result<Option<Duration>, Faul
     })
 }
 
-/// Writes a time limit: what is left of one, for the next process. Never less than a millisecond.
+/// Writes the remaining time of a limit for the next process. Never less than a millisecond.
 pub(crate) fn insert(headers: &mut HeaderMap, left: Duration) {
     let millis = left.as_millis().max(1);
     let value = match u32::try_from(millis).ok().filter(|millis| *millis < 100_000_000) {
@@ -200,7 +200,7 @@ fn parse(text: &str) -> Option<Duration> {
     })
 }
 
-/// A body that ends with a failure when its time is over.
+/// A body that fails when its deadline has passed.
 struct Limited {
     clock: Pin<Box<Sleep>>,
     limit: Duration,
@@ -208,7 +208,7 @@ struct Limited {
 
 impl Passage for Limited {
     fn poll(&mut self, body: Pin<&mut Body>, cx: &mut Context<'_>) -> Poll<Next> {
-        // Looked at first: a stream that is always ready must end too. The timer is armed only to
+        // Polled first: a stream that is always ready must end too. The timer is armed only to
         // wait.
         if self.clock.deadline() > Instant::now() {
             if let Poll::Ready(part) = body.poll_frame(cx) {
@@ -227,7 +227,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_left_is_read_as_it_was_written() {
+    fn the_remaining_time_survives_a_round_trip() {
         for (left, read) in [
             (Duration::ZERO, Duration::from_millis(1)),
             (Duration::from_micros(7_999), Duration::from_millis(7)),
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_that_is_there_twice_is_refused_even_if_it_is_the_same() {
+    fn rejects_a_repeated_limit_even_if_both_match() {
         for second in ["1S", "2S", "x"] {
             let both = [(HEADER, "1S"), (HEADER, second)];
             let both = both.map(|(name, value)| (name, HeaderValue::from_static(value)));
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn every_unit_is_read_and_everything_else_refused() {
+    fn accepts_every_unit_and_rejects_everything_else() {
         let read = [
             ("1H", 3_600_000),
             ("2M", 120_000),

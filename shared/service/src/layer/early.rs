@@ -1,6 +1,6 @@
-//! Answers that need no service: what a browser hears that asks before it calls, and what those
-//! hear whose request is no call. They pass the layers as calls do, so that every answer is
-//! counted, logged, bounded and has an id.
+//! Short-circuit responses, which need no service: responses to CORS preflights, and to requests
+//! that are no call. They pass the layers as calls do, so that every response is counted, logged,
+//! bounded and has an id.
 
 use std::{
     convert::Infallible,
@@ -18,17 +18,18 @@ use crate::{
     propagation::trace_headers,
 };
 
-/// An answer on its way through the layers, in the extensions of a request.
+/// A response on its way through the layers, in the extensions of a request.
 #[derive(Clone)]
 pub struct Early(Arc<Mutex<Option<Answer>>>);
 
-/// In the extensions of an answer that was early, unlike the refusal of a layer.
+/// In the extensions of a short-circuit response, which distinguishes it from the refusal of a
+/// layer.
 #[derive(Debug, Clone, Copy)]
 pub struct WasEarly;
 
 impl Early {
-    /// What the layers see in place of `request` with these `headers`: a call of nothing, under
-    /// `path`, in the same trace and from the same peer. Its body is not read.
+    /// The request that the layers see in place of `request` with these `headers`: an empty call,
+    /// under `path`, in the same trace and from the same peer. Its body is not read.
     #[must_use]
     pub fn request(
         request: &Request,
@@ -51,14 +52,14 @@ impl Early {
         seen
     }
 
-    /// The answer that a request brings along; none, where a service has to answer it.
+    /// The short-circuit response of a request; none if a service has to respond.
     pub fn take(request: &mut Request) -> Option<Answer> {
         let Self(answer) = request.extensions_mut().remove::<Self>()?;
         answer.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 }
 
-/// An answer of HTTP with an outcome that the layers count.
+/// An HTTP response with an outcome that the layers count.
 #[must_use]
 pub fn with_outcome(mut answer: Response, outcome: Result<(), Fault>) -> Response {
     match outcome {
@@ -81,7 +82,7 @@ fn status_of(headers: &HeaderMap) -> HeaderMap {
     found.collect()
 }
 
-/// Behind layers that only early answers pass.
+/// The service behind layers that only short-circuit responses pass.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct EarlyAnswers;
 

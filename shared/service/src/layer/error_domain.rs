@@ -1,5 +1,5 @@
-//! The domain of errors: whatever refused a call, a layer, the codec or the service, its error carries the name of the
-//! service that was called. Costs a successful call nothing.
+//! The domain of errors: whether a layer, the codec or the service refused a call, its error carries the name of the
+//! called service. Costs a successful call nothing.
 
 use http::{HeaderMap, uri::PathAndQuery};
 use tonic::{Code, Status};

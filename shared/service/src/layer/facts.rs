@@ -1,7 +1,7 @@
-//! Tells a gateway the facts about a call, where it asks for them.
+//! Reports the statistics of a call to a gateway that requests them.
 //!
-//! They go with the headers of the answer, and again with its trailers if more became known
-//! meanwhile, as with a stream. A gateway removes both.
+//! They are sent with the headers of the response, and again with its trailers if they changed
+//! since, as with a stream. A gateway removes both.
 
 use std::convert::Infallible;
 
@@ -14,7 +14,7 @@ use super::{
 };
 use crate::facts::{Facts, Work};
 
-/// Tells facts.
+/// Reports statistics.
 pub type FactsLayer = StepLayer<TellFacts>;
 
 /// See the module.
@@ -41,7 +41,7 @@ impl Step for TellFacts {
     }
 }
 
-/// A body that tells at its end what was not told before.
+/// A body that reports at its end what its headers did not contain.
 struct Telling {
     facts: Facts,
     told: Work,

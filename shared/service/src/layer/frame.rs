@@ -1,5 +1,4 @@
-//! The frame of a layer: what tower asks of each, so that the files of the layers hold only what
-//! they decide.
+//! The tower adapter of the layers, so that their files contain only their decisions.
 
 use std::{
     convert::Infallible,
@@ -10,19 +9,19 @@ use tower::{Layer, Service};
 
 use super::{Answer, Request, Response};
 
-/// What a layer does with calls. Clones share whatever it counts.
+/// The middleware of a layer. Clones share its counters.
 pub trait Step: Clone {
-    /// Answers a call, mostly by handing it to `inner`.
+    /// Responds to a call, mostly by passing it to `inner`.
     fn call<S>(&self, request: Request, inner: &mut S) -> Answer
     where
         S: Service<Request, Response = Response, Error = Infallible, Future = Answer>;
 }
 
-/// Puts a step before a service.
+/// Adds a middleware to a service.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct StepLayer<T>(pub T);
 
-/// A service with a step before it.
+/// A service with a middleware.
 #[derive(Debug, Clone)]
 pub struct Stepped<T, S> {
     step: T,

@@ -1,5 +1,5 @@
-//! What the message that is being read off a call holds in memory, told from the bytes of the call
-//! alone: messages follow each other, each behind a flag and its length.
+//! The memory of the message that is being read from a call, derived from the bytes of the call
+//! alone: messages follow each other, each after a flag and its length.
 
 use crate::limits::MESSAGE_BYTES_MAX;
 
@@ -8,17 +8,17 @@ const HEAD_BYTES: usize = 5;
 /// Most bytes that one byte of a compressed message can become, with gzip.
 const COMPRESSION_MAX: usize = 1032;
 
-/// Where in the messages of a call its reader is.
+/// The position of the reader in the messages of a call.
 #[derive(Debug, Default)]
 pub(super) struct Framing {
-    /// Whether all of the call is one message, with no head.
+    /// Whether the whole call is one message without framing.
     is_bare: bool,
     head: [u8; HEAD_BYTES],
     head_filled: usize,
     is_compressed: bool,
-    /// Bytes of the message that are still to come.
+    /// Bytes of the message that have not arrived.
     rest: usize,
-    /// Bytes of it that are here.
+    /// Bytes of it that have arrived.
     here: usize,
 }
 
@@ -28,7 +28,8 @@ impl Framing {
         Self { is_bare: true, is_compressed, ..Self::default() }
     }
 
-    /// Takes more bytes of the call. What the message that they end in may hold, in bytes.
+    /// Consumes more bytes of the call. Returns how much memory the message at their end may hold,
+    /// in bytes.
     pub(super) fn take(&mut self, mut bytes: &[u8]) -> usize {
         if self.is_bare {
             self.here += bytes.len();
@@ -57,7 +58,8 @@ impl Framing {
         self.held()
     }
 
-    /// Compressed, a message becomes larger than what was sent, but never than what is decoded.
+    /// A compressed message becomes larger than what was sent, but never larger than the decoding
+    /// limit.
     fn held(&self) -> usize {
         if !self.is_compressed {
             return self.here;
@@ -70,14 +72,14 @@ impl Framing {
 mod tests {
     use super::*;
 
-    /// A message of so many bytes, as it travels.
+    /// A framed message of so many bytes.
     fn message(flag: u8, length: u8) -> Vec<u8> {
         let head = [flag, 0, 0, 0, length];
         [&head[..], &vec![7; usize::from(length)]].concat()
     }
 
     #[test]
-    fn only_the_last_message_is_held_however_the_bytes_are_cut() {
+    fn only_the_last_message_is_held_however_the_bytes_are_split() {
         let bytes = [message(0, 200), message(0, 0), message(0, 100)].concat();
 
         for cut in 1..bytes.len() {
@@ -91,14 +93,14 @@ mod tests {
     }
 
     #[test]
-    fn a_compressed_message_counts_as_what_it_may_become() {
+    fn a_compressed_message_counts_with_its_largest_decompressed_size() {
         assert_eq!(Framing::default().take(&message(1, 2)), 2 * COMPRESSION_MAX);
         let large = [&[1, 0, 1, 0, 0][..], &[7; 65_536]].concat();
         assert_eq!(Framing::default().take(&large), 65_536 + MESSAGE_BYTES_MAX);
     }
 
     #[test]
-    fn without_frames_every_byte_of_the_call_is_held() {
+    fn without_framing_every_byte_of_the_call_is_held() {
         let held = |is_compressed| {
             let mut framing = Framing::none(is_compressed);
             [&[0, 0, 0, 0, 1, 7][..], &[0; 5], &[]].map(|part| framing.take(part))

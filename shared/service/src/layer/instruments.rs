@@ -1,5 +1,5 @@
-//! The metrics of calls. The labels of each method and code are resolved once, when they are first
-//! seen, so that a call costs no look-up by text.
+//! The metrics of calls. The labels of each method and code are resolved once, at their first use,
+//! so that a call costs no look-up by text.
 
 use std::sync::{Arc, OnceLock};
 
@@ -20,7 +20,7 @@ use crate::{
 /// How many codes gRPC has.
 const CODES: usize = 17;
 
-/// The metrics of calls, for the methods that are known.
+/// The metrics of calls, for the known methods.
 #[derive(Debug)]
 pub(super) struct Instruments {
     duration: Histogram<f64>,
@@ -32,7 +32,7 @@ pub(super) struct Instruments {
     methods: Box<[OfMethod]>,
 }
 
-/// The metrics of one method. Nothing is told of methods that nobody calls.
+/// The metrics of one method. Methods without calls are not reported.
 #[derive(Debug, Default)]
 struct OfMethod {
     request_size: OnceLock<BoundHistogram<u64>>,
@@ -65,13 +65,13 @@ impl Instruments {
         self.active.add(1);
     }
 
-    /// What records the bytes of a request.
+    /// The recorder of request bytes.
     pub(super) fn request_size(&self, method: &Method) -> Option<BoundHistogram<u64>> {
         let of_method = self.methods.get(method.index)?;
         Some(of_method.request_size.get_or_init(|| sized(&self.request_size, method)).clone())
     }
 
-    /// Notes the bytes of an answer that has ended.
+    /// Records the bytes of a completed response.
     pub(super) fn answered(&self, method: &Method, bytes: u64) {
         if let Some(of_method) = self.methods.get(method.index) {
             let size = of_method.response_size.get_or_init(|| sized(&self.response_size, method));
@@ -79,7 +79,7 @@ impl Instruments {
         }
     }
 
-    /// Notes the end of a call: its code, and its time in seconds.
+    /// Records the end of a call: its code, and its time in seconds.
     pub(super) fn ended(&self, method: &Method, code: Code, seconds: f64, span: &Span) {
         self.active.add(-1);
         let of_method = self.methods.get(method.index);
@@ -115,13 +115,13 @@ fn sized(size: &Histogram<u64>, method: &Method) -> BoundHistogram<u64> {
     size.bind(&[KeyValue::new(semconv::RPC_METHOD, Arc::clone(&method.label))])
 }
 
-/// Whether a code is an error of a server, as the conventions of OpenTelemetry for gRPC have it.
+/// Whether a code is a server error by the OpenTelemetry conventions for gRPC.
 pub(super) fn is_error(code: Code) -> bool {
     let of_server = [Code::Unknown, Code::DeadlineExceeded, Code::Unimplemented];
     of_server.contains(&code) || needs_somebody(code)
 }
 
-/// Whether a code says that the server, not the client, has to do something about it.
+/// Whether a code means that the operator of the server, not the client, has to act.
 pub(super) fn needs_somebody(code: Code) -> bool {
     matches!(code, Code::Unknown | Code::Internal | Code::Unavailable | Code::DataLoss)
 }

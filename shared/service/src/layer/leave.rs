@@ -1,11 +1,11 @@
-//! Lets nobody wait any longer at a gateway that is about to end for what a service in another
-//! process may have to say.
+//! Ends the calls that wait at a gateway for a service in another process, when the gateway shuts
+//! down.
 //!
-//! A call that waits is answered with an empty message, which says that nothing came in time, and a
-//! stream that goes on for as long as its client gives credit ends as one that should be opened
-//! elsewhere. What the service was just about to answer is lost with it, as with a client that goes
-//! away: a message that was taken for it comes back when its time is over. The service that is in
-//! this process is told itself, and loses nothing.
+//! A call that waits gets an empty message, which means that nothing arrived in time, and a stream
+//! with client credit ends with a status that asks the client to reconnect elsewhere. A response
+//! that the service was about to send is lost with it, as with a client that disconnects: a message
+//! that was received for it becomes visible again after its visibility timeout. A service in this
+//! process handles the shutdown itself, and loses nothing.
 
 use std::{
     convert::Infallible,
@@ -35,12 +35,12 @@ use crate::fault::{Fault, Reason};
 /// An empty message as gRPC frames it: not compressed, of no bytes.
 const EMPTY: &[u8] = &[0; 5];
 
-/// Whether the process is about to end. Clones share it.
+/// Whether the process shuts down. Clones share it.
 #[derive(Debug, Clone)]
 pub struct Leaving(Arc<watch::Sender<bool>>);
 
 impl Default for Leaving {
-    /// It is not.
+    /// The state before a shutdown.
     fn default() -> Self {
         Self(Arc::new(watch::Sender::new(false)))
     }
@@ -53,12 +53,12 @@ impl Leaving {
     }
 
     async fn begun(self) {
-        // The sender is here, so this ends for no other reason.
+        // The sender still exists, so this ends for no other reason.
         drop(self.0.subscribe().wait_for(|leaving| *leaving).await);
     }
 }
 
-/// Ends what waits. Clones end together.
+/// Ends calls that wait. Clones end together.
 pub type LeaveLayer = StepLayer<Leave>;
 
 /// See the module.
@@ -96,7 +96,7 @@ impl Step for Leave {
         let begun = self.leaving.clone().begun();
         Box::pin(async move {
             tokio::select! {
-                // What is there is told.
+                // A response that is available is sent.
                 biased;
                 answer = answer => answer,
                 () = begun => Ok(empty()),
@@ -105,7 +105,7 @@ impl Step for Leave {
     }
 }
 
-/// The answer to a call for which nothing came.
+/// The response to a call for which no message arrived.
 fn empty() -> Response {
     let mut end = HeaderMap::new();
     end.insert(Status::GRPC_STATUS, HeaderValue::from_static("0"));
@@ -117,8 +117,8 @@ fn empty() -> Response {
 
 type Begun = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// What the client says on a stream, until the process is about to end: as long as it may say more,
-/// the stream is open on both sides, also when its answer has ended.
+/// The client's messages on a stream, until the process shuts down: as long as the client may send
+/// more, the stream is open on both sides, also when its response has ended.
 struct Asked(Begun);
 
 impl Passage for Asked {
@@ -132,7 +132,7 @@ impl Passage for Asked {
     }
 }
 
-/// The answer on a stream, until the process is about to end.
+/// The response on a stream, until the process shuts down.
 struct Pushed(Begun);
 
 impl Passage for Pushed {

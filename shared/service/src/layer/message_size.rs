@@ -1,8 +1,8 @@
-//! Says that a message is too large the way the error table says it.
+//! Reports a message that is too large with the error of the error table.
 //!
-//! tonic refuses such a message itself, before it is read, but with `OUT_OF_RANGE` and a text. It
-//! offers no hook, so its answer is recognised by that text; a test with a real server holds the
-//! two together.
+//! tonic rejects such a message itself, before it is read, but with `OUT_OF_RANGE` and a text. It
+//! offers no hook, so its response is detected by that text; a test with a real server verifies
+//! that both match.
 
 use std::convert::Infallible;
 
@@ -19,12 +19,12 @@ use super::{
 };
 use crate::fault::{Fault, Reason};
 
-/// How tonic's text begins, as it travels in a header.
+/// The prefix of tonic's text in a header.
 const TEXT: &[u8] = b"Error, decoded message length too large";
 /// The same with blanks encoded.
 const TEXT_ENCODED: &[u8] = b"Error,%20decoded%20message%20length%20too%20large";
 
-/// Translates tonic's refusal of large messages.
+/// Translates tonic's error for large messages.
 pub type MessageSizeLayer = StepLayer<MessageSize>;
 
 /// See the module.
@@ -73,7 +73,7 @@ impl Step for MessageSize {
     }
 }
 
-/// The trailers are translated: a stream of requests is refused after the answer began.
+/// The trailers are translated: a stream of requests is rejected after the response began.
 impl Passage for MessageSize {
     fn pass(&mut self, part: Part) -> Next {
         Next::Part(match part {

@@ -1,5 +1,5 @@
-//! The methods that a process knows, as labels, and what their descriptors say of them. What
-//! clients send beyond them never becomes a label.
+//! The methods that a process serves, as labels, and their properties from the descriptors. Other
+//! methods that clients send never become a label.
 
 use std::sync::Arc;
 
@@ -10,13 +10,13 @@ use prost_types::{
     MethodDescriptorProto, field_descriptor_proto, method_options::IdempotencyLevel,
 };
 
-/// The label of a method that is not known.
+/// The label of an unknown method.
 const UNKNOWN: &str = "_OTHER";
-/// The field of a request that says how long to wait for something to be there.
+/// The field of a request that sets how long to wait for a message.
 const WAIT_FIELD: &str = "wait";
 /// The field of a streamed message that carries bulk data, as bytes.
 const DATA_FIELD: &str = "data";
-/// The field of a request that says how much more may be answered.
+/// The field of a request that grants credit for further responses.
 const CREDIT_FIELD: &str = "credit";
 
 /// Methods by path. Clones share them.
@@ -26,23 +26,23 @@ pub struct Methods {
     unknown: Method,
 }
 
-/// A method, as a label and as its descriptor has it.
+/// A method, as a label and with the properties of its descriptor.
 #[derive(Debug, Clone)]
 pub struct Method {
-    /// Its place among the methods that are known; those that are not share the last one.
+    /// Its index among the known methods; unknown methods share the last one.
     pub index: usize,
     /// `package.Service/Method`, or `_OTHER`.
     pub label: Arc<str>,
-    /// Whether requests or answers are streams, which may last for long.
+    /// Whether requests or responses are streams, which may last for long.
     pub streams: bool,
-    /// Whether the request is a stream: its messages may come at any time.
+    /// Whether the request is a stream: its messages may arrive at any time.
     pub streams_in: bool,
-    /// Whether a call may wait for something to happen: its request has a field `wait`.
+    /// Whether a call may wait for an event: its request has a field `wait`.
     pub waits: bool,
-    /// Whether answers come for as long as the client gives credit: part of its request is a field
-    /// `credit`.
+    /// Whether the service responds for as long as the client grants credit: a part of its request
+    /// is a field `credit`.
     pub pushes: bool,
-    /// Whether it changes nothing, as its contract says.
+    /// Whether it is a read, by its contract.
     pub reads: bool,
     /// Whether it transfers bulk data: a streamed message of it has a field `data` of bytes.
     pub is_bulk: bool,
@@ -62,7 +62,7 @@ impl Method {
 impl Methods {
     /// Every method of an encoded descriptor set.
     ///
-    /// # Errors
+    /// Bytes that are an invalid descriptor set.
     /// Bytes that are no descriptor set.
     pub fn from_descriptors(encoded: &[u8]) -> Result<Self, prost::DecodeError> {
         let mut by_path = HashMap::new();
@@ -98,7 +98,7 @@ impl Methods {
         self.by_path.get(path).unwrap_or(&self.unknown)
     }
 
-    /// Whether a method is among those that are known.
+    /// Whether a method is known.
     #[must_use]
     pub fn knows(&self, method: &Method) -> bool {
         method.index != self.unknown.index
@@ -112,13 +112,13 @@ impl Methods {
         methods.any(|method| method.waits || method.pushes)
     }
 
-    /// How many indices there are.
+    /// How many indices exist.
     pub(super) fn count(&self) -> usize {
         self.unknown.index + 1
     }
 }
 
-/// The message of a type, which is in the file of the service.
+/// The message of a type, which is defined in the file of the service.
 fn message_of<'a>(file: &'a FileDescriptorProto, name: &str) -> Option<&'a DescriptorProto> {
     let name = name.rsplit('.').next();
     file.message_type.iter().find(|message| Some(message.name()) == name)
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn descriptors_tell_streams_and_reads() {
+    fn streams_and_reads_are_derived_from_descriptors() {
         let methods = Methods::from_descriptors(trestle_proto::FILE_DESCRIPTOR_SET)
             .expect("the build wrote the descriptors");
         let seen = |name: &str| {

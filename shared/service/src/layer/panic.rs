@@ -1,5 +1,5 @@
-//! Keeps a defect in one call from harming others: a panic becomes `INTERNAL`, with nothing of it
-//! in the answer.
+//! Isolates a defect in one call from others: a panic becomes `INTERNAL`, and the response contains
+//! nothing of it.
 //!
 //! The process reports the panic itself through its panic hook. tower-http's layer ends with the
 //! headers; ours also covers the body, because streams do their work there.
@@ -24,7 +24,7 @@ use super::{
 };
 use crate::fault::{Fault, Reason};
 
-/// Turns panics into answers.
+/// Turns panics into error responses.
 pub type PanicLayer = StepLayer<CatchPanic>;
 
 /// See the module.
@@ -55,7 +55,7 @@ impl Step for CatchPanic {
     }
 }
 
-/// Panics of a body end it.
+/// A panic in a body ends it.
 struct Catching;
 
 impl Passage for Catching {

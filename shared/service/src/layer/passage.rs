@@ -1,5 +1,5 @@
-//! The frame of a body that passes a layer: what HTTP asks of each, so that the files of the
-//! layers hold only what they do with it.
+//! The body wrapper of the layers: the HTTP body adapter, so that their files contain only what
+//! they do with a body.
 
 use std::{
     pin::Pin,
@@ -10,29 +10,29 @@ use bytes::Bytes;
 use http_body::{Body as _, Frame, SizeHint};
 use tonic::{Status, body::Body};
 
-/// A part of a body, or none at its end.
+/// A part of a body; none at its end.
 pub type Part = Option<Result<Frame<Bytes>, Status>>;
 
-/// What a layer hands on.
+/// What a wrapper forwards.
 #[derive(Debug)]
 pub enum Next {
     /// A part; others may follow.
     Part(Part),
-    /// The last part there is. What is below is dropped, and with it the work on it.
+    /// The last part. The inner body is dropped, and with it its work.
     Last(Frame<Bytes>),
 }
 
-/// What a layer does with a body. It is dropped after the body.
+/// The body handling of a layer. It is dropped after the body.
 pub trait Passage: Send + Unpin + 'static {
-    /// Whether it may hand on less than there is, so that nobody can be told the length ahead.
+    /// Whether it may forward less than the inner body has, so that no length can be declared.
     const SHORTENS: bool = false;
 
-    /// Asks the body for its next part.
+    /// Polls the body for its next part.
     fn poll(&mut self, body: Pin<&mut Body>, cx: &mut Context<'_>) -> Poll<Next> {
         Poll::Ready(self.pass(ready!(body.poll_frame(cx))))
     }
 
-    /// Hands a part on.
+    /// Forwards a part.
     fn pass(&mut self, part: Part) -> Next {
         Next::Part(part)
     }
@@ -44,7 +44,7 @@ pub fn passing(body: Body, passage: impl Passage) -> Body {
 }
 
 struct Passing<P> {
-    /// Gone after the last part.
+    /// None after the last part.
     body: Option<Body>,
     passage: P,
 }

@@ -1,4 +1,4 @@
-//! Each layer before a service made for the test.
+//! Each layer in front of a test service.
 
 mod load;
 
@@ -36,7 +36,7 @@ use crate::{access::AccessLog, propagation::Traces};
 
 type Frames = Result<Frame<Bytes>, Status>;
 
-/// `layer` before a service that answers with `work`.
+/// `layer` in front of a service that responds with `work`.
 fn before<L, W, A>(layer: L, mut work: W) -> CallService
 where
     L: Layer<CallService>,
@@ -71,12 +71,12 @@ async fn ask(service: &CallService, headers: &[(&'static str, &str)]) -> Respons
     answer
 }
 
-/// The status of an answer: of its headers, or of its trailers after the whole body.
+/// The status of a response: of its headers, or of its trailers after the whole body.
 async fn status(answer: Response) -> Status {
     if let Some(status) = Status::from_header_map(answer.headers()) {
         return status;
     }
-    // Longer than any time that a layer measures.
+    // Longer than any time limit of a layer.
     let ended = tokio::time::timeout(Duration::from_secs(600), answer.into_body().collect()).await;
     let body = ended.expect("the answer ends").expect("a body");
     let trailers = body.trailers().expect("trailers");
@@ -102,7 +102,7 @@ fn streaming(frames: impl futures::Stream<Item = Frames> + Send + 'static) -> Re
     Response::new(Body::new(StreamBody::new(Box::pin(frames))))
 }
 
-/// Says when it is dropped.
+/// Sets a flag when it is dropped.
 struct Dropped(Arc<AtomicBool>);
 
 impl Drop for Dropped {
@@ -112,7 +112,7 @@ impl Drop for Dropped {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_past_its_deadline_is_answered_and_its_work_dropped() {
+async fn a_call_past_its_deadline_fails_and_its_work_is_dropped() {
     let stopped = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&stopped);
     let service = before(DeadlineLayer::new(Duration::from_secs(60), methods()), move |_| {
@@ -131,7 +131,7 @@ async fn a_call_past_its_deadline_is_answered_and_its_work_dropped() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_without_a_deadline_or_with_a_longer_one_ends_at_the_cap() {
+async fn a_call_without_a_deadline_or_with_a_longer_one_ends_at_our_limit() {
     let cap = Duration::from_secs(60);
     let service = before(DeadlineLayer::new(cap, methods()), |_| pending());
 
@@ -145,7 +145,7 @@ async fn a_call_without_a_deadline_or_with_a_longer_one_ends_at_the_cap() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stream_ends_at_the_clients_deadline_but_not_at_the_cap() {
+async fn a_stream_ends_at_the_clients_deadline_but_not_at_our_limit() {
     let service = before(DeadlineLayer::new(Duration::from_secs(1), methods()), |_| {
         let ticks = stream::unfold(0, |count| async move {
             sleep(Duration::from_secs(1)).await;
@@ -178,7 +178,7 @@ async fn a_stream_that_is_always_ready_ends_at_the_deadline_too() {
 }
 
 #[tokio::test]
-async fn a_malformed_deadline_is_refused() {
+async fn rejects_a_malformed_deadline() {
     let layer = DeadlineLayer::new(Duration::from_secs(60), methods());
     let service = before(layer, |_| ready(Response::new(Body::empty())));
 
@@ -189,7 +189,7 @@ async fn a_malformed_deadline_is_refused() {
 }
 
 #[tokio::test]
-async fn a_call_holds_its_place_until_its_body_ends() {
+async fn a_call_holds_its_slot_until_its_body_ends() {
     let service = before(AdmissionLayer::new(1, methods()), |_| {
         ready(streaming(stream::iter([data("a"), end(&Status::ok(""))])))
     });
@@ -209,7 +209,7 @@ async fn a_call_holds_its_place_until_its_body_ends() {
 }
 
 #[tokio::test]
-async fn a_call_that_is_dropped_gives_its_place_back() {
+async fn a_dropped_call_releases_its_slot() {
     let service = before(AdmissionLayer::new(1, methods()), |_| pending());
 
     let abandoned = tokio::time::timeout(Duration::from_millis(1), ask(&service, &[])).await;
@@ -259,7 +259,7 @@ async fn a_message_that_is_too_large_is_an_invalid_argument_in_headers_and_trail
 }
 
 #[tokio::test]
-async fn other_answers_pass_the_message_size_layer_as_they_are() {
+async fn other_responses_pass_the_message_size_layer_unchanged() {
     let service = before(MessageSizeLayer::new(8), |_| {
         ready(Status::out_of_range("past the end").into_http())
     });
@@ -269,7 +269,7 @@ async fn other_answers_pass_the_message_size_layer_as_they_are() {
     assert_eq!((status.code(), status.message()), (Code::OutOfRange, "past the end"));
 }
 
-/// The layer, where its metrics can be read, and what keeps them.
+/// The layer with a reader of its metrics, and their provider.
 fn tracing_layer() -> (TraceLayer, prometheus::Registry, SdkMeterProvider) {
     let registry = prometheus::Registry::new();
     let reader = opentelemetry_prometheus::exporter().with_registry(registry.clone());
@@ -286,7 +286,7 @@ fn tracing_layer() -> (TraceLayer, prometheus::Registry, SdkMeterProvider) {
 }
 
 #[tokio::test]
-async fn a_request_id_is_taken_or_made_then_passed_on_and_echoed() {
+async fn a_request_id_is_accepted_or_generated_then_forwarded_and_echoed() {
     let (layer, _registry, _meters) = tracing_layer();
     let service = before(layer, |request: Request| {
         let mut answer = Response::new(Body::empty());
@@ -313,7 +313,7 @@ async fn a_request_id_is_taken_or_made_then_passed_on_and_echoed() {
 }
 
 #[tokio::test]
-async fn a_call_is_counted_once_with_its_code_when_its_answer_ends() {
+async fn a_call_is_counted_once_with_its_code_when_its_response_ends() {
     let (layer, registry, _meters) = tracing_layer();
     let service =
         before(layer, |_| ready(streaming(stream::iter([data("a"), end(&Status::aborted("no"))]))));

@@ -1,9 +1,8 @@
-//! Makes each call visible: a span in the caller's trace, a request id, metrics, a line in the
-//! access log, and a log line when the server is at fault.
+//! Observability of each call: a span in the caller's trace, a request id, metrics, a line in the
+//! access log, and a log line for a server error.
 //!
-//! Spans exist only for traces that are kept; without, this layer costs a timestamp, an id, and an
-//! entry in each of four metrics. It is the outermost layer, so what it records is what the client
-//! sees.
+//! Spans exist only for sampled traces; without, this layer costs a timestamp, an id, and an entry
+//! in each of four metrics. It is the outermost layer, so it records what the client sees.
 
 use std::{
     convert::Infallible,
@@ -40,27 +39,27 @@ use crate::{
     semconv,
 };
 
-/// The header of a request id, on requests and answers.
+/// The header of a request id, on requests and responses.
 pub const REQUEST_ID_HEADER: HeaderName = HeaderName::from_static("x-request-id");
-/// Longest request id that is taken from a client, in bytes.
+/// Longest request id that is accepted from a client, in bytes.
 const REQUEST_ID_BYTES_MAX: usize = 128;
 
-/// What calls are recorded into.
+/// The destinations of the records of calls.
 #[derive(Debug, Clone)]
 pub struct Observe {
-    /// Where metrics go.
+    /// The meter of the metrics.
     pub meter: Meter,
-    /// Which traces are kept.
+    /// Which traces are sampled.
     pub traces: Traces,
     /// The known methods, as labels.
     pub methods: Methods,
-    /// Makes request ids, and draws the traces that are kept.
+    /// Generates request ids, and the random numbers for sampling.
     pub random: fn() -> u128,
-    /// Who writes the line of each call.
+    /// The writer of the line of each call.
     pub access: AccessLog,
 }
 
-/// Makes calls visible.
+/// Records calls.
 pub type TraceLayer = StepLayer<Trace>;
 
 /// See the module.
@@ -79,7 +78,7 @@ pub(super) struct Shared {
 }
 
 impl TraceLayer {
-    /// Records what goes through it.
+    /// Records the calls through it.
     #[must_use]
     pub fn new(observe: Observe) -> Self {
         let Observe { meter, traces, methods, random, access } = observe;
@@ -103,7 +102,7 @@ impl Step for Trace {
             Tracing::Kept(parent) => {
                 let span = server_span(&request, &method, shared.methods.knows(&method), &id);
                 if let Some(parent) = parent {
-                    // Fails where no subscriber takes spans; then there is no trace to be a part of.
+                    // Fails if no subscriber takes spans; then the call belongs to no trace.
                     let _ = span.set_parent(parent);
                 }
                 // For the span of the call to another process.
@@ -154,8 +153,8 @@ fn request_id(request: &mut Request, random: fn() -> u128) -> HeaderValue {
     id
 }
 
-/// The same id, kept out of the tables of HTTP/2: it never comes twice, and would only be compared with those before it
-/// and push out headers that come again.
+/// The same id, excluded from the HPACK tables of HTTP/2: it never repeats, and would only be compared with those
+/// before it and evict headers that repeat.
 fn alone(mut id: HeaderValue) -> HeaderValue {
     id.set_sensitive(true);
     id

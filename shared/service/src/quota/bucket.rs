@@ -63,7 +63,7 @@ impl Bucket {
     /// More than the burst are reserved ahead, as by [`Bucket::reserve_ahead`]: so many are never there at once.
     ///
     /// # Errors
-    /// How long until the tokens are there, without other reservations. Nothing was reserved.
+    /// How long until the tokens are available, without other reservations. Nothing was reserved.
     pub fn reserve(&mut self, rate: Rate, tokens: u64, now: Duration) -> Result<(), Duration> {
         let needed = if tokens <= rate.burst { tokens } else { 1 };
         self.reserve_with(needed, rate, tokens, now)
@@ -71,8 +71,7 @@ impl Bucket {
 
     /// Reserves tokens as soon as there is one. Nothing else is admitted until the others are refilled as well.
     ///
-    /// # Errors
-    /// How long until there is one, without other reservations. Nothing was reserved.
+    /// How long until one is available, without other reservations. Nothing was reserved.
     pub fn reserve_ahead(
         &mut self,
         rate: Rate,
@@ -82,7 +81,8 @@ impl Bucket {
         self.reserve_with(1, rate, tokens, now)
     }
 
-    /// How long until that many tokens are there, at most a full bucket, without other reservations.
+    /// How long until that many tokens are available, at most a full bucket, without other
+    /// reservations.
     #[must_use]
     pub fn wait(self, rate: Rate, tokens: u64, now: Duration) -> Duration {
         let missing = self.full_at.saturating_sub(nanos(now));
@@ -106,7 +106,7 @@ impl Bucket {
         Ok(())
     }
 
-    /// Debits tokens that were used already, whether they are there or not.
+    /// Debits tokens that were used already, whether they are available or not.
     pub fn debit(&mut self, rate: Rate, tokens: u64, now: Duration) {
         self.full_at = self.full_at.max(nanos(now)).saturating_add(rate.time_of(tokens));
     }

@@ -9,7 +9,7 @@ const SET_SLOTS: usize = 8;
 /// Sets; a power of two.
 const SETS: usize = 128;
 
-/// Most keys that are watched, in 120 KiB and their names. A key with more than an eighth of the use
+/// Most keys that are tracked, in 120 KiB and their names. A key with more than an eighth of the use
 /// of its set is always among them.
 pub const KEYS_MAX: usize = SETS * SET_SLOTS;
 
@@ -19,7 +19,7 @@ pub const WINDOW: Duration = Duration::from_secs(10);
 /// Parts that a window is divided into; a power of two.
 const PARTS: u64 = 1 << 10;
 
-/// Tokens after which a key gets its name: most keys are cold, and cost no memory of their own.
+/// Tokens after which a key gets its name: most keys are cold, and allocate no name.
 const NAMED_FROM: u64 = 4;
 
 /// The keys that are used most, each with a name `N`. Keys are hashes, well spread over 64 bits.
@@ -36,13 +36,13 @@ pub enum Usage {
     Refused,
 }
 
-/// A key that is used much.
+/// A key that is used heavily.
 #[derive(Debug, Clone, PartialEq)]
 pub struct HeavyHitter<N> {
-    /// What it stands for.
+    /// The name of the key.
     pub name: N,
-    /// Tokens a second, over the window. Never too much; a key that became hot a moment ago may
-    /// have too little.
+    /// Tokens a second, over the window. Never an overestimate; an underestimate for a key that
+    /// became hot recently.
     pub per_second: f64,
     /// How often it was refused in the window.
     pub refused: u64,
@@ -53,10 +53,10 @@ struct Slot<N> {
     key: u64,
     /// The number of the window that the counts are of.
     window: u64,
-    /// What was taken, and what was taken under the keys that this one took the place of: so that
-    /// a key has to be used as much as they were to stay.
+    /// The tokens of this key, and those of the keys that it evicted: a key has to be used as much
+    /// as those to stay.
     rank: Count,
-    /// What was taken since the key is watched.
+    /// The tokens since the key is tracked.
     taken: Count,
     refused: Count,
     name: Option<N>,
@@ -81,7 +81,7 @@ struct Moment {
 impl Moment {
     fn new(now: Duration) -> Self {
         let (now, window) = (nanos(now), nanos(WINDOW));
-        // Not by 128 bits: this is worked out for every use.
+        // Not in 128 bits: this is computed for every use.
         Self { window: now / window, left: PARTS - now % window / (window / PARTS) }
     }
 }
@@ -289,7 +289,7 @@ mod tests {
 
     #[test]
     fn a_rate_is_never_above_the_use() {
-        // Nine keys of one set, which holds eight: each takes the place of another in turn.
+        // Nine keys of one set, which holds eight: each evicts another in turn.
         let hot = HeavyHitters::default();
         for round in 0..100_u64 {
             for key in 1..=9_u64 {

@@ -42,7 +42,7 @@ impl KeyedBuckets {
     /// [`Bucket::reserve`] of the bucket of `key`.
     ///
     /// # Errors
-    /// How long until the tokens are there, without other reservations. Nothing was reserved.
+    /// How long until the tokens are available, without other reservations. Nothing was reserved.
     pub fn reserve(
         &self,
         key: u64,
@@ -56,7 +56,7 @@ impl KeyedBuckets {
     /// [`Bucket::reserve_ahead`] of the bucket of `key`.
     ///
     /// # Errors
-    /// How long until there is a token, without other reservations. Nothing was reserved.
+    /// How long until a token is available, without other reservations. Nothing was reserved.
     pub fn reserve_ahead(
         &self,
         key: u64,
@@ -179,7 +179,8 @@ mod tests {
                 } else {
                     prop_assert_eq!(shared, alone);
                 }
-                // What was admitted counts alone as well, so that both have seen the same.
+                // Admitted reservations count in the separate bucket as well, so that both have the
+                // same state.
                 if shared.is_ok() {
                     bucket.debit(rate, tokens, now);
                 }

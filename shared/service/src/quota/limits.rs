@@ -1,4 +1,4 @@
-//! Which limits an account has.
+//! The rate limits of an account.
 
 use std::{
     collections::HashMap,
@@ -11,9 +11,9 @@ use crate::name::AccountName;
 /// The limits of one account.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Quota {
-    /// Of all its work together; none: no limit.
+    /// For all its work together; none: no limit.
     pub account: Option<Rate>,
-    /// Of the work on each partition of a table; none: no limit.
+    /// For the work on each partition of a table; none: no limit.
     pub partition: Option<Rate>,
 }
 
@@ -46,7 +46,7 @@ impl Quotas {
     }
 }
 
-/// The limits as they are at a time. Clones share them.
+/// The current limits. Clones share them.
 #[derive(Debug, Clone, Default)]
 pub struct LiveQuotas {
     current: Arc<RwLock<Quotas>>,
@@ -59,13 +59,12 @@ impl LiveQuotas {
         Self { current: Arc::new(RwLock::new(quotas)) }
     }
 
-    /// Puts these limits in the place of all that were there, from the next call on. What was used
-    /// stays used.
+    /// Replaces all limits, from the next call on. Tokens that were used stay used.
     pub fn replace(&self, quotas: Quotas) {
         *self.current.write().unwrap_or_else(PoisonError::into_inner) = quotas;
     }
 
-    /// The limits of an account now.
+    /// The current limits of an account.
     #[must_use]
     pub fn of(&self, account: &AccountName) -> Quota {
         self.current.read().unwrap_or_else(PoisonError::into_inner).of(account)

@@ -1,4 +1,4 @@
-//! The metrics: how they are called, what they count, and in which steps.
+//! The metrics: their names, meanings and histogram bounds.
 
 use opentelemetry::metrics::{Counter, Histogram, Meter, UpDownCounter};
 
@@ -82,8 +82,8 @@ pub fn active_calls(meter: &Meter) -> UpDownCounter<i64> {
         .build()
 }
 
-/// Calls that were refused before they reached a service, by [`super::REFUSAL_REASON`]: load that
-/// was shed, credentials that were not taken.
+/// Calls that were refused before they reached a service, by [`super::REFUSAL_REASON`]: load
+/// shedding, failed authentication.
 #[must_use]
 pub fn refused_calls(meter: &Meter) -> Counter<u64> {
     meter
@@ -125,7 +125,7 @@ pub fn throttled(meter: &Meter) -> Counter<u64> {
         .build()
 }
 
-/// Says what runs.
+/// The build that runs.
 pub const BUILD_INFO: Described =
     Described::new("trestle.build.info", "", "Always 1; the labels say what was built");
 /// Lines of the access log that were not written because the output was too slow.
@@ -146,8 +146,8 @@ pub const STORAGE_STOPPED: Described = Described::new(
     "{flag}",
     "1 when the store takes no more writes until a restart",
 );
-/// How fast the hottest partitions are used, by [`super::PARTITION_RANK`]: their names are data, and
-/// without bound.
+/// The rates of the hottest partitions, by [`super::PARTITION_RANK`]: their names are data, and
+/// unbounded.
 pub const HOT_PARTITIONS: Described = Described::new(
     "trestle.partition.hottest",
     "{entity}/s",
@@ -165,7 +165,7 @@ pub const COMMIT_BYTES: Described = Described::new(
     "By",
     "Bytes of keys and values that were written",
 );
-/// Changes that were turned away.
+/// Changes that were rejected.
 pub const COMMIT_SHED: Described = Described::new(
     "trestle.storage.commit.shed",
     "{change}",
@@ -186,7 +186,7 @@ pub const STALL_SECONDS: Described = Described::new(
 /// Bytes in the cache of blocks.
 pub const CACHE_BYTES: Described =
     Described::new("trestle.storage.cache.used", "By", "Bytes of blocks in the cache");
-/// Blocks that were asked for, by [`super::CACHE_RESULT`].
+/// Blocks that were requested, by [`super::CACHE_RESULT`].
 pub const CACHE_BLOCKS: Described = Described::new(
     "trestle.storage.cache.blocks",
     "{block}",
@@ -211,14 +211,14 @@ pub const JOURNALS: Described = Described::new(
     "Journal files, which a start after a crash reads",
 );
 
-/// A metric that is read when it is asked for.
+/// A metric that is observed at collection.
 #[derive(Debug, Clone, Copy)]
 pub struct Described {
     /// Its name.
     pub name: &'static str,
     /// Its unit, as UCUM writes it.
     pub unit: &'static str,
-    /// What it counts.
+    /// Its description.
     pub help: &'static str,
 }
 
@@ -235,7 +235,7 @@ pub struct Distribution {
     pub name: &'static str,
     /// Its unit, as UCUM writes it.
     pub unit: &'static str,
-    /// What it measures.
+    /// Its description.
     pub help: &'static str,
     /// The upper bounds of its buckets, ascending; a last bucket has none.
     pub bounds: &'static [f64],

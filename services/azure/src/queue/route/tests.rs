@@ -21,7 +21,7 @@ fn code_of(method: &str, target: &str) -> String {
 }
 
 #[test]
-fn operations_on_the_account_are_found_by_their_parameters() {
+fn operations_on_the_account_are_determined_by_their_parameters() {
     let page = Page {
         prefix: Some("q".to_owned()),
         marker: Some("/acme/q-1".to_owned()),
@@ -41,7 +41,7 @@ fn operations_on_the_account_are_found_by_their_parameters() {
 }
 
 #[test]
-fn operations_on_a_queue_are_found_by_method_and_component() {
+fn operations_on_a_queue_are_determined_by_method_and_component() {
     for (method, target, operation) in [
         ("PUT", "/my-q", OnQueue::Create),
         ("PUT", "/my-q/", OnQueue::Create),
@@ -89,7 +89,7 @@ fn operations_on_messages_come_with_their_parameters() {
 }
 
 #[test]
-fn what_is_no_operation_is_refused_with_its_own_code() {
+fn rejects_invalid_operations_with_their_own_codes() {
     for (method, target, code) in [
         ("GET", "/", "MISSING_REQUIRED_QUERY_PARAMETER"),
         ("GET", "/?comp=properties", "MISSING_REQUIRED_QUERY_PARAMETER"),
@@ -129,7 +129,7 @@ fn what_is_no_operation_is_refused_with_its_own_code() {
 }
 
 #[test]
-fn a_path_is_taken_apart_before_it_is_decoded() {
+fn a_path_is_split_before_it_is_decoded() {
     let named = |target| match routed("PUT", target) {
         Operation::Queue(name, OnQueue::Create) => name,
         other => panic!("{target}: {other:?}"),

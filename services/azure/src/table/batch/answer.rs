@@ -1,21 +1,21 @@
-//! The answer to a batch: `multipart/mixed` with an HTTP answer in each part.
+//! The response to a batch: `multipart/mixed` with an HTTP response in each part.
 
 use std::fmt::Write as _;
 
 use http::{HeaderValue, StatusCode};
 
-/// What one operation is answered with.
+/// The response of one operation.
 #[derive(Debug, Clone)]
 pub(super) struct PartAnswer {
     pub(super) status: StatusCode,
-    /// As the client sent it in the embedded request.
+    /// The content id of the client in the embedded request.
     pub(super) content_id: Option<HeaderValue>,
     /// Names and values, in the order they are written.
     pub(super) headers: Vec<(&'static str, String)>,
     pub(super) body: Vec<u8>,
 }
 
-/// The whole body and its content type. `unique` is of this batch alone.
+/// The whole body and its content type. `unique` is unique to this batch.
 pub(super) fn change_set(parts: &[PartAnswer], unique: &str) -> (String, Vec<u8>) {
     let (outer, inner) = (format!("batchresponse_{unique}"), format!("changesetresponse_{unique}"));
     let mut out = Vec::with_capacity(512 * (parts.len() + 1));
@@ -30,7 +30,7 @@ pub(super) fn change_set(parts: &[PartAnswer], unique: &str) -> (String, Vec<u8>
     (content_type(&outer), out)
 }
 
-/// The same for a batch that is one query, which has no change set.
+/// The same for a batch of one query, which has no change set.
 pub(super) fn query(part: &PartAnswer, unique: &str) -> (String, Vec<u8>) {
     let outer = format!("batchresponse_{unique}");
     let mut out = Vec::with_capacity(512 + part.body.len());
@@ -50,7 +50,7 @@ fn push_part(out: &mut Vec<u8>, boundary: &str, part: &PartAnswer) {
         part.status.as_u16(),
         part.status.canonical_reason().unwrap_or_default()
     );
-    // Clients that number from 0 are not answered with it, which is what they know.
+    // Clients that number from 0 expect no id.
     let content_id = part.content_id.as_ref().and_then(|id| id.to_str().ok());
     if let Some(id) = content_id.filter(|id| *id != "0") {
         push_header(&mut head, "Content-ID", id);
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_set_has_a_part_for_each_operation() {
+    fn the_response_to_a_change_set_has_a_part_for_each_operation() {
         let parts = [
             part(StatusCode::NO_CONTENT, Some("1"), ""),
             part(StatusCode::CREATED, Some("0"), "{}"),
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_change_set_is_answered_with_an_empty_one_and_a_query_without_one() {
+    fn an_empty_change_set_gets_an_empty_response_and_a_query_one_without_a_change_set() {
         let (content_type, body) = change_set(&[], "u");
         let boundary = multipart::boundary(&content_type).expect("a boundary");
         assert_eq!(multipart::parts(&body, boundary).count(), 1);

@@ -6,10 +6,10 @@ use trestle_service::fault::{Fault, Reason};
 /// Most headers of a part, and of a request in it.
 const HEADERS_MAX: usize = 64;
 
-/// A request as it stands in a part.
+/// A request in a part.
 #[derive(Debug, Clone)]
 pub struct Embedded<'a> {
-    /// The verb as written.
+    /// The verb as it was sent.
     pub method: &'a str,
     /// The host, of an absolute address.
     pub host: Option<&'a str>,
@@ -21,25 +21,26 @@ pub struct Embedded<'a> {
     pub body: &'a [u8],
 }
 
-/// The headers of a part, and what they describe.
+/// The headers of a part, and its content.
 ///
 /// # Errors
-/// Headers that are none, or too many.
+/// Malformed headers, or too many.
 pub fn part(part: &[u8]) -> Result<(HeaderMap, &[u8]), Fault> {
     headers(part)
 }
 
-/// Reads a request.
+/// Parses a request.
 ///
 /// # Errors
-/// What does not begin with a request line, or headers that are none.
+/// A malformed request line, or malformed headers.
 pub fn request(content: &[u8]) -> Result<Embedded<'_>, Fault> {
     let content = content.trim_ascii_start();
     let end = memchr::memchr(b'\n', content).unwrap_or(content.len());
     let (line, rest) = content.split_at(end);
     let malformed = || refused("a part must begin with a request line such as `PUT /t HTTP/1.1`");
     let line = str::from_utf8(line).map_err(|_| malformed())?.trim_end();
-    // Keys may hold spaces that are not percent-encoded, so the target is what is in the middle.
+    // Keys may contain spaces that are not percent-encoded, so the target is everything between the
+    // verb and the version.
     let (method, line) = line.split_once(' ').ok_or_else(malformed)?;
     let (target, version) = line.rsplit_once(' ').ok_or_else(malformed)?;
     if !version.starts_with("HTTP/1.") || method.is_empty() {
@@ -63,7 +64,7 @@ fn is_scheme(scheme: &str) -> bool {
     scheme.eq_ignore_ascii_case("http") || scheme.eq_ignore_ascii_case("https")
 }
 
-/// Headers up to a blank line, or to the end, and what follows.
+/// Headers up to a blank line, or to the end, and the rest.
 fn headers(content: &[u8]) -> Result<(HeaderMap, &[u8]), Fault> {
     let mut lines = [httparse::EMPTY_HEADER; HEADERS_MAX];
     let malformed = |_| refused("the headers of a part cannot be read");
@@ -73,7 +74,7 @@ fn headers(content: &[u8]) -> Result<(HeaderMap, &[u8]), Fault> {
         let body = content.get(consumed..).unwrap_or_default();
         return Ok((collect(lines)?, body));
     }
-    // Nothing but headers: the blank line belongs to the boundary, or was left out.
+    // Only headers: the blank line belongs to the boundary, or is missing.
     let closed = [content, b"\r\n\r\n"].concat();
     let mut lines = [httparse::EMPTY_HEADER; HEADERS_MAX];
     match httparse::parse_headers(&closed, &mut lines).map_err(malformed)? {
@@ -104,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_request_is_read_from_each_of_its_forms() {
+    fn a_request_is_parsed_from_each_of_its_forms() {
         for (content, method, host, target, body) in [
             ("POST /t HTTP/1.1\r\nA: b\r\n\r\n{}", "POST", None, "/t", "{}"),
             ("\r\nPOST /t HTTP/1.1\nA: b\n\n{}\n\n", "POST", None, "/t", "{}\n\n"),
@@ -125,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_request_is_refused() {
+    fn rejects_malformed_requests() {
         let many = format!("GET / HTTP/1.1\r\n{}", "A: b\r\n".repeat(65));
         for content in [
             "",

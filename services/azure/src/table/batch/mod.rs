@@ -1,7 +1,7 @@
 //! Entity group transactions: `multipart/mixed` with embedded HTTP requests in and out.
 //!
-//! `multipart` and `embedded` take a body apart, `plan` finds out what it asks for, and `answer`
-//! puts the answer together. Each embedded request is read as it would be alone.
+//! `multipart` and `embedded` parse a body, `plan` determines its operations, and `answer` composes
+//! the response. Each embedded request is parsed as it would be alone.
 
 mod answer;
 pub mod embedded;
@@ -35,18 +35,18 @@ use crate::{
     reply::{self, Outcome},
 };
 
-/// A batch that is carried out.
+/// A batch in execution.
 pub(super) struct Batch<'a> {
     pub(super) head: &'a Head,
-    /// The time, for failures.
+    /// The time, for errors.
     pub(super) at: Ticks,
 }
 
 impl Batch<'_> {
-    /// Carries out a batch.
+    /// Executes a batch.
     ///
     /// # Errors
-    /// A body that is no batch, and failures that are not those of one of its operations.
+    /// A malformed batch, and errors that do not belong to one of its operations.
     pub(super) async fn perform(
         self,
         body: &[u8],
@@ -62,7 +62,7 @@ impl Batch<'_> {
                 self.failed(fault.into(), &[part], &unique).map(alone(&unique))
             }
             Err(Stop::Whole(fault)) => Err(fault.into()),
-            // What is left are changes.
+            // The others are changes.
             _ if self.head.is_secondary => Err(read_only().into()),
             Ok(Plan::Changes { operations, .. }) if operations.is_empty() => {
                 self.nothing(call).await?;
@@ -80,7 +80,7 @@ impl Batch<'_> {
         }
     }
 
-    /// The answer to a query that is alone in a batch.
+    /// The response to a query that is alone in a batch.
     async fn query(&self, get: &Get, part: &Part, call: GrpcCall) -> Result<PartAnswer, RestError> {
         let encoded = read(get, call).await?;
         let place = place(self.head, &get.table);
@@ -94,7 +94,7 @@ impl Batch<'_> {
         Ok(PartAnswer { status: StatusCode::OK, content_id, headers, body })
     }
 
-    /// Makes the changes, and answers each.
+    /// Executes the changes, and answers each.
     async fn change(
         &self,
         table: String,
@@ -118,7 +118,7 @@ impl Batch<'_> {
         Ok(answers.collect::<Result<_, _>>()?)
     }
 
-    /// Changes nothing, for a caller who may change something.
+    /// Executes an empty change set, for a caller with write permission.
     ///
     /// # Errors
     /// Why the caller may not.
@@ -127,16 +127,17 @@ impl Batch<'_> {
         let table = self.head.params.get("tn").unwrap_or_default().to_owned();
         let request = ExecuteBatchRequest { table, operations: Vec::new() };
         match call.unary::<_, ExecuteBatchResponse>(EXECUTE_BATCH, &request).await {
-            // The service refuses an empty batch, which Azure does not, after it has seen who asks.
+            // The service rejects an empty batch, which Azure does not, after it has authorized the
+            // caller.
             Err(status) if status.code() == Code::InvalidArgument => Ok(()),
             answer => answer.map(drop).map_err(RestError::from),
         }
     }
 
-    /// The answer to the operation that failed.
+    /// The response of the operation that failed.
     ///
     /// # Errors
-    /// A failure that is not that of an operation, but of the batch.
+    /// An error that belongs to the batch and not to an operation.
     fn failed(&self, error: RestError, parts: &[Part], id: &str) -> Result<Failed, RestError> {
         let mut response = ErrorResponse::new(error.clone(), id, self.at);
         let is_whole = response.status.is_server_error()
@@ -146,7 +147,7 @@ impl Batch<'_> {
             return Err(error);
         }
         let index = *response.index.get_or_insert(0);
-        // A single part is the one that failed, whichever it was.
+        // A single part contains the failed operation, whichever it was.
         let part = parts.get(index).or(parts.first()).cloned().unwrap_or_default();
         let mut headers = applied(part.prefer);
         headers.push(("DataServiceVersion", "3.0;".to_owned()));
@@ -161,7 +162,7 @@ impl Batch<'_> {
 /// An operation that failed.
 struct Failed {
     answer: PartAnswer,
-    /// The failure, for those who count.
+    /// The error, for the metrics.
     status: Status,
 }
 
@@ -173,7 +174,7 @@ fn in_change_set(unique: &str) -> impl FnOnce(Failed) -> Response<Body> {
     move |failed| accepted(answer::change_set(&[failed.answer], unique), Some(failed.status))
 }
 
-/// The answer to an insert in a batch.
+/// The response to an insert in a batch.
 fn inserted(
     mut entity: Entity,
     result: BatchResult,
@@ -198,7 +199,7 @@ fn inserted(
     Ok(PartAnswer { status, content_id: part.content_id.clone(), headers, body })
 }
 
-/// The answer to any other change in a batch.
+/// The response to any other change in a batch.
 fn changed(result: BatchResult, part: &Part) -> PartAnswer {
     let mut headers = vec![("DataServiceVersion", "1.0;".to_owned())];
     if !result.etag.is_empty() {
@@ -212,7 +213,7 @@ fn applied(prefer: Prefer) -> Vec<(&'static str, String)> {
     prefer.applied().map(|wish| ("Preference-Applied", wish.to_owned())).into_iter().collect()
 }
 
-/// The answer to a batch; `failed` is the failure of one of its operations.
+/// The response to a batch; `failed` is the error of one of its operations.
 fn accepted((content_type, body): (String, Vec<u8>), failed: Option<Status>) -> Response<Body> {
     let mut answer = reply::whole(StatusCode::ACCEPTED, "", body);
     if let Ok(content_type) = HeaderValue::try_from(content_type) {

@@ -1,13 +1,13 @@
 //! Splits `multipart/mixed`, and nothing more of MIME.
 //!
-//! Crates for multipart read forms, which are of another kind; those for mail decode what batches
-//! never encode. What clients send differs: lines end in CRLF or LF, boundaries are quoted or not,
-//! blank lines stand where none have to, and the last boundary may lack its dashes. It must be
-//! there, or half of a batch would be taken for all of it.
+//! Crates for multipart parse forms, which differ; those for mail decode encodings that batches
+//! never use. Clients differ: lines end in CRLF or LF, boundaries are quoted or not, optional blank
+//! lines occur, and the last boundary may lack its dashes. It is required, or a truncated batch
+//! would pass for a complete one.
 
 use memchr::memmem;
 
-/// Longest boundary that is looked for, in bytes; the standard has 70.
+/// Longest accepted boundary, in bytes; the standard allows 70.
 const BOUNDARY_BYTES_MAX: usize = 256;
 
 /// The boundary in a content type of `multipart/mixed`; none in any other.
@@ -32,30 +32,30 @@ pub fn boundary(content_type: &str) -> Option<&str> {
     }
 }
 
-/// The parts between the boundaries of a body, with their headers. Blank ones are none.
+/// The parts between the boundaries of a body, with their headers. Blank ones are ignored.
 #[must_use]
 pub fn parts<'a>(body: &'a [u8], boundary: &str) -> Parts<'a> {
     let delimiter = [b"--", boundary.as_bytes()].concat();
     let delimiter = memmem::Finder::new(&delimiter).into_owned();
     let mut parts = Parts { preamble: &[], rest: body, delimiter, has_more: true };
-    // What precedes the first boundary is no part, but without any boundary the body breaks off.
+    // The preamble before the first boundary is no part, but without any boundary the body is
+    // truncated.
     if let Some(preamble) = parts.part() {
         parts.preamble = preamble;
     }
     parts
 }
 
-/// A body that breaks off: something stands behind its last boundary, which is not the end, or it
-/// has none.
+/// A truncated body: other text than the end follows its last boundary, or it has none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BreaksOff;
 
 /// See [`parts`].
 #[derive(Debug)]
 pub struct Parts<'a> {
-    /// What precedes the first boundary.
+    /// The preamble before the first boundary.
     preamble: &'a [u8],
-    /// What was not read; behind the last boundary, what follows it.
+    /// The unread rest; after the last boundary, the epilogue.
     rest: &'a [u8],
     /// Finds two dashes and the boundary.
     delimiter: memmem::Finder<'static>,
@@ -83,15 +83,14 @@ impl<'a> Iterator for Parts<'a> {
 }
 
 impl<'a> Parts<'a> {
-    /// Whether nothing stands before the first boundary nor, once every part was taken, behind the
-    /// last one.
+    /// Whether the preamble and, once every part was read, the epilogue are empty.
     #[must_use]
     pub fn are_all(&self) -> bool {
         is_blank(self.preamble) && is_blank(self.rest)
     }
 
-    /// Whether something that begins as a boundary stands before the first one or, once every part
-    /// was taken, behind the last one. Other text there is of MIME, and says nothing.
+    /// Whether the preamble or, once every part was read, the epilogue contains a line that begins
+    /// as a boundary. MIME allows other text there, which is ignored.
     #[must_use]
     pub fn surround_parts(&self) -> bool {
         let mut lines =
@@ -99,7 +98,7 @@ impl<'a> Parts<'a> {
         lines.any(|line| line.starts_with(b"--"))
     }
 
-    /// Takes what precedes the next boundary, and the boundary; none where there is no other.
+    /// Reads up to the next boundary, and the boundary; none if there is no other.
     fn part(&mut self) -> Option<&'a [u8]> {
         let mut from = 0;
         while let Some(found) = self.rest.get(from..).and_then(|rest| self.delimiter.find(rest)) {
@@ -121,8 +120,8 @@ fn is_blank(bytes: &[u8]) -> bool {
     bytes.iter().all(u8::is_ascii_whitespace)
 }
 
-/// What follows the line of a boundary, and whether it is the last one; none where the line goes on
-/// with something else, which makes it no boundary.
+/// The rest after the line of a boundary, and whether it is the last one; none if other text
+/// follows on the line, which makes it no boundary.
 fn line_end(after: &[u8]) -> Option<(bool, &[u8])> {
     let (is_last, after) = match after.strip_prefix(b"--") {
         Some(after) => (true, after),
@@ -168,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_are_what_stands_between_boundaries() {
+    fn parts_are_the_text_between_boundaries() {
         for (body, expected) in [
             ("--b1\r\none\r\n--b1\r\ntwo\r\n--b1--\r\n", vec!["one", "two"]),
             ("--b1\none\n--b1\ntwo\n--b1--", vec!["one", "two"]),
@@ -191,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_without_its_last_boundary_breaks_off() {
+    fn a_body_without_its_last_boundary_is_truncated() {
         for body in ["one", "--b1 x", "--b1\r\none", "--b1\r\none\r\n--b1\r\ntwo\r\n--b12--"] {
             assert_eq!(texts(body), Err(BreaksOff), "{body:?}");
         }
@@ -200,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_around_the_boundaries_is_told() {
+    fn text_around_the_boundaries_is_reported() {
         for (body, expected) in [
             ("\r\n--b1\r\none\r\n--b1-- \r\n\r\n", true),
             ("--b1--", true),

@@ -1,4 +1,4 @@
-//! What a batch asks for: a set of changes of one table, or one query.
+//! The operations of a batch: changes of one table, or one query.
 
 use http::{HeaderValue, header};
 use trestle_proto::table::v1::{
@@ -29,19 +29,19 @@ use crate::{
     },
 };
 
-/// The header by which clients find the answer to an operation again.
+/// The header by which clients match the response of an operation.
 const CONTENT_ID: &str = "content-id";
 
-/// What is asked for.
+/// The operations of a batch.
 #[derive(Debug)]
 pub(super) enum Plan {
     /// One entity, alone.
     Query(Box<Get>, Part),
-    /// Changes of a table, each with what its answer depends on; there may be none.
+    /// Changes of a table, each with the parameters of its response; may be empty.
     Changes { table: String, operations: Vec<BatchOperation>, parts: Vec<Part> },
 }
 
-/// What the answer to an operation depends on beside its outcome.
+/// The parameters of the response to an operation.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Part {
     pub(super) content_id: Option<HeaderValue>,
@@ -49,14 +49,14 @@ pub(super) struct Part {
     pub(super) prefer: Prefer,
 }
 
-/// Why a batch is not carried out.
+/// The error of a batch that is not executed.
 #[derive(Debug)]
 pub(super) enum Stop {
-    /// It cannot be read.
+    /// The batch is malformed.
     Whole(Fault),
-    /// One of its changes cannot be.
+    /// One of its changes is invalid.
     Change(Fault, Part),
-    /// Its query cannot be.
+    /// Its query is invalid.
     Query(Fault, Part),
 }
 
@@ -72,10 +72,10 @@ impl From<BreaksOff> for Stop {
     }
 }
 
-/// Reads a batch.
+/// Parses a batch.
 ///
 /// # Errors
-/// Why it cannot be carried out.
+/// Why it is not executed.
 pub(super) fn plan(head: &Head, body: &[u8]) -> Result<Plan, Stop> {
     let content_type = head.header(header::CONTENT_TYPE).unwrap_or_default();
     let boundary = multipart::boundary(content_type).ok_or_else(|| {
@@ -100,7 +100,7 @@ pub(super) fn plan(head: &Head, body: &[u8]) -> Result<Plan, Stop> {
 
 fn query(head: &Head, content: &[u8]) -> Result<Plan, Stop> {
     let request = embedded::request(content)?;
-    // Could be another part, without its boundary.
+    // Could be another part without its boundary.
     if !request.body.trim_ascii().is_empty() {
         return Err(refused("a query in a batch has no body").into());
     }
@@ -141,23 +141,23 @@ fn changes(head: &Head, mut parts: Parts<'_>) -> Result<Plan, Stop> {
         operations.push(operation);
         read.push(part);
     }
-    // Text around a change set could be requests of which a boundary is wrong.
+    // Text around a change set could be requests with a wrong boundary.
     if !parts.are_all() {
         return Err(refused("nothing may stand around the parts of a change set").into());
     }
     Ok(Plan::Changes { table: first.unwrap_or_default(), operations, parts: read })
 }
 
-/// What an embedded request asks for.
+/// The operation of an embedded request.
 struct RequestContext {
     operation: Result<Operation, Fault>,
-    /// Whether it names the read-only replica.
+    /// Whether it addresses the read-only replica.
     is_secondary: bool,
     part: Part,
 }
 
 impl RequestContext {
-    /// Reads a request as if it had come alone.
+    /// Parses a request as if it were sent alone.
     fn read(head: &Head, request: &embedded::Embedded<'_>) -> Self {
         let (path, query) = request.target.split_once('?').unwrap_or((request.target, ""));
         let headers = &request.headers;
@@ -177,7 +177,7 @@ impl RequestContext {
         Self { operation, is_secondary, part }
     }
 
-    /// The change that it is, and the table.
+    /// The change of a request, and its table.
     fn change(self, body: &[u8]) -> Result<(String, BatchOperation), Fault> {
         match self.operation? {
             Operation::Change(_) if self.is_secondary => Err(read_only()),
@@ -187,8 +187,8 @@ impl RequestContext {
     }
 }
 
-/// The path of a request behind the account, and whether the read-only replica is named. The account
-/// is found as that of a request that comes alone; it may also be left out.
+/// The path of a request after the account, and whether it addresses the read-only replica. The
+/// account is parsed as in a request that is sent alone; it is optional.
 fn behind_account<'a>(
     head: &'a Head,
     named: Option<&'a str>,
@@ -196,7 +196,8 @@ fn behind_account<'a>(
 ) -> Result<(&'a str, bool), Fault> {
     let host = named.unwrap_or(&head.host);
     let address = Address::of(path, host, Table::SERVICE).filter(|address| {
-        // The one segment of a path, or the first one of what is no name, is that of a table.
+        // The only segment of a path, or the first one if it is an invalid account name, is a
+        // table.
         let is_account = || AccountName::parse(&address.account).is_some() && address.path != "/";
         !address.is_in_path || is_account()
     });
@@ -205,7 +206,7 @@ fn behind_account<'a>(
     if is_own(&address) {
         return Ok((address.path, address.is_secondary));
     }
-    // Before a proxy the server may have a name that looks like that of an account.
+    // Behind a proxy the server may have a host name that looks like that of an account.
     let own = Address::in_path(path).filter(is_own);
     own.map(|own| (own.path, own.is_secondary)).ok_or_else(|| {
         let rule = "a request in a batch must be for the account that the batch is sent to";
@@ -227,7 +228,7 @@ fn operation(verb: Verb, body: &[u8]) -> Result<BatchOperation, Fault> {
             entity: Some(entity_of(body, Some(key))?),
             mode: mode.into(),
         }),
-        // Could be another request, without its boundary.
+        // Could be another request without its boundary.
         Verb::Delete { .. } if !body.trim_ascii().is_empty() => {
             return Err(refused("a delete in a batch has no body"));
         }

@@ -1,8 +1,8 @@
 //! Entities and tables as OData JSON: bodies of requests in, bodies of answers out.
 //!
-//! `read` turns a body into the entity of the contract, `wire` reads the encoded entities that the
-//! table service answers with, `write` renders them at the metadata level that was asked for, and
-//! `page` does so for a whole page while it is sent.
+//! `read` parses a body into the entity of the contract, `wire` reads the encoded entities in the
+//! responses of the table service, `write` renders them at the requested metadata level, and `page`
+//! does so for a whole page while it is sent.
 
 mod page;
 mod read;

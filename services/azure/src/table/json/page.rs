@@ -1,5 +1,5 @@
-//! A page of entities, rendered while it is sent: the page is held once, as the encoded entities,
-//! and in JSON never more than a chunk of it.
+//! A page of entities, rendered while it is sent: memory holds the encoded entities once, and never
+//! more than a chunk of JSON.
 
 use std::{
     pin::Pin,
@@ -24,7 +24,7 @@ const CHUNK_BYTES: usize = 32 * 1024;
 /// Room for the entity that fills a chunk.
 const ROOM_BYTES: usize = 4096;
 
-/// Pages of so many encoded bytes are rendered at once, so that their length can be told.
+/// Pages of up to so many encoded bytes are rendered at once, so that their length can be declared.
 const SMALL_BYTES: usize = 16 * 1024;
 
 /// The body of a page.
@@ -38,13 +38,13 @@ pub(crate) struct PageBody {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
-    /// Nothing was rendered.
+    /// Nothing is rendered yet.
     Start,
     /// The next entity is the first.
     First,
     /// The next entity follows another one.
     Later,
-    /// Nothing is left.
+    /// Everything is rendered.
     Ended,
 }
 
@@ -59,10 +59,10 @@ impl PageBody {
         Self { place, level, select, entities: entities.into_iter(), state: State::Start }
     }
 
-    /// The whole page where it is small.
+    /// The whole page if it is small.
     ///
     /// # Errors
-    /// The page itself, where it is not.
+    /// The page itself, if it is not.
     pub(crate) fn small(mut self) -> Result<Result<Bytes, Unreadable>, Self> {
         let bytes: usize = self.entities.as_slice().iter().map(Bytes::len).sum();
         if bytes > SMALL_BYTES {
@@ -71,7 +71,7 @@ impl PageBody {
         Ok(self.render(usize::MAX).map(Bytes::from))
     }
 
-    /// Renders until so many bytes are there or the page ends.
+    /// Renders until so many bytes are available or the page ends.
     fn render(&mut self, bytes: usize) -> Result<Vec<u8>, Unreadable> {
         let mut out = Vec::with_capacity(bytes.min(CHUNK_BYTES) + ROOM_BYTES);
         if self.state == State::Start {

@@ -1,4 +1,4 @@
-//! Bodies of requests: JSON in one pass, without a tree of it.
+//! Bodies of requests: JSON in one pass, without a tree.
 
 use std::borrow::Cow;
 
@@ -16,25 +16,25 @@ use crate::table::path::Key;
 /// Most members of an entity in JSON that have a value: far more than the 252 properties and the
 /// system properties that it can have. Bounds what a body of a million members takes.
 const MEMBERS_MAX: usize = 1100;
-/// Most nulls of a body that are kept, to be checked; what follows them is passed over, which is
-/// what becomes of a null anyway.
+/// Most nulls of a body that are stored for validation; those after them are ignored, as any null
+/// is in the end.
 const NULLS_MAX: usize = 1100;
 /// Most declared types. No client declares those of properties that it does not send.
 const TYPES_MAX: usize = 32 * 1024;
 
-/// Ends the name of the member that says the type of another one.
+/// The suffix of the member that declares the type of another one.
 const TYPE_SUFFIX: &str = "@odata.type";
-/// The member of a new table that is its name.
+/// The member with the name of a new table.
 const TABLE_NAME: &str = "TableName";
 
-/// The entity in the body of a write. The key of the address wins over one in the body; without
-/// one the body must have it.
+/// The entity in the body of a write. The key of the address overrides one in the body; without it
+/// the body must have one.
 ///
 /// Nulls become properties without a value, which are checked and dropped where data is stored.
 ///
 /// # Errors
-/// A body that is not one JSON object, values that are not of their types, members that occur
-/// twice, and a missing key.
+/// A body that is not one JSON object, values that do not match their types, repeated members, and
+/// a missing key.
 pub fn entity_of(body: &[u8], key: Option<Key>) -> Result<Entity, Fault> {
     let members = members_of(body)?;
     members.check_system()?;
@@ -53,10 +53,10 @@ pub fn entity_of(body: &[u8], key: Option<Key>) -> Result<Entity, Fault> {
     Ok(entity)
 }
 
-/// The name in the body of Create Table; empty when there is none.
+/// The name in the body of Create Table; empty if absent.
 ///
 /// # Errors
-/// A body that is not one JSON object, a name that is no text, and one that is there twice.
+/// A body that is not one JSON object, a name that is not a string, and a repeated one.
 pub(crate) fn table_name_of(body: &[u8]) -> Result<String, Fault> {
     let members = members_of(body)?;
     let mut names = members.custom.iter().filter(|(name, _)| name == TABLE_NAME);
@@ -67,7 +67,7 @@ pub(crate) fn table_name_of(body: &[u8]) -> Result<String, Fault> {
     name.map_or_else(|| Ok(String::new()), |(name, value)| text_of(name, value))
 }
 
-/// The members of the one object that a body is.
+/// The members of the JSON object of a body.
 fn members_of(body: &[u8]) -> Result<Members<'_>, Fault> {
     let members: Members<'_> = parse(body)?;
     if members.are_too_many() {
@@ -81,7 +81,7 @@ fn members_of(body: &[u8]) -> Result<Members<'_>, Fault> {
 fn parse<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<T, Fault> {
     let text = str::from_utf8(body).map_err(|_| malformed("not UTF-8"))?;
     let text = text.strip_prefix('\u{FEFF}').unwrap_or(text);
-    // The text of the parser holds no value of the body, only what is wrong and where.
+    // The text of the parser contains no value of the body, only the error and its position.
     serde_json::from_str(text).map_err(|error| malformed(&error.to_string()))
 }
 
@@ -98,13 +98,13 @@ pub(super) struct Text<'a>(#[serde(borrow)] pub(super) Cow<'a, str>);
 struct Members<'a> {
     /// Keys and timestamp.
     system: Vec<(Cow<'a, str>, &'a RawValue)>,
-    /// Names of other members, with the types they say.
+    /// Names of other members, with their declared types.
     types: Vec<(Cow<'a, str>, &'a RawValue)>,
     /// The properties.
     custom: Vec<(Cow<'a, str>, &'a RawValue)>,
     /// How many of the system properties and the others have a value.
     valued: usize,
-    /// How many of them have none.
+    /// How many of them are null.
     nulls: usize,
 }
 
@@ -128,7 +128,7 @@ impl<'de> Visitor<'de> for Collect {
         while let Some(Text(name)) = map.next_key()? {
             members.add(name, map.next_value()?);
             if members.are_too_many() {
-                // What follows must still be JSON, and nothing of it is kept.
+                // The rest must still be JSON, and none of it is stored.
                 while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
                 break;
             }
@@ -154,7 +154,7 @@ impl<'a> Members<'a> {
         }
     }
 
-    /// Counts a member; whether it is to be kept.
+    /// Counts a member; returns whether to store it.
     fn count(&mut self, value: &RawValue) -> bool {
         if is_null(value) {
             self.nulls += 1;
@@ -177,7 +177,7 @@ impl<'a> Members<'a> {
         text_of(name, value)
     }
 
-    /// Refuses a key or a timestamp that occurs twice; of properties the service finds that.
+    /// Rejects a repeated key or timestamp; the service does so for properties.
     fn check_system(&self) -> Result<(), Fault> {
         for (at, (name, _)) in self.system.iter().enumerate() {
             if self.system.iter().skip(at + 1).any(|(other, _)| other == name) {
@@ -210,7 +210,7 @@ fn is_null(value: &RawValue) -> bool {
     value.get() == "null"
 }
 
-/// The text that a member is.
+/// The text of a string member.
 fn text_of(name: &str, value: &RawValue) -> Result<String, Fault> {
     let text: Result<Text<'_>, _> = serde_json::from_str(value.get());
     let rule = "must be text";

@@ -1,10 +1,10 @@
-//! `$select`: which properties an answer shows, also those that an entity lacks.
+//! `$select`: the properties of a response, including those that an entity lacks.
 
 use std::collections::HashSet;
 
 use trestle_proto::table::v1::PropertyMask;
 
-/// A choice of properties.
+/// A selection of properties.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Select {
     /// As the client wrote it, percent-decoded.
@@ -17,7 +17,7 @@ pub(crate) struct Select {
 }
 
 impl Select {
-    /// Reads the parameter; none where every property is wanted.
+    /// Parses the parameter; none if every property is selected.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let names: HashSet<&str> =
             text.split(',').map(str::trim).filter(|name| !name.is_empty()).collect();
@@ -26,7 +26,7 @@ impl Select {
         }
         let has = |name| names.contains(name);
         let system = |name: &str| matches!(name, "PartitionKey" | "RowKey" | "Timestamp");
-        // No property has such a name, and what has it is written by the level of metadata.
+        // No property has such a name; the metadata level determines members with it.
         let control = |name: &str| name.starts_with("odata.") || name.contains('@');
         let custom = names.iter().filter(|name| !system(name) && !control(name));
         let mut custom: Vec<String> = custom.map(|name| (*name).to_owned()).collect();
@@ -55,7 +55,7 @@ impl Select {
         &self.text
     }
 
-    /// Whether the partition key, the row key and the timestamp are wanted.
+    /// Whether the partition key, the row key and the timestamp are selected.
     pub(crate) fn system(&self) -> [bool; 3] {
         [self.partition_key, self.row_key, self.timestamp]
     }

@@ -1,4 +1,4 @@
-//! Entities in, entities out, and both together.
+//! Parsing, writing, and round trips of entities.
 
 use bytes::Bytes;
 use http_body_util::BodyExt as _;
@@ -23,7 +23,7 @@ fn kind(members: &str) -> Result<Option<Kind>, Reason> {
 }
 
 #[test]
-fn values_are_read_as_the_types_they_show_or_declare() {
+fn values_are_parsed_as_their_implied_or_declared_types() {
     let string = |text: &str| Kind::StringValue(text.to_owned());
     let time = |seconds, nanos| Kind::DatetimeValue(prost_types::Timestamp { seconds, nanos });
     for (members, expected) in [
@@ -75,7 +75,7 @@ fn values_are_read_as_the_types_they_show_or_declare() {
 }
 
 #[test]
-fn values_that_are_not_of_their_type_are_refused() {
+fn rejects_values_that_do_not_match_their_type() {
     for members in [
         r#""x":2147483648"#,
         r#""x":99999999999999999999"#,
@@ -130,7 +130,7 @@ fn nulls_and_types_do_not_count_toward_the_number_of_members() {
 }
 
 #[test]
-fn control_data_and_the_timestamp_are_no_properties() {
+fn control_data_and_the_timestamp_are_ignored() {
     let body = br#"{"odata.metadata":"m","odata.etag":null,"Timestamp":null,
         "Timestamp@odata.type":"Edm.DateTime","PartitionKey@odata.type":"Edm.String",
         "PartitionKey":"p","RowKey":"","etag":"kept","timestamp":1}"#;
@@ -155,7 +155,7 @@ fn an_insert_needs_both_keys_as_text_and_an_update_takes_those_of_its_address() 
 }
 
 #[test]
-fn members_that_occur_twice_are_refused_or_left_for_the_service_to_refuse() {
+fn repeated_members_are_rejected_here_or_by_the_service() {
     let twice = Err(Reason::DuplicatePropertiesSpecified);
     let reason = |members: &str| {
         entity_of(format!("{{{members}}}").as_bytes(), None)
@@ -171,7 +171,7 @@ fn members_that_occur_twice_are_refused_or_left_for_the_service_to_refuse() {
 }
 
 #[test]
-fn bodies_that_are_not_one_json_object_are_refused_without_a_limit_being_reached() {
+fn rejects_bodies_that_are_not_one_json_object_without_reaching_a_limit() {
     let deep = format!("{}{}", "{\"a\":[".repeat(100_000), "]}".repeat(100_000));
     let bodies = [
         "",
@@ -202,7 +202,7 @@ fn bodies_that_are_not_one_json_object_are_refused_without_a_limit_being_reached
 }
 
 #[test]
-fn a_body_of_very_many_members_is_refused_and_read_to_its_end() {
+fn a_body_of_very_many_members_is_rejected_and_read_to_its_end() {
     let members = |count| -> String {
         let members: Vec<String> = (0..count).map(|at| format!(r#""m{at}":1"#)).collect();
         format!("{{{}}}", members.join(","))
@@ -216,7 +216,7 @@ fn a_body_of_very_many_members_is_refused_and_read_to_its_end() {
 }
 
 #[test]
-fn the_name_of_a_new_table_is_read() {
+fn the_name_of_a_new_table_is_parsed() {
     assert_eq!(table_name_of(br#"{"odata.type":"x","TableName":"t1"}"#), Ok("t1".to_owned()));
     assert_eq!(table_name_of(br"{}"), Ok(String::new()));
     assert_eq!(table_name_of(br#"{"TableName":null}"#), Ok(String::new()));
@@ -307,7 +307,7 @@ fn an_entity_is_written_at_each_level() {
 }
 
 #[test]
-fn a_selected_property_that_is_not_there_is_null_and_nothing_else_is_returned() {
+fn a_selected_property_that_is_absent_is_null_and_no_other_is_returned() {
     let minimal = json(&sample(), Level::Minimal, Some("when,no,RowKey,age,zz,no"));
 
     assert_eq!(
@@ -330,7 +330,7 @@ fn a_selected_property_that_is_not_there_is_null_and_nothing_else_is_returned() 
 }
 
 #[test]
-fn doubles_always_show_that_they_are_doubles() {
+fn doubles_always_have_a_point_or_an_exponent() {
     for (number, text) in [
         (4.0, "4.0"),
         (-0.0, "-0.0"),
@@ -381,7 +381,7 @@ fn tables_are_written_at_each_level() {
 }
 
 #[test]
-fn texts_are_escaped_wherever_they_have_to_be() {
+fn texts_are_escaped_wherever_required() {
     for length in [1, 2, 127, 128, 129, 300] {
         for (at, escaped) in
             (0..length).flat_map(|at| ["\"", "\\", "\n", "\u{1f}", "é"].map(|e| (at, e)))
@@ -401,7 +401,7 @@ fn texts_are_escaped_wherever_they_have_to_be() {
 }
 
 #[tokio::test]
-async fn a_page_is_the_same_in_chunks_as_at_once() {
+async fn a_page_in_chunks_equals_one_at_once() {
     let large = "x".repeat(5000);
     let entities: Vec<Bytes> = (0..40)
         .map(|row| stored("p", &row.to_string(), &[("s", Kind::StringValue(large.clone()))]))
@@ -432,11 +432,11 @@ async fn a_page_is_the_same_in_chunks_as_at_once() {
 }
 
 #[test]
-fn what_is_no_entity_is_an_error() {
+fn an_invalid_entity_is_an_error() {
     for encoded in [b"\x0A\x05p".as_slice(), b"\xFF", b"\x0A\x01\xFF", b"\x0B"] {
         assert!(entity_json(encoded, &place(), Level::Full, None).is_err(), "{encoded:?}");
     }
-    // A field of a later contract is passed over.
+    // A field of a later contract is ignored.
     let mut later = sample().to_vec();
     later.extend_from_slice(b"\x3D\0\0\0\0\x38\x01");
     assert_eq!(json(&later, Level::Full, None), json(&sample(), Level::Full, None));
@@ -463,7 +463,7 @@ fn kinds() -> impl Strategy<Value = Kind> {
 }
 
 proptest! {
-    /// What is written at the minimal level reads as what it was, names and values of every sort.
+    /// The JSON at the minimal level parses to the same entity, names and values of every kind.
     #[test]
     fn entities_survive_their_json(
         partition: String,

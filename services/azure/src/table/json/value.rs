@@ -1,11 +1,11 @@
-//! One value of a request: its JSON text and the type that was declared for it.
+//! One value of a request: its JSON text and its declared type.
 
 use trestle_proto::table::v1::{Value, value::Kind};
 use trestle_service::edm::{self, EdmType, datetime};
 
 use super::read::Text;
 
-/// The value that a JSON text means; none for null.
+/// The value of a JSON text; none for null.
 ///
 /// `annotation` is the JSON text of the declared type. Without one, a whole number is an Int32 and
 /// a number with a point or an exponent a Double.
@@ -13,7 +13,7 @@ use super::read::Text;
 /// # Errors
 /// The rule that is broken.
 pub(super) fn parse(json: &str, annotation: Option<&str>) -> Result<Option<Value>, String> {
-    // A type that is none is refused also where there is nothing of it.
+    // An invalid type is rejected also for null.
     let edm = annotation.map(declared_type).transpose()?;
     if json == "null" {
         return Ok(None);
@@ -39,7 +39,7 @@ fn text<'a>(json: &'a str, rule: &str) -> Result<std::borrow::Cow<'a, str>, Stri
     serde_json::from_str::<Text<'_>>(json).map(|text| text.0).map_err(|_| rule.to_owned())
 }
 
-/// The type that the JSON text of an annotation names.
+/// The type in the JSON text of an annotation.
 fn declared_type(annotation: &str) -> Result<EdmType, String> {
     let named = EdmType::named(&text(annotation, "a type must be text")?);
     named.ok_or_else(|| "its declared type is not one of the table model".to_owned())
@@ -48,11 +48,11 @@ fn declared_type(annotation: &str) -> Result<EdmType, String> {
 /// The value of a declared type.
 fn declared(edm: EdmType, text: &str) -> Result<Kind, String> {
     match edm {
-        // Which years there are, the service says.
+        // The service validates the year.
         EdmType::DateTime => datetime::parse(text)
             .map(Kind::DatetimeValue)
             .ok_or_else(|| format!("Edm.DateTime: {}", datetime::RULE)),
-        // Of which form it must be, the service says; it stores lower case.
+        // The service validates the form; it stores lower case.
         EdmType::Guid => Ok(Kind::GuidValue(text.to_ascii_lowercase())),
         _ => edm::parse_value(edm, text),
     }

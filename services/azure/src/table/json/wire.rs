@@ -1,6 +1,6 @@
-//! Encoded entities, as the table service answers with them, read in place.
+//! Encoded entities, as in the responses of the table service, read in place.
 //!
-//! Fields may stand in any order, and those of a later contract are passed over.
+//! Fields may have any order, and those of a later contract are ignored.
 
 use prost::encoding::{WireType, decode_key, decode_varint};
 use tonic::Status;
@@ -8,7 +8,7 @@ use trestle_service::fault::{Fault, Reason};
 
 use crate::error::RestError;
 
-/// An answer of the table service that is no entity.
+/// A malformed entity in a response of the table service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the table service answered with an entity that cannot be read")]
 pub(crate) struct Unreadable;
@@ -64,7 +64,7 @@ mod property {
     pub(super) const VALUE: u32 = 2;
 }
 
-/// Reads what is not a property.
+/// Reads every field that is not a property.
 pub(super) fn system(encoded: &[u8]) -> Result<System<'_>, Unreadable> {
     let mut system = System::default();
     for field in Fields(encoded) {
@@ -150,11 +150,11 @@ enum Field<'a> {
     Varint(u64),
     Fixed([u8; 8]),
     Bytes(&'a [u8]),
-    /// Of a type that no field here has.
+    /// Of a type that no supported field has.
     Other,
 }
 
-/// The fields of a message, one after the other; ends after one that cannot be read.
+/// The fields of a message, one after the other; ends after a malformed one.
 struct Fields<'a>(&'a [u8]);
 
 impl<'a> Fields<'a> {

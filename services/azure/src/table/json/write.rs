@@ -1,5 +1,5 @@
-//! Bodies of answers: tables and entities as JSON at a metadata level, written straight into the
-//! buffer that is sent.
+//! Bodies of responses: tables and entities as JSON at a metadata level, written straight into the
+//! send buffer.
 
 use std::io::Write as _;
 
@@ -14,14 +14,14 @@ use super::{
 };
 use crate::table::level::Level;
 
-/// What of a key is written as it is in an address: a quote is doubled, which is how OData wants it.
+/// The characters of a key that an address does not escape: a quote is doubled, as OData requires.
 const KEY: &AsciiSet =
     &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b'\'');
 
-/// Bytes of a text that are looked at before it is decided whether to go on.
+/// Bytes of a text that are examined at a time.
 const ESCAPE_CHUNK_BYTES: usize = 128;
 
-/// Where an answer comes from, for the addresses in it.
+/// The origin of a response, for the addresses in it.
 #[derive(Debug, Clone)]
 pub(crate) struct Place {
     /// Scheme, host, and in path style the account.
@@ -45,7 +45,7 @@ fn key(key: &str) -> String {
 /// The etag of an encoded entity.
 ///
 /// # Errors
-/// When it cannot be read.
+/// If it is malformed.
 pub(crate) fn etag_of(encoded: &[u8]) -> Result<&str, Unreadable> {
     wire::system(encoded).map(|system| system.etag)
 }
@@ -53,7 +53,7 @@ pub(crate) fn etag_of(encoded: &[u8]) -> Result<&str, Unreadable> {
 /// The body that is one entity.
 ///
 /// # Errors
-/// When the encoded entity cannot be read.
+/// If the encoded entity is malformed.
 pub(crate) fn entity_json(
     encoded: &[u8],
     place: &Place,
@@ -71,7 +71,7 @@ pub(crate) fn entity_json(
     Ok(out)
 }
 
-/// What precedes the entities of a page.
+/// The start of a page, before its entities.
 pub(super) fn push_page_start(
     out: &mut Vec<u8>,
     place: &Place,
@@ -86,7 +86,7 @@ pub(super) fn push_page_start(
     out.extend_from_slice(b"\"value\":[");
 }
 
-/// What follows them.
+/// The end of a page, after its entities.
 pub(super) const PAGE_END: &[u8] = b"]}";
 
 /// The body that is one table.
@@ -211,7 +211,7 @@ fn push_system(out: &mut Vec<u8>, system: &System<'_>, level: Level, select: Opt
     }
 }
 
-/// The chosen properties in their order, null where the entity has none of a name.
+/// The selected properties in their order, null if the entity lacks one.
 fn push_selected(
     out: &mut Vec<u8>,
     encoded: &[u8],
@@ -221,7 +221,7 @@ fn push_selected(
     let mut names = select.custom().iter();
     for property in wire::properties(encoded) {
         let (name, value) = property?;
-        // Both are in the same order, so what is passed over is not in the entity.
+        // Both have the same order, so skipped names are not in the entity.
         let Some(at) = names.as_slice().iter().position(|wanted| wanted == name) else {
             continue;
         };
@@ -243,7 +243,7 @@ fn push_null(out: &mut Vec<u8>, name: &str) {
 
 fn push_property(out: &mut Vec<u8>, name: &str, value: ValueRef<'_>, level: Level) {
     if let (Some(edm), true) = (annotation(value), level != Level::None) {
-        // No type of a name that escapes would be known to a reader: the suffix goes inside.
+        // A reader would not match the type of an escaped name: the suffix goes inside.
         push_text(out, name);
         out.pop();
         out.extend_from_slice(b"@odata.type\":\"");
@@ -256,7 +256,7 @@ fn push_property(out: &mut Vec<u8>, name: &str, value: ValueRef<'_>, level: Leve
     out.push(b',');
 }
 
-/// The type that a reader could not tell from the value.
+/// The type that a reader cannot infer from the value.
 fn annotation(value: ValueRef<'_>) -> Option<&'static str> {
     match value {
         ValueRef::Int64(_) => Some("Edm.Int64"),
@@ -283,7 +283,7 @@ fn push_value(out: &mut Vec<u8>, value: ValueRef<'_>) {
         ValueRef::Double(number) if number.is_nan() => push_json(out, "NaN"),
         ValueRef::Double(f64::INFINITY) => push_json(out, "Infinity"),
         ValueRef::Double(f64::NEG_INFINITY) => push_json(out, "-Infinity"),
-        // Written with a point or an exponent, always.
+        // Always written with a point or an exponent.
         ValueRef::Double(number) => push_json(out, &number),
         ValueRef::DateTime(seconds, nanos) => push_time(out, (seconds, nanos)),
         ValueRef::Binary(bytes) => {
@@ -296,7 +296,7 @@ fn push_value(out: &mut Vec<u8>, value: ValueRef<'_>) {
 
 fn push_time(out: &mut Vec<u8>, (seconds, nanos): (i64, i32)) {
     out.push(b'"');
-    // Stored times are ticks; another cannot come from our own service.
+    // Stored times are ticks; our own service sends no others.
     if let Some(ticks) = Ticks::from_unix(seconds, nanos) {
         out.extend_from_slice(format_time(ticks).as_bytes());
     }
@@ -310,7 +310,7 @@ fn push_name_and_json(out: &mut Vec<u8>, name: &str, text: &str) {
     push_text(out, text);
 }
 
-/// A text in quotes. Most need nothing escaped, which is found out many bytes at a time.
+/// A text in quotes. Most need no escapes, which is detected many bytes at a time.
 fn push_text(out: &mut Vec<u8>, text: &str) {
     if is_escaped(text) {
         return push_json(out, text);
@@ -320,7 +320,7 @@ fn push_text(out: &mut Vec<u8>, text: &str) {
     out.push(b'"');
 }
 
-/// Whether JSON cannot have a text as it is. A chunk is looked at without a branch for each byte.
+/// Whether a text needs escapes in JSON. A chunk is examined without a branch for each byte.
 fn is_escaped(text: &str) -> bool {
     let is_escaped = |byte: u8| (byte < b' ') | (byte == b'"') | (byte == b'\\');
     let chunks = text.as_bytes().chunks(ESCAPE_CHUNK_BYTES);

@@ -1,10 +1,10 @@
-//! Heads of requests, and what they ask for.
+//! Heads of requests, and their operations.
 
 use http::HeaderValue;
 
 use super::*;
 
-/// What a request with these headers asks for.
+/// The operation of a request with these headers.
 fn ask(method: &str, target: &str, headers: &[(&'static str, &str)]) -> Result<Operation, Reason> {
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
     let mut map = HeaderMap::new();
@@ -57,7 +57,7 @@ fn every_operation_becomes_its_own_call() {
 }
 
 #[test]
-fn the_condition_tells_an_update_from_an_upsert_and_a_delete_needs_one() {
+fn the_condition_distinguishes_an_update_from_an_upsert_and_a_delete_needs_one() {
     let any: &[(&str, &str)] = &[("if-match", "*")];
     let (key, if_match) = (key(), "*".to_owned());
     let update = |mode| Ok(Verb::Update { key: key.clone(), mode, if_match: if_match.clone() });
@@ -72,7 +72,7 @@ fn the_condition_tells_an_update_from_an_upsert_and_a_delete_needs_one() {
         Ok(Verb::Delete { key: key.clone(), if_match: if_match.clone() })
     );
     assert_eq!(verb("DELETE", &[]), Err(Reason::MissingRequiredHeader));
-    // An empty one is one, which the service refuses.
+    // An empty one is present, and the service rejects it.
     assert!(
         matches!(verb("PUT", &[("if-match", "")]), Ok(Verb::Update { if_match, .. }) if if_match.is_empty())
     );
@@ -91,7 +91,7 @@ fn the_condition_tells_an_update_from_an_upsert_and_a_delete_needs_one() {
 }
 
 #[test]
-fn a_verb_may_come_through_a_post() {
+fn a_verb_may_be_tunnelled_through_a_post() {
     for (tunnelled, plain) in [("MERGE", "MERGE"), ("PATCH", "PATCH"), ("PUT", "PUT")] {
         assert_eq!(verb("POST", &[("x-http-method", tunnelled)]), verb(plain, &[]));
     }
@@ -112,7 +112,7 @@ fn a_verb_may_come_through_a_post() {
 }
 
 #[test]
-fn verbs_and_addresses_that_are_no_operation_are_refused() {
+fn rejects_invalid_verbs_and_addresses() {
     for (method, target, reason) in [
         ("PUT", "/Tables", Reason::UnsupportedHttpVerb),
         ("PUT", "/Tables('tab')", Reason::UnsupportedHttpVerb),
@@ -140,7 +140,7 @@ fn verbs_and_addresses_that_are_no_operation_are_refused() {
 }
 
 #[test]
-fn the_preference_of_an_insert_is_read() {
+fn the_preference_of_an_insert_is_parsed() {
     for (value, expected) in [
         ("return-no-content", Prefer::NoContent),
         ("return-content", Prefer::Content),

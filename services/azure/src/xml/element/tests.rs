@@ -14,7 +14,7 @@ fn error(document: &str) -> String {
 }
 
 #[test]
-fn text_comes_as_it_was_written_line_breaks_and_all() {
+fn text_is_kept_as_it_was_written_with_line_breaks() {
     for (written, text) in [
         ("", ""),
         (" a \r\n\tb\r", " a \r\n\tb\r"),
@@ -31,7 +31,7 @@ fn text_comes_as_it_was_written_line_breaks_and_all() {
 }
 
 #[test]
-fn documents_begin_in_every_way_that_clients_begin_them() {
+fn accepts_every_document_start_that_clients_send() {
     for prolog in [
         "",
         "\u{feff}",
@@ -50,7 +50,7 @@ fn documents_begin_in_every_way_that_clients_begin_them() {
 }
 
 #[test]
-fn what_is_not_well_formed_is_refused() {
+fn rejects_malformed_documents() {
     for document in [
         "",
         " ",
@@ -127,7 +127,7 @@ fn depth_and_number_of_elements_are_bounded() {
 }
 
 #[test]
-fn a_failure_quotes_no_more_than_a_little_of_the_document() {
+fn an_error_quotes_a_bounded_part_of_the_document() {
     let long = "x".repeat(100_000);
     for document in [format!("<A>&{long};</A>"), format!("<A>t<{long}/></A>")] {
         assert!(error(&document).len() < 500);
@@ -146,7 +146,7 @@ proptest! {
     }
 
     #[test]
-    fn what_the_writer_writes_is_read_back(text in "[\\t\\n\\r -\u{2ff}\u{1f600}-\u{1f64f}]{0,60}") {
+    fn a_written_document_survives_parsing(text in "[\\t\\n\\r -\u{2ff}\u{1f600}-\u{1f64f}]{0,60}") {
         let allowed: String = text.chars().filter(|c| is_allowed(*c)).collect();
         let document = super::super::write::Writer::document("A", |writer| {
             writer.text("B", &allowed);

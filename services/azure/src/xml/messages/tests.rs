@@ -20,7 +20,7 @@ fn message(body: Body) -> Message {
 }
 
 #[test]
-fn the_text_of_a_message_is_read_as_it_is() {
+fn the_text_of_a_message_is_parsed_unchanged() {
     for (body, text) in [
         ("<QueueMessage><MessageText>text &amp; more</MessageText></QueueMessage>", "text & more"),
         (
@@ -41,7 +41,7 @@ fn the_text_of_a_message_is_read_as_it_is() {
 }
 
 #[test]
-fn another_document_is_no_message() {
+fn rejects_other_documents() {
     for body in [
         "",
         "text",
@@ -83,7 +83,7 @@ fn a_delivery_is_written_in_the_order_of_azure() {
 }
 
 #[test]
-fn a_message_that_was_peeked_has_no_receipt_and_bytes_go_as_base64() {
+fn a_peeked_message_has_no_receipt_and_bytes_are_written_as_base64() {
     let everlasting =
         Message { expiration_time: None, ..message(Body::Data(Bytes::from_static(b"\0\xff"))) };
 
@@ -96,7 +96,7 @@ fn a_message_that_was_peeked_has_no_receipt_and_bytes_go_as_base64() {
 }
 
 #[test]
-fn what_was_sent_has_no_text() {
+fn a_sent_message_is_written_without_its_text() {
     let sent = SentMessage {
         message_id: "id".to_owned(),
         insertion_time: at(0),

@@ -44,12 +44,12 @@ fn full() -> ServiceProperties {
 }
 
 #[test]
-fn every_setting_is_read_in_any_order() {
+fn every_setting_is_parsed_in_any_order() {
     assert_eq!(read_properties(FULL.as_bytes()), Ok(full()));
 }
 
 #[test]
-fn what_is_absent_is_not_changed_and_what_is_empty_is_cleared() {
+fn absent_parts_are_not_changed_and_empty_ones_are_cleared() {
     let nothing = read_properties(b"<StorageServiceProperties />").expect("settings");
     let cleared = b"<StorageServiceProperties><Cors/></StorageServiceProperties>";
 
@@ -59,7 +59,7 @@ fn what_is_absent_is_not_changed_and_what_is_empty_is_cleared() {
 }
 
 #[test]
-fn settings_are_written_in_the_order_of_azure_and_read_back() {
+fn settings_are_written_in_the_order_of_azure_and_survive_a_round_trip() {
     let text = write_properties(&full());
 
     assert_eq!(
@@ -82,7 +82,7 @@ fn settings_are_written_in_the_order_of_azure_and_read_back() {
 }
 
 #[test]
-fn an_element_that_is_missing_is_named() {
+fn the_error_names_a_missing_element() {
     for element in [
         "<Version>1.0</Version>",
         "<Delete>true</Delete>",
@@ -104,7 +104,7 @@ fn an_element_that_is_missing_is_named() {
 }
 
 #[test]
-fn a_value_that_is_none_is_quoted_with_its_element() {
+fn the_error_quotes_an_invalid_value_with_its_element() {
     for (written, instead) in [
         ("<Delete>true", "<Delete>yes"),
         ("<Days>7", "<Days>-7"),
@@ -123,7 +123,7 @@ fn a_value_that_is_none_is_quoted_with_its_element() {
 }
 
 #[test]
-fn an_element_that_does_not_belong_is_refused() {
+fn rejects_an_unknown_element() {
     for (written, instead) in [
         ("<Cors>", "<Cors/><Cors>"),
         ("<Logging>", "<Metrics/><Logging>"),

@@ -1,4 +1,4 @@
-//! Connection strings, as Azure gives them out and its emulators take them.
+//! Connection strings, in the format of Azure and its emulators.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -13,19 +13,19 @@ const NAMES: &str = "accountkey accountname blobendpoint blobsecondaryendpoint \
     endpointsuffix fileendpoint filesecondaryendpoint queueendpoint queuesecondaryendpoint \
     sharedaccesssignature tableendpoint tablesecondaryendpoint usedevelopmentstorage";
 
-/// Where an account is, and how requests to it are allowed.
+/// The addresses of an account, and the credentials for it.
 #[derive(Clone)]
 pub(super) struct AzureConnection {
     /// Its name.
     pub(super) account: String,
     pub(super) authority: AzureAuthority,
-    /// Base address of its tables, without `/` at the end; none where it is not expected.
+    /// Base address of its tables, without `/` at the end; none if it is unknown.
     pub(super) tables: Option<String>,
     /// The same of its queues.
     pub(super) queues: Option<String>,
 }
 
-/// What allows a request.
+/// The credentials of a request.
 #[derive(Clone)]
 pub(super) enum AzureAuthority {
     /// A key of the account.
@@ -48,7 +48,7 @@ impl<'a> ConnectionFields<'a> {
     fn read(text: &'a str) -> Result<Self, String> {
         let mut fields = BTreeMap::new();
         for (at, part) in (1..).zip(text.split(';')).filter(|(_, part)| !part.trim().is_empty()) {
-            // Never shown: it may be a key.
+            // Never printed: it may be a key.
             let (name, value) =
                 part.split_once('=').ok_or_else(|| format!("part {at} is not NAME=VALUE"))?;
             let name = name.trim().to_ascii_lowercase();
@@ -103,7 +103,7 @@ impl AzureConnection {
     }
 }
 
-/// The name that the address of an account begins with, for people.
+/// The account name in an address, for people.
 fn account_of(base: &str) -> String {
     let host = base.split_once("://").map_or(base, |(_, rest)| rest);
     host.split(['.', ':', '/']).next().unwrap_or_default().to_owned()
@@ -137,7 +137,7 @@ fn signature(text: &str) -> Result<String, String> {
     Ok(text.to_owned())
 }
 
-/// The address of a service: as it is expected, or made from the name of the account.
+/// The address of a service: the explicit one, or derived from the name of the account.
 fn endpoint(
     fields: &ConnectionFields<'_>,
     name: &str,

@@ -1,6 +1,6 @@
-//! Requests to an account over HTTP: signed, repeated where that may help, bounded.
+//! Requests to an account over HTTP: signed, retried if they are idempotent, bounded.
 //!
-//! No text here holds a query or a message of the server: both may hold signatures.
+//! No error text here contains a query or a message of the server: both may contain signatures.
 
 use std::{
     path::Path,
@@ -36,7 +36,7 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(60);
 const CONNECT_WITHIN: Duration = Duration::from_secs(10);
 /// Largest answer that is accepted: pages end at 4 MiB, messages at 32 of 64 KiB in XML.
 const ANSWER_BYTES_MAX: usize = 64 * 1024 * 1024;
-/// What is not encoded in a path or a query.
+/// The characters that a path or a query contains unescaped.
 const PLAIN: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
 
 /// A text percent-encoded for a path or a query.
@@ -88,14 +88,14 @@ impl AzureAnswer {
 /// A request that failed.
 #[derive(Debug)]
 pub(super) enum HttpFailure {
-    /// It was answered with an error.
+    /// The response is an error.
     Refused { status: StatusCode, code: String },
-    /// There was no usable answer.
+    /// No valid response arrived.
     Unreachable(String),
 }
 
 impl HttpFailure {
-    /// As the failure of the command; `what` was requested.
+    /// The error of the command; `what` was requested.
     pub(super) fn of(self, what: &str) -> CliError {
         match self {
             Self::Refused { status, code } => CliError::Source {
@@ -253,7 +253,7 @@ impl Http {
 fn code_in(body: &[u8]) -> String {
     let json = serde_json::from_slice::<serde_json::Value>(body).unwrap_or_default();
     let code = json.pointer("/odata.error/code").and_then(serde_json::Value::as_str);
-    // Codes are words; anything else is not repeated.
+    // Codes are words; other text is not repeated.
     let code = code.filter(|code| code.bytes().all(|b| b.is_ascii_alphanumeric()));
     code.unwrap_or("no error code").to_owned()
 }

@@ -22,7 +22,7 @@ struct Identifiers {
     policies: Vec<PolicyDocument>,
 }
 
-/// Reads the policies; what cannot be read is skipped in the plan.
+/// Reads the policies; unreadable ones are skipped in the plan.
 pub(super) async fn read(
     http: &Http,
     service: Service,

@@ -28,7 +28,7 @@ const AT_A_TIME: usize = 32;
 const VISIBILITY_SECONDS: u32 = 300;
 /// Most messages that are changed or deleted at once.
 const CHANGES_AT_ONCE: usize = 8;
-/// From this time on an expiry stands for none.
+/// An expiry from this time on means no expiry.
 const NEVER_FROM: u64 = 253_370_764_800;
 
 #[derive(Deserialize)]
@@ -123,7 +123,7 @@ pub(super) async fn list(http: &Http, plan: &mut ImportPlan) -> Result<(), CliEr
     }
 }
 
-/// Copies the messages of a queue, as many as that way of copying gets.
+/// Copies the messages of a queue, as many as the mode permits.
 pub(super) async fn copy(
     http: &Http,
     mut queues: TargetQueues,
@@ -146,7 +146,7 @@ pub(super) async fn copy(
     tracker.change(|progress| {
         let Some(queue) = progress.queues.get_mut(&source.name) else { return };
         queue.remaining = match messages {
-            // What was peeked is still in the source.
+            // Peeked messages remain in the source.
             Messages::Peek => total.saturating_sub(queue.read),
             Messages::Receive => total,
             Messages::Skip => 0,
@@ -212,7 +212,7 @@ impl SourceQueue<'_> {
             let batch = found.into_iter().map(MessageElement::into_message).collect();
             let accepted = queues.send(tracker, &self.name, batch, true).await?;
             if accepted.is_empty() {
-                // What the target refuses would be received again and again.
+                // A message that the target rejects would be received again and again.
                 return Ok(());
             }
             tracker.save()?;
@@ -242,7 +242,7 @@ impl SourceQueue<'_> {
         self.change_all(held.iter(), &Method::PUT, "&visibilitytimeout=0").await
     }
 
-    /// Does the same with each message.
+    /// Applies the operation to each message.
     async fn change_all(
         &self,
         held: impl Iterator<Item = &ReceivedMessage>,
@@ -264,7 +264,7 @@ impl SourceQueue<'_> {
         let request = AzureRequest { method, ..AzureRequest::get(Service::Queues, path, query) };
         match self.http.try_send(&request).await {
             Ok(_) => Ok(()),
-            // It was deleted, maybe by a try whose answer was lost, or another client received it.
+            // It was deleted, maybe by a try without a response, or another client received it.
             Err(HttpFailure::Refused { status: StatusCode::NOT_FOUND, .. }) => Ok(()),
             Err(HttpFailure::Refused { code, .. }) if code == "PopReceiptMismatch" => Ok(()),
             Err(failure) => Err(failure.of(&format!("a message in queue `{}`", self.name))),

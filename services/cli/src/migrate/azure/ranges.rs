@@ -1,9 +1,9 @@
-//! Where a large table is divided, so that its key ranges can be read in parallel.
+//! The division of a large table into key ranges that are read in parallel.
 //!
-//! The protocol tells no bounds, but which key comes next after any text, so prefixes of keys
-//! that are there are found by asking. PartitionRangees of a table are what lies before the first bound,
-//! from each bound up to the next, and from the last one on: whatever order the source has, no
-//! entity is in none of them. That they hold about as much as each other is hoped, not known.
+//! The protocol reports no bounds, but the next key after any text, so prefixes of existing keys are
+//! found by queries. The ranges of a table are the keys before the first bound, from each bound up to
+//! the next, and from the last one on: whatever the order of the source, no entity is outside of all
+//! ranges. Ranges of equal size are likely, but not guaranteed.
 
 use crate::errors::CliError;
 
@@ -13,9 +13,9 @@ const RANGES_MAX: usize = 8;
 const PREFIXES_MIN: usize = 4;
 /// Most queries of one table.
 const QUERIES_MAX: usize = 160;
-/// What bounds are made of: characters that every source compares and quotes alike, rising.
+/// The characters of bounds: every source compares and quotes them alike; ascending.
 const PLAIN: &str = "-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz";
-/// Comes after all of those.
+/// Sorts after all of those.
 const AFTER_PLAIN: char = '~';
 
 /// The first partition key of a table from a text on.
@@ -45,23 +45,23 @@ pub(super) async fn bounds(keys: &impl Keys, first: &str) -> Result<Vec<String>,
 
 struct Search<'a, K> {
     keys: &'a K,
-    /// How many more queries may be made.
+    /// The remaining number of queries.
     left: usize,
 }
 
 impl<K: Keys> Search<'_, K> {
-    /// None also where no query is left.
+    /// Also none if no query remains.
     async fn first_from(&mut self, text: &str) -> Result<Option<String>, CliError> {
         let Some(left) = self.left.checked_sub(1) else { return Ok(None) };
         self.left = left;
         self.keys.first_from(text).await
     }
 
-    /// The prefix of all keys, as far as it is plain.
+    /// The common prefix of all keys, up to its first special character.
     async fn shared(&mut self, first: &str) -> Result<String, CliError> {
         let is_plain = |c: &char| PLAIN.contains(*c);
         let plain: Vec<char> = first.chars().take_while(is_plain).collect();
-        // All keys begin with so many characters of the first one, and not with so many.
+        // All keys share the first `all` characters of the first key, and not the first `some`.
         let (mut all, mut some) = (0, plain.len().saturating_add(1));
         while some.saturating_sub(all) > 1 {
             let middle = all.midpoint(some);

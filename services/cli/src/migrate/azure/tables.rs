@@ -27,7 +27,7 @@ const NAMES_ONLY: &str = "application/json;odata=nometadata";
 const TYPED: &str = "application/json;odata=fullmetadata";
 /// Most tables or entities of a page. The service's limit.
 const PAGE: u32 = 1000;
-/// Most pages without a key that are gone through to find the first one.
+/// Most pages without a key that are skipped to find the first one.
 const EMPTY_PAGES_MAX: usize = 100;
 
 #[derive(Deserialize)]
@@ -69,7 +69,7 @@ fn parsed<'a, T: Deserialize<'a>>(answer: &'a AzureAnswer, what: &str) -> Result
     })
 }
 
-/// Adds every table of the account to the plan, with its policies where they may be read.
+/// Adds every table of the account to the plan, with its policies if they are readable.
 pub(super) async fn list(http: &Http, plan: &mut ImportPlan) -> Result<(), CliError> {
     let (mut next, what) = (String::new(), "the list of tables");
     loop {
@@ -87,7 +87,7 @@ pub(super) async fn list(http: &Http, plan: &mut ImportPlan) -> Result<(), CliEr
     }
 }
 
-/// What is copied by itself: a table, or a range of one.
+/// A unit of copying: a table, or a range of one.
 #[derive(Debug)]
 pub(super) struct TablePart {
     table: String,
@@ -120,7 +120,7 @@ pub(super) async fn parts(
     Ok((0..count).map(|range| part(Some(range))).collect())
 }
 
-/// Where a table is divided: one of a single page is not.
+/// The bounds of a table: a table of a single page has none.
 async fn bounds(http: &Http, name: &str) -> Result<Vec<String>, CliError> {
     let table = SourceTable { http, name };
     match table.keys(format!("$top={PAGE}")).await? {
@@ -222,11 +222,11 @@ pub(super) async fn copy(
     let (sender, chunks) = mpsc::channel(AHEAD_MAX);
     let filling = tables::fill(session, tracker, name.clone(), range, chunks);
     let reading = async {
-        // The end of the sender ends the upload.
+        // Dropping the sender ends the upload.
         let sender = sender;
         let table = SourceTable { http, name: &name };
         if let Err(error) = read(&table, &filter, position, &sender).await {
-            // A closed receiver means that the writer failed, which is reported.
+            // A closed receiver means that the writer failed, which reports its error.
             let _ = sender.send(Err(error)).await;
         }
     };
@@ -263,7 +263,7 @@ async fn read(
     Ok(())
 }
 
-/// The key of an entity that cannot be read, as far as it can be.
+/// The readable parts of the key of an invalid entity.
 fn key_of(json: &str) -> String {
     #[derive(Deserialize)]
     #[serde(rename_all = "PascalCase")]

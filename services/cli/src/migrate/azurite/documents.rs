@@ -1,4 +1,4 @@
-//! Documents of Azurite's databases as what they mean: entities, tables, queues, messages.
+//! Documents of Azurite's databases, parsed: entities, tables, queues, messages.
 
 use std::collections::HashMap;
 
@@ -15,7 +15,7 @@ use crate::{
     migrate::plan::PolicyDocument,
 };
 
-/// From this time on an expiry stands for none: Azurite writes the last moment of the year 9999.
+/// An expiry from this time on means no expiry: Azurite writes the last moment of the year 9999.
 const NEVER_FROM: i64 = 253_370_764_800;
 
 /// An entity. Its keys are members of its own and properties too.
@@ -73,7 +73,7 @@ pub(super) struct QueueDocument {
     pub(super) policies: Option<Vec<PolicyDocument>>,
 }
 
-/// A message, whose text is elsewhere.
+/// A message, whose text is stored separately.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct MessageDocument {
@@ -88,7 +88,7 @@ pub(super) struct MessageDocument {
     pub(super) persistency: TextLocation,
 }
 
-/// Where a text is in a file of message texts.
+/// The position of a text in a file of message texts.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub(super) struct TextLocation {
     /// The name of the file.
@@ -98,7 +98,7 @@ pub(super) struct TextLocation {
 }
 
 impl MessageDocument {
-    /// When it can be received.
+    /// When it becomes visible.
     pub(super) fn visible(&self) -> Option<Ticks> {
         let millis = self.time_next_visible;
         let nanos = i32::try_from(millis.rem_euclid(1000)).ok()?.checked_mul(1_000_000)?;

@@ -22,7 +22,7 @@ pub fn azurite_documents(database: &[u8], after: u64) -> Result<Documents, Strin
     read.map(|()| all.found).map_err(|error| error.to_string())
 }
 
-/// Keeps everything.
+/// Stores every document.
 struct AllDocuments {
     after: u64,
     found: Documents,
@@ -34,7 +34,7 @@ impl DatabaseReader for AllDocuments {
     }
 
     fn document(&mut self, collection: &str, number: u64, json: &str) -> Result<(), CliError> {
-        // The results are not compared: these must be read or refused.
+        // The results are not compared: these must be parsed or rejected.
         let policies = |documents: Option<Vec<_>>| plan::policies(documents.unwrap_or_default());
         let _ = serde_json::from_str::<TableDocument>(json).map(|table| policies(table.policies));
         let _ = serde_json::from_str::<QueueDocument>(json).map(|queue| policies(queue.policies));

@@ -1,4 +1,4 @@
-//! LokiJS databases, as Azurite keeps them: one JSON document with collections of documents, read
+//! LokiJS databases, as Azurite writes them: one JSON document with collections of documents, read
 //! one document at a time however large the file is.
 
 use std::{
@@ -19,16 +19,16 @@ use crate::errors::CliError;
 
 /// Largest document that is read, in bytes: an entity of 1 MiB takes at most about 6 MiB of JSON.
 const DOCUMENT_BYTES_MAX: u64 = 16 * 1024 * 1024;
-/// How much is read from the disk at a time.
+/// The size of a read from the disk.
 const BUFFER_BYTES: usize = 256 * 1024;
-/// How often a reader is given the progress, in bytes.
+/// How often a reader receives the progress, in bytes.
 const PROGRESS_EVERY: u64 = 1024 * 1024;
 
-/// Takes the documents of a database.
+/// Receives the documents of a database.
 pub(super) trait DatabaseReader {
     /// How many documents of a collection are skipped at its beginning; none for all of them.
     fn select(&mut self, collection: &str) -> Option<u64>;
-    /// Takes a document, counted from 1 in its collection.
+    /// Receives a document, counted from 1 in its collection.
     fn document(&mut self, collection: &str, number: u64, json: &str) -> Result<(), CliError>;
     /// A selected collection has ended.
     fn end(&mut self, _: &str) -> Result<(), CliError> {
@@ -63,7 +63,7 @@ pub(super) fn read_from(
     let mut json = serde_json::Deserializer::from_reader(Metered { input, meter: &meter });
     let read = seed.deserialize(&mut json).and_then(|()| json.end());
     match (failure, read) {
-        // The error of the reader, not the one that the parser made of it.
+        // The error of the reader, not the one that the parser derived from it.
         (Some(failure), _) => Err(failure),
         (None, Ok(())) => Ok(()),
         (None, Err(error)) if error.is_io() => {
@@ -79,7 +79,7 @@ pub(super) fn read_from(
 #[derive(Default)]
 struct Meter {
     read: Cell<u64>,
-    /// Where reading has to stop; 0 is nowhere.
+    /// The position at which reading has to stop; 0: no limit.
     limit: Cell<u64>,
 }
 
@@ -101,7 +101,7 @@ impl<R: Read> Read for Metered<'_, R> {
     }
 }
 
-/// What a part of the database is.
+/// The kind of a part of the database.
 #[derive(Clone, Copy)]
 enum DatabaseLevel<'a> {
     Database,
@@ -111,7 +111,7 @@ enum DatabaseLevel<'a> {
     Documents(&'a str),
 }
 
-/// A part of the database, read where the parser is.
+/// A part of the database, read at the position of the parser.
 struct DatabaseNode<'a> {
     level: DatabaseLevel<'a>,
     reader: &'a mut dyn DatabaseReader,
@@ -124,7 +124,7 @@ impl DatabaseNode<'_> {
         DatabaseNode { level, reader: self.reader, failure: self.failure, meter: self.meter }
     }
 
-    /// Keeps the error of the reader, and ends the parser.
+    /// Stores the error of the reader, and stops the parser.
     fn keep<E: serde::de::Error>(&mut self, result: Result<(), CliError>) -> Result<(), E> {
         result.map_err(|failure| {
             *self.failure = Some(failure);

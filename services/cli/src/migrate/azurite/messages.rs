@@ -1,4 +1,4 @@
-//! Messages of a workspace on their way into their queues.
+//! Messages of a workspace, from its database to their queues.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -22,11 +22,11 @@ use crate::{
     },
 };
 
-/// Most messages that were read and wait to be handed to their queue.
+/// Most messages that were read and wait to be passed to their queue.
 const AHEAD_MAX: usize = 64;
-/// Most bytes of messages on their way, of all queues together.
+/// Most bytes of messages in flight, of all queues together.
 const BYTES_MAX: usize = 32 * 1024 * 1024;
-/// What a message takes besides its body, about.
+/// The approximate memory of a message besides its body.
 const MESSAGE_BYTES: usize = 256;
 
 /// Copies the messages of every queue that is in the progress.
@@ -55,7 +55,7 @@ pub(super) async fn copy(
         let size = u32::try_from(message.len().saturating_add(MESSAGE_BYTES)).unwrap_or(u32::MAX);
         let permit = tokio::select! {
             permit = Arc::clone(&room).acquire_many_owned(size) => permit.map_err(|_| closed())?,
-            // A task ends before its last message only where it fails.
+            // A task ends before its last message only if it fails.
             Some(sent) = sending.join_next() => return sent.map_err(|error| ended(&error))?.and(Err(closed())),
         };
         let sender = senders.entry(queue.clone()).or_insert_with(|| {
@@ -81,7 +81,7 @@ struct Item {
     room: OwnedSemaphorePermit,
 }
 
-/// Sends the messages of one queue, as many at a time as there are.
+/// Sends the messages of one queue, as many at a time as are available.
 async fn send(
     mut queues: TargetQueues,
     tracker: Arc<Tracker>,
@@ -102,7 +102,7 @@ async fn send(
     Ok(())
 }
 
-/// Hands messages to the tasks that send them.
+/// Passes messages to the tasks that send them.
 struct MessageReader {
     account: String,
     texts: Texts,

@@ -1,4 +1,4 @@
-//! The texts of messages, which Azurite keeps in files of many.
+//! The texts of messages, which Azurite stores in files of many.
 
 use std::{
     collections::HashMap,
@@ -22,12 +22,12 @@ pub(super) struct Texts {
 }
 
 impl Texts {
-    /// Of the files in a directory.
+    /// A reader of the files in a directory.
     pub(super) fn new(directory: PathBuf) -> Self {
         Self { directory, open: HashMap::new() }
     }
 
-    /// What a message carries.
+    /// The content of a message.
     pub(super) fn read(&mut self, location: &TextLocation) -> Result<Body, String> {
         let TextLocation { id, offset, count } = location;
         let fits = usize::try_from(*count).is_ok_and(|count| count <= MESSAGE_BODY_BYTES_MAX);
@@ -52,7 +52,7 @@ impl Texts {
 
     fn file(&mut self, id: &str) -> Result<&mut File, String> {
         let plain = |b: u8| b.is_ascii_alphanumeric() || b == b'-';
-        // Names come out of an untrusted file.
+        // Names come from an untrusted file.
         if id.is_empty() || !id.bytes().all(plain) {
             return Err(format!(
                 "its text is in a file with a name that Azurite does not use: `{id}`"

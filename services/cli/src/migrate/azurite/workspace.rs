@@ -1,5 +1,5 @@
-//! What an Azurite workspace holds, listed by one scan that also proves that its files are complete: a damaged
-//! workspace is refused before anything is written.
+//! The content of an Azurite workspace, listed by one scan that also verifies that its files are complete: a
+//! damaged workspace is rejected before anything is written.
 
 use std::{
     collections::BTreeSet,
@@ -77,7 +77,7 @@ impl Workspace {
         self.directory.join(TEXTS_DIRECTORY)
     }
 
-    /// Size and time of each database: with another one it is another workspace.
+    /// Size and time of each database: a change means another workspace.
     pub(super) fn versions(&self) -> Result<Vec<String>, CliError> {
         self.files()
             .map(|path| {
@@ -90,7 +90,7 @@ impl Workspace {
     }
 }
 
-/// What a workspace holds, of every account.
+/// The content of a workspace, of every account.
 #[derive(Default)]
 struct WorkspaceScan {
     tables: Vec<TableDocument>,
@@ -101,7 +101,7 @@ struct WorkspaceScan {
 
 impl loki::DatabaseReader for WorkspaceScan {
     fn select(&mut self, collection: &str) -> Option<u64> {
-        // Other collections are skipped, which proves that they are complete.
+        // Other collections are skipped, which verifies that they are complete.
         [TABLES, QUEUES, SERVICES].contains(&collection).then_some(0)
     }
 
@@ -123,7 +123,7 @@ impl loki::DatabaseReader for WorkspaceScan {
     }
 }
 
-/// Reads what a workspace holds of an account, which must be named where there are several.
+/// Reads the content of an account in a workspace, which must be named if there are several.
 pub(super) fn scan(
     workspace: &Workspace,
     account: Option<&str>,

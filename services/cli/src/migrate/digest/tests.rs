@@ -14,7 +14,7 @@ fn entity(row_key: &str, properties: &[(&str, Kind)]) -> Entity {
 }
 
 #[test]
-fn equal_content_has_equal_hashes_whatever_its_order_and_time() {
+fn equal_content_has_equal_hashes_in_any_order_and_at_any_time() {
     let (one, two) = (Kind::Int32Value(1), Kind::DoubleValue(f64::NAN));
     let plain = entity("r", &[("a", one.clone()), ("b", two.clone())]);
     let mut turned = entity("r", &[("b", Kind::DoubleValue(-f64::NAN)), ("a", one.clone())]);
@@ -32,7 +32,7 @@ fn equal_content_has_equal_hashes_whatever_its_order_and_time() {
 }
 
 #[test]
-fn sums_do_not_depend_on_order_and_do_on_repeats() {
+fn sums_ignore_order_and_count_repeats() {
     let sum = |texts: &[&str]| {
         let mut digest = Digest::default();
         texts.iter().for_each(|text| digest.add(of_message(text.as_bytes())));

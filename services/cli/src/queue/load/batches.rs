@@ -1,4 +1,4 @@
-//! The batches of a load: which are sent, and under which request id the next one is.
+//! The batches of a load: which ones are sent, and the request id of the next one.
 
 use std::time::Duration;
 
@@ -14,17 +14,17 @@ use crate::{
     output::{counted, report_line},
 };
 
-/// The server deduplicates a request for ten minutes; less what its send may have taken.
+/// The deduplication window of the server is ten minutes; less the possible duration of a send.
 const DEDUPLICATED: Duration = Duration::from_secs(500);
 
-/// How far a load is.
+/// The progress of a load.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Batches {
     /// The id of the load, in its request ids.
     id: String,
     /// Every message before this position is sent.
     pub(super) sent: Position,
-    /// The batch behind this position, or the one before it once that is sent.
+    /// The batch after this position, or the one before it once that is sent.
     pending: Option<PendingBatch>,
 }
 
@@ -87,10 +87,11 @@ pub(super) fn warn_of_repeats(checkpoint: &Checkpoint<Batches>) {
     }
 }
 
-/// Records that the messages before `end` are about to be sent; the id of the request that sends them.
+/// Records that the messages before `end` are about to be sent; returns the id of the request that
+/// sends them.
 ///
-/// The checkpoint is written first: the id of the load must outlive its messages. That the batch before is sent is
-/// written only then, since a repetition would be deduplicated; so a batch costs one write.
+/// The checkpoint is written first: the id of the load must outlive its messages. The completion of the previous
+/// batch is recorded only then, since a repetition would be deduplicated; so a batch costs one write.
 pub(super) fn begin(
     checkpoint: &mut Checkpoint<Batches>,
     end: Position,
@@ -100,7 +101,8 @@ pub(super) fn begin(
     let request_id = state.request_id(messages);
     let batch = PendingBatch { end, request_id: request_id.clone() };
     if state.pending() == Some(&batch) {
-        // The file keeps its age: the server counts from the first request.
+        // The file keeps its age: the deduplication window of the server starts with the first
+        // request.
         return Ok(request_id);
     }
     if let Some(changed) = state.pending().filter(|batch| batch.request_id != request_id) {
@@ -114,7 +116,7 @@ pub(super) fn begin(
     Ok(request_id)
 }
 
-/// The failure of a load, with how far it came and what to do.
+/// The error of a load, with its progress and a hint.
 pub(super) fn stopped(
     checkpoint: &mut Checkpoint<Batches>,
     error: CliError,

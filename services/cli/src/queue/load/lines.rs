@@ -11,7 +11,7 @@ use crate::{errors::CliError, lines::Lines};
 /// Longest line, in bytes: a message of 64 KiB, every byte of it escaped.
 pub(super) const LINE_BYTES_MAX: u64 = 1024 * 1024;
 
-/// A line as `drain` writes it. Its other fields describe the message in its old queue.
+/// A line in the format of `drain`. Its other fields describe the message in its old queue.
 #[derive(Debug, Deserialize)]
 struct MessageLine {
     text: Option<String>,
@@ -27,7 +27,7 @@ pub(super) struct MessageLines {
 }
 
 impl MessageLines {
-    /// The body of the next message, and how many bytes it has; none at the end.
+    /// The body of the next message, and its size in bytes; none at the end.
     pub(super) fn next(&mut self) -> Result<Option<(Body, usize)>, CliError> {
         let (name, before) = (&self.name, self.lines.at.line);
         let invalid = |rule| CliError::Usage(format!("{name}:{}: {rule}", before + 1));

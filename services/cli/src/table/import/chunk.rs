@@ -14,12 +14,12 @@ use crate::{
 /// Rows to send together, each with its line.
 pub(super) type Chunk = upload::Chunk<u64, u64, Position>;
 
-/// Why reading stopped before the end.
+/// The reason for stopping before the end.
 #[derive(Debug)]
 pub(super) enum ImportStop {
     /// At a malformed row.
     Row(u64, FieldError),
-    /// The file cannot be read on after this line.
+    /// A read error after this line.
     File(u64, io::Error),
 }
 
@@ -51,7 +51,7 @@ pub(super) fn produce(
     };
     let rest = batch.take(end).map(Ok).into_iter().chain(stop.map(Err));
     for item in rest {
-        // A closed receiver means that the import failed for another reason, which is shown.
+        // A closed receiver means that the import failed with another error, which is reported.
         if chunks.blocking_send(item).is_err() {
             return;
         }

@@ -1,4 +1,4 @@
-//! What became of each row, and the progress from which an interrupted import is resumed.
+//! The outcome of each row, and the progress from which an interrupted import is resumed.
 
 use indicatif::ProgressBar;
 use serde::{Deserialize, Serialize};
@@ -15,7 +15,7 @@ use crate::{
 /// Most failures that are shown one by one.
 const SHOWN_MAX: usize = 20;
 
-/// How far an import is.
+/// The progress of an import.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct Rows {
     /// Every row before this position is answered.
@@ -23,7 +23,7 @@ pub(super) struct Rows {
     pub(super) written: u64,
     /// Rows sent again that turned out to be written before.
     pub(super) present: u64,
-    /// Rows that were passed over.
+    /// Rows that were skipped.
     failed: u64,
 }
 
@@ -35,7 +35,7 @@ impl State for Rows {
     }
 }
 
-/// Counts rows, keeps failures to show, and the checkpoint.
+/// Counts rows, and stores errors to report and the checkpoint.
 pub(super) struct ImportRecorder {
     pub(super) checkpoint: Checkpoint<Rows>,
     pub(super) progress: ProgressBar,
@@ -68,7 +68,7 @@ impl ImportRecorder {
         if self.keep_going { passed_over } else { passed_over + self.failed_now }
     }
 
-    /// Whether there is something to resume; a checkpoint of nothing would only block a repetition.
+    /// Whether there is progress to resume; an empty checkpoint would only block a repetition.
     fn is_begun(&self) -> bool {
         self.checkpoint.state.done != Position::default()
     }
@@ -79,7 +79,7 @@ impl ImportRecorder {
         }
     }
 
-    /// How far the import came.
+    /// The progress of the import.
     pub(super) fn halt(&self, endpoint: &str) -> Halt {
         let next = match self.checkpoint.is_kept() && self.is_begun() {
             true => "go on with --resume",
@@ -92,7 +92,7 @@ impl ImportRecorder {
         }
     }
 
-    /// Shows the first failures and how many more there were.
+    /// Reports the first errors and the number of others.
     pub(super) fn show_failures(&self, json: bool) {
         for (line, why) in &self.failures {
             if json {
@@ -108,7 +108,7 @@ impl ImportRecorder {
         }
     }
 
-    /// Removes the checkpoint of an import that ran to its end, or fails with what is left to do.
+    /// Removes the checkpoint of an import that ran to its end, or fails with the remaining rows.
     pub(super) fn close(mut self) -> Result<(), CliError> {
         let table = self.table.clone();
         if upload::Recorder::is_halted(&self) {
@@ -140,7 +140,7 @@ impl upload::Recorder<Chunk> for ImportRecorder {
         self.failed_now > 0 && !self.keep_going
     }
 
-    /// The checkpoint stops before the first failure, unless failures are passed over.
+    /// The checkpoint stops before the first failed row, unless failed rows are skipped.
     fn record(&mut self, chunk: Chunk, outcomes: Vec<EntityOutcome>) {
         for (line, outcome) in chunk.labels.iter().zip(outcomes) {
             match outcome {

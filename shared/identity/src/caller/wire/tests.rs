@@ -1,4 +1,4 @@
-//! Callers through headers and back, and what is no caller.
+//! Round trips of callers through headers, and invalid headers.
 
 use super::*;
 
@@ -18,7 +18,7 @@ fn round_trip(authority: Authority) {
 }
 
 #[test]
-fn every_authority_arrives_as_it_was_sent() {
+fn every_authority_survives_a_round_trip() {
     round_trip(Authority::Owner);
     round_trip(Authority::Account(AccountGrant {
         services: letters("t"),
@@ -56,7 +56,7 @@ fn every_authority_arrives_as_it_was_sent() {
 }
 
 #[test]
-fn a_grant_that_cannot_be_read_is_refused() {
+fn rejects_a_grant_that_cannot_be_parsed() {
     let (table, queue) = (Some(TableWire::default()), Some(QueueWire::default()));
     let account = Some(AccountWire::default());
     let both = GrantWire { account, table: table.clone(), ..GrantWire::default() };
@@ -100,7 +100,7 @@ fn sent(authority: Authority) -> HeaderMap {
 }
 
 #[test]
-fn a_denial_that_waits_for_a_policy_arrives_as_it_was_sent() {
+fn a_denial_that_depends_on_a_policy_survives_a_round_trip() {
     let range = KeyRange::default();
     let permissions = Some(letters("r"));
     let (table, queue) = ("orders".to_owned(), "jobs".to_owned());
@@ -109,7 +109,7 @@ fn a_denial_that_waits_for_a_policy_arrives_as_it_was_sent() {
     round_trip(Authority::Queue(QueueGrant { queue, permissions, policy: denied_by("workers") }));
 }
 
-/// What a service reads that was made before there were denials.
+/// The message that a service reads from a version before denials.
 #[derive(Clone, PartialEq, Message)]
 struct EarlierWire {
     #[prost(message, optional, tag = "1")]
@@ -121,7 +121,7 @@ struct EarlierWire {
 }
 
 #[test]
-fn a_service_that_knows_no_denials_sees_no_grant() {
+fn a_service_without_support_for_denials_sees_no_grant() {
     let queue = "jobs".to_owned();
     let permissions = Some(letters("raup"));
     let grant = QueueGrant { queue, permissions, policy: denied_by("workers") };
@@ -134,7 +134,7 @@ fn a_service_that_knows_no_denials_sees_no_grant() {
 }
 
 #[test]
-fn a_denial_without_a_policy_or_a_reason_or_beside_a_grant_is_refused() {
+fn rejects_a_denial_without_a_policy_or_a_reason_or_beside_a_grant() {
     let reason = i32::from(Reason::AuthorizationSourceIpMismatch);
     let table = Some(TableWire { policy: Some("p".to_owned()), ..TableWire::default() });
     let queue = Some(QueueWire { policy: Some("p".to_owned()), ..QueueWire::default() });
@@ -157,7 +157,7 @@ fn a_denial_without_a_policy_or_a_reason_or_beside_a_grant_is_refused() {
 }
 
 #[test]
-fn of_two_grants_neither_counts() {
+fn rejects_two_grants() {
     let queue = "jobs".to_owned();
     let grant = QueueGrant { queue, permissions: Some(letters("raup")), policy: None };
     let mut headers = sent(Authority::Queue(grant));

@@ -1,4 +1,4 @@
-//! What a token grants, and the first check that it fails.
+//! The grant of a token, and the first check that it fails.
 
 use std::net::SocketAddr;
 
@@ -83,7 +83,7 @@ fn at_noon(terms: Terms) -> Result<Caller, (Check, Reason)> {
 }
 
 #[test]
-fn a_token_of_a_table_grants_what_it_states_and_names_what_its_policy_states() {
+fn a_token_of_a_table_has_its_own_grant_or_references_its_policy() {
     let range = KeyRange {
         start_partition_key: Some("a".to_owned()),
         end_partition_key: Some("b".to_owned()),
@@ -109,7 +109,7 @@ fn a_token_of_a_table_grants_what_it_states_and_names_what_its_policy_states() {
 }
 
 #[test]
-fn a_token_of_a_queue_grants_what_it_states_on_the_queue_that_is_named() {
+fn a_token_of_a_queue_has_its_grant_on_the_named_queue() {
     let scope = Scope::Queue { name: "jobs".to_owned() };
     let signed = token(Terms { scope, permissions: "ap".to_owned(), ..table_terms() }, "acme", 1);
     let used = |queue: Option<&str>| {
@@ -133,7 +133,7 @@ fn a_token_of_a_queue_grants_what_it_states_on_the_queue_that_is_named() {
 }
 
 #[test]
-fn a_token_of_an_account_grants_its_letters() {
+fn a_token_of_an_account_has_the_grant_of_its_letters() {
     let scope = Scope::Account {
         services: "bt".to_owned(),
         resource_types: "co".to_owned(),
@@ -147,7 +147,7 @@ fn a_token_of_an_account_grants_its_letters() {
 }
 
 #[test]
-fn only_a_key_of_the_account_signs_for_it_and_nobody_learns_what_is_wrong() {
+fn only_a_key_of_the_account_signs_for_it_and_errors_do_not_disclose_the_cause() {
     let failed = Err((Check::Signature, Reason::AuthenticationFailed));
     let of =
         |account: &str, byte| used(&token(table_terms(), account, byte), 0, &Peer::in_process());
@@ -171,7 +171,7 @@ fn only_a_key_of_the_account_signs_for_it_and_nobody_learns_what_is_wrong() {
 }
 
 #[test]
-fn a_token_without_a_named_account_is_of_the_one_that_signed_it() {
+fn a_token_without_a_named_account_belongs_to_the_signing_account() {
     let used = |token: &str| verify(token, None, &accounts(), at(0), &Peer::in_process());
 
     let caller = used(&token(table_terms(), "other", 2)).expect("a caller");
@@ -187,7 +187,7 @@ fn a_token_without_a_named_account_is_of_the_one_that_signed_it() {
 }
 
 #[test]
-fn a_token_grants_from_a_little_before_its_start_to_exactly_its_end() {
+fn a_token_is_valid_from_a_little_before_its_start_to_exactly_its_expiry() {
     let signed = token(table_terms(), "acme", 1);
     let hour = 3600;
     let failed = Err((Check::Time, Reason::AuthenticationFailed));
@@ -201,7 +201,7 @@ fn a_token_grants_from_a_little_before_its_start_to_exactly_its_end() {
 }
 
 #[test]
-fn a_token_is_good_over_its_protocol_and_from_its_addresses_only() {
+fn a_token_is_valid_over_its_protocol_and_from_its_addresses_only() {
     let address = |text: &str| Some(AddressRange::parse(text.to_owned()).expect("an address"));
     let terms = Terms {
         protocol: Some(Protocol::Https),
@@ -224,7 +224,7 @@ fn a_token_is_good_over_its_protocol_and_from_its_addresses_only() {
 }
 
 #[test]
-fn the_first_check_that_fails_is_the_answer() {
+fn returns_the_first_check_that_fails() {
     let expired = Terms {
         expiry: time("2026-01-01T11:00Z"),
         protocol: Some(Protocol::Https),
@@ -244,7 +244,7 @@ fn the_first_check_that_fails_is_the_answer() {
 }
 
 #[test]
-fn protocol_and_address_wait_for_the_policy_where_there_is_one() {
+fn protocol_and_address_are_checked_after_the_policy_if_there_is_one() {
     let addresses = |text: &str| Some(AddressRange::parse(text.to_owned()).expect("addresses"));
     let wrong_address = Terms { addresses: addresses("10.9.9.9"), ..table_terms() };
     let wrong_both = Terms { protocol: Some(Protocol::Https), ..wrong_address.clone() };
@@ -272,7 +272,7 @@ fn protocol_and_address_wait_for_the_policy_where_there_is_one() {
 }
 
 #[test]
-fn an_explanation_agrees_with_the_server_and_leaves_the_signature_out() {
+fn an_explanation_matches_the_server_and_omits_the_signature() {
     let expired = Terms { expiry: time("2026-01-01T11:00Z"), ..table_terms() };
     let encrypted = Terms { protocol: Some(Protocol::Https), ..table_terms() };
     let plain = peer("10.0.0.5:1", false);
@@ -295,7 +295,7 @@ fn an_explanation_agrees_with_the_server_and_leaves_the_signature_out() {
 }
 
 #[test]
-fn an_explanation_without_key_or_connection_leaves_open_what_they_decide() {
+fn an_explanation_without_key_or_connection_leaves_their_checks_undecided() {
     let terms = Terms { protocol: Some(Protocol::Https), ..table_terms() };
 
     let explanation = explain(&token(terms, "acme", 1), None, None, at(0), None);
@@ -309,7 +309,7 @@ fn an_explanation_without_key_or_connection_leaves_open_what_they_decide() {
 }
 
 #[test]
-fn tokens_that_make_no_sense_are_not_minted() {
+fn tokens_with_invalid_terms_are_not_minted() {
     let refused = |terms: Terms| mint(terms, "acme", &key(1)).expect_err("refused").field;
     let range = KeyRange { end_partition_key: Some(String::new()), ..KeyRange::default() };
     let scope = Scope::Table { name: "orders".to_owned(), range };
@@ -329,7 +329,7 @@ fn tokens_that_make_no_sense_are_not_minted() {
 }
 
 #[test]
-fn a_token_of_a_container_is_explained_beside_each_of_its_blobs() {
+fn a_token_of_a_container_is_explained_for_each_of_its_blobs() {
     let path = "pictures".to_owned();
     let blob = BlobScope { path, is_container: true, ..BlobScope::default() };
     let token = token(Terms { scope: Scope::Blob(blob), ..table_terms() }, "acme", 1);

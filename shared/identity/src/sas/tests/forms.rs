@@ -1,4 +1,4 @@
-//! Every malformed token, and the field that its refusal names.
+//! Every malformed token, and the field in its error.
 
 use proptest::prelude::*;
 
@@ -9,7 +9,7 @@ const SIGNATURE: &str = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA%3D";
 const TABLE: &str = "sv=2019-02-02&tn=orders&sp=raud&se=2036-01-01";
 const ACCOUNT: &str = "sv=2019-02-02&ss=t&srt=sco&sp=rl&se=2036-01-01";
 
-/// The field that the refusal of a token names; none where it is well formed.
+/// The field in the error of a token; none if it is well formed.
 fn refused(token: &str) -> Option<&'static str> {
     Token::parse(token, None).err().map(|malformed| malformed.field)
 }
@@ -18,14 +18,14 @@ fn table(more: &str) -> Option<&'static str> {
     refused(&format!("{TABLE}{more}&sig={SIGNATURE}"))
 }
 
-/// The token of a table with other text in the place of some of it.
+/// The token of a table with a part of it replaced.
 fn but(old: &str, new: &str) -> Option<&'static str> {
     assert!(TABLE.contains(old), "{old}");
     refused(&format!("{}&sig={SIGNATURE}", TABLE.replace(old, new)))
 }
 
 #[test]
-fn well_formed_tokens_are_read_however_they_are_escaped() {
+fn well_formed_tokens_are_parsed_whatever_their_escapes() {
     assert_eq!(table(""), None);
     assert_eq!(refused(&format!("?{ACCOUNT}&sig={SIGNATURE}")), None);
     assert_eq!(table("&spk=a%26b%3D%25+c&srk=&epk=%c3%a9"), None);
@@ -41,7 +41,7 @@ fn string_of(token: &Token) -> String {
 }
 
 #[test]
-fn a_token_that_is_no_list_of_known_fields_is_refused() {
+fn rejects_a_token_that_is_not_a_list_of_known_fields() {
     for token in ["", "?", "&", "sig", "sv=2019-02-02&&sig=", "no token", "SV=2019-02-02", "é=1"] {
         assert_eq!(refused(token), Some("token"), "{token}");
     }
@@ -54,7 +54,7 @@ fn a_token_that_is_no_list_of_known_fields_is_refused() {
 }
 
 #[test]
-fn a_field_that_is_there_twice_is_refused_whatever_it_says() {
+fn rejects_a_repeated_field_whatever_its_value() {
     for field in ["sv=2019-02-02", "tn=orders", "sp=raud", "sp=r", "se=2036-01-01"] {
         let name = field.split('=').next();
         assert_eq!(table(&format!("&{field}")), name, "{field}");
@@ -64,14 +64,14 @@ fn a_field_that_is_there_twice_is_refused_whatever_it_says() {
 }
 
 #[test]
-fn escapes_that_are_broken_or_not_utf8_are_refused() {
+fn rejects_escapes_that_are_malformed_or_not_utf8() {
     for value in ["%", "%4", "%zz", "a%2", "%%41", "%ff", "%c3%28", "%+1"] {
         assert_eq!(table(&format!("&spk={value}")), Some("spk"), "{value}");
     }
 }
 
 #[test]
-fn control_characters_are_refused_because_line_breaks_part_what_is_signed() {
+fn rejects_control_characters_because_line_breaks_separate_signed_fields() {
     for value in ["a%0A1", "%0d", "%00", "a\nb", "%7f", "%c2%85"] {
         assert_eq!(table(&format!("&spk={value}")), Some("spk"), "{value}");
         assert_eq!(table(&format!("&si={value}")), Some("si"), "{value}");
@@ -79,7 +79,7 @@ fn control_characters_are_refused_because_line_breaks_part_what_is_signed() {
 }
 
 #[test]
-fn versions_must_be_dates_that_are_known() {
+fn versions_must_be_known_dates() {
     for version in ["", "2019", "2019-2-2", "2019-13-01", "2019-02-30", "20190202", "next"] {
         assert_eq!(but("2019-02-02", version), Some("sv"), "{version}");
     }
@@ -92,7 +92,7 @@ fn versions_must_be_dates_that_are_known() {
 }
 
 #[test]
-fn times_have_three_forms_and_no_other() {
+fn accepts_three_forms_of_times_and_no_other() {
     for time in ["2036-01-01", "2036-01-01T08:00Z", "2036-02-29T23:59:59Z"] {
         assert_eq!(but("2036-01-01", time), None, "{time}");
     }
@@ -122,7 +122,7 @@ fn times_have_three_forms_and_no_other() {
 }
 
 #[test]
-fn letters_must_be_known_once_and_for_tables_in_order() {
+fn letters_must_be_known_and_unique_and_for_tables_in_order() {
     for letters in ["", "R", "rr", "rx", "ar", "dr", "r,a", "r a", "é"] {
         assert_eq!(but("sp=raud", &format!("sp={letters}")), Some("sp"), "{letters}");
     }
@@ -164,7 +164,7 @@ fn addresses_are_ipv4_in_ascending_ranges() {
 }
 
 #[test]
-fn protocols_are_two_and_http_alone_is_none() {
+fn accepts_two_protocols_and_rejects_http_alone() {
     assert_eq!(table("&spr=https"), None);
     assert_eq!(table("&spr=https,http"), None);
     assert_eq!(table("&spr=http,https"), None);
@@ -174,7 +174,7 @@ fn protocols_are_two_and_http_alone_is_none() {
 }
 
 #[test]
-fn what_a_version_does_not_sign_is_refused_in_it() {
+fn rejects_fields_that_the_version_does_not_sign() {
     let old = TABLE.replace("2019-02-02", "2015-02-21");
     for (field, name) in [("sip=10.0.0.1", "sip"), ("spr=https", "spr")] {
         assert_eq!(refused(&format!("{old}&{field}&sig={SIGNATURE}")), Some(name));
@@ -188,7 +188,7 @@ fn what_a_version_does_not_sign_is_refused_in_it() {
 }
 
 #[test]
-fn fields_of_other_tokens_are_refused() {
+fn rejects_fields_of_other_tokens() {
     for field in ["sr=c", "rsct=a", "ses=scope"] {
         let name = field.split('=').next();
         assert_eq!(table(&format!("&{field}")), name, "{field}");
@@ -200,7 +200,7 @@ fn fields_of_other_tokens_are_refused() {
 }
 
 #[test]
-fn what_is_required_is_missed_unless_a_policy_may_state_it() {
+fn rejects_missing_required_fields_unless_a_policy_may_set_them() {
     assert_eq!(but("&se=2036-01-01", ""), Some("se"));
     assert_eq!(but("&sp=raud", ""), Some("sp"));
     assert_eq!(but("&se=2036-01-01", "&si=readers"), None);
@@ -223,13 +223,13 @@ fn signatures_are_base64_of_32_bytes_and_never_repeated_in_an_error() {
     }
     let token = Token::parse(&format!("{TABLE}&sig={SIGNATURE}"), None).expect("a token");
     assert!(!format!("{token:?}").contains("signature"), "{token:?}");
-    // A signature alone, without its name, is not repeated either.
+    // A signature alone, without its field name, is not repeated either.
     let error = Token::parse("V+Pw4sMiRz+Rn85tY8GqS7W2A40isFItVAjCjzruwO0=", None).expect_err("no");
     assert!(!error.to_string().contains("V+Pw"), "{error}");
 }
 
 #[test]
-fn ends_that_could_be_left_out_unnoticed_are_refused() {
+fn rejects_empty_ends_of_a_range_that_could_be_removed_unnoticed() {
     // The signature of an empty end is that of an absent one, which would be a wider range.
     assert_eq!(table("&epk="), Some("epk"));
     assert_eq!(table("&epk=b&erk="), Some("erk"));
@@ -241,12 +241,12 @@ fn ends_that_could_be_left_out_unnoticed_are_refused() {
 
 proptest! {
     #[test]
-    fn any_text_is_read_or_refused(text in ".{0,200}") {
+    fn any_text_is_parsed_or_rejected(text in ".{0,200}") {
         let _ = Token::parse(&text, None);
     }
 
     #[test]
-    fn any_keys_come_back_as_they_were_minted(
+    fn any_keys_survive_minting_and_parsing(
         start in r"\PC{1,20}",
         start_row in r"\PC{0,20}",
         end in r"\PC{1,20}",

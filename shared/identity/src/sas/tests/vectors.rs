@@ -1,4 +1,4 @@
-//! Texts to sign and signatures of other implementations, for every layout there is.
+//! Texts to sign and signatures of other implementations, for every existing layout.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 
@@ -202,7 +202,7 @@ fn all() -> Vec<Vector> {
 }
 
 impl Vector {
-    /// The token with a signature, escaped as a client does it.
+    /// The token with a signature, escaped as clients do.
     fn token(&self, signature: &str) -> Token {
         let escaped = signature.replace('+', "%2B").replace('=', "%3D");
         let text = format!("{}&sig={escaped}", self.fields);
@@ -225,11 +225,11 @@ fn every_known_text_and_signature_is_reproduced() {
 }
 
 #[test]
-fn what_is_minted_is_the_known_token_and_reads_back_as_it() {
+fn a_minted_token_matches_the_known_one_and_survives_parsing() {
     for vector in all() {
         let known = vector.token(vector.signature);
 
-        // Two of the vectors write their letters in another order than clients do.
+        // Two of the vectors have their letters in another order than clients use.
         let minted = mint(known.terms.clone(), ACCOUNT, &AccountKey::development());
         let minted = minted.expect(vector.text);
         let read = Token::parse(&minted.to_query(), vector.resource.clone()).expect(vector.text);
@@ -242,7 +242,7 @@ fn what_is_minted_is_the_known_token_and_reads_back_as_it() {
 }
 
 #[test]
-fn older_layouts_of_blobs_leave_out_what_their_versions_do_not_sign() {
+fn older_layouts_of_blobs_omit_what_their_versions_do_not_sign() {
     let text = |version: &str| {
         let fields = format!("sp=r&se=2035-11-21&sv={version}&sr=c&rsct=text/plain&sig=");
         let signature = STANDARD.encode([0; 32]).replace('=', "%3D");

@@ -36,7 +36,7 @@ fn accounts() -> AccountSet {
     [Account::development()].into_iter().collect()
 }
 
-/// Whether the text, signed with the key of development, passes as the signature of the request.
+/// Whether the text, signed with the development key, is accepted as the signature of the request.
 fn passes(request: &Signed<'_>, text: &str) -> bool {
     let signature = AccountKey::development().sign(text);
     request.verify(ACCOUNT, &signature, &accounts(), now(0))
@@ -157,7 +157,7 @@ fn requests_are_signed_as_azure_signs_them() {
 }
 
 #[test]
-fn the_date_may_be_the_ordinary_one() {
+fn accepts_the_date_in_the_standard_header() {
     let headers =
         headers(&[("date", DATE), ("range", "bytes=1-2"), ("x-ms-version", "2023-11-03")]);
     let request = signed("GET", &headers, "/devstoreaccount1/logs/dir/a%20b.txt");
@@ -169,7 +169,7 @@ fn the_date_may_be_the_ordinary_one() {
 }
 
 #[test]
-fn a_date_too_far_from_now_is_refused() {
+fn rejects_a_date_too_far_from_now() {
     let headers = dated(&[]);
     let request = signed("GET", &headers, "/devstoreaccount1/orders");
     let made = request.sign(ACCOUNT, &AccountKey::development());
@@ -206,7 +206,7 @@ fn a_header_without_a_value_is_signed_by_newer_versions_only() {
 }
 
 #[test]
-fn headers_may_be_sorted_by_bytes_or_as_people_sort() {
+fn headers_may_be_sorted_by_bytes_or_in_the_culture_aware_order() {
     let headers = dated(&[("x-ms-tag-x", "1"), ("x-ms-tags", "2"), ("x-ms-meta", "{}")]);
     let request = signed("PUT", &headers, "/devstoreaccount1/orders");
     let by_bytes = request.string_to_sign(ACCOUNT);
@@ -221,7 +221,7 @@ fn headers_may_be_sorted_by_bytes_or_as_people_sort() {
 }
 
 #[test]
-fn names_are_sorted_as_the_table_of_the_python_client_sorts_them() {
+fn names_are_sorted_as_in_the_table_of_the_python_client() {
     let sorted = [
         "x-ms-a_b",
         "x-ms-a0",
@@ -272,13 +272,13 @@ fn the_address_of_the_secondary_is_signed_in_any_of_three_ways() {
         assert!(passes(&request, &in_path.replace(resource, other)), "{other}");
     }
     assert!(!passes(&request, &in_path.replace(resource, "/devstoreaccount1/q\n")));
-    // Only where the whole segment is the account's.
+    // Only if the whole segment is the account's.
     let other = signed("GET", &headers, "/devstoreaccount1-secondarys/q?comp=metadata");
     assert!(!passes(&other, &in_path.replace(resource, "/devstoreaccount1/devstoreaccount1s/q\n")));
 }
 
 #[test]
-fn parameters_are_decoded_and_joined_and_their_names_lowered() {
+fn parameters_are_decoded_and_joined_with_lower_case_names() {
     let headers = dated(&[]);
     let request = signed("GET", &headers, "/q?B=2&a=x%2By+z&B=1&b=2&&flag&c=%C3%A4%FF");
 
@@ -310,7 +310,7 @@ fn the_lite_scheme_signs_fewer_headers_and_comp_alone() {
 }
 
 #[test]
-fn values_that_are_not_ascii_are_signed_as_text() {
+fn non_ascii_values_are_signed_as_text() {
     let mut headers = dated(&[]);
     headers.append("x-ms-meta-utf", HeaderValue::from_bytes("ä".as_bytes()).expect("a value"));
     headers.append("x-ms-meta-latin", HeaderValue::from_bytes(b" \xe4 ").expect("a value"));

@@ -1,4 +1,4 @@
-//! The layers that bound load: bytes of bodies, and places of calls and streams.
+//! The layers that bound load: bytes of bodies, and slots of calls and streams.
 
 use super::*;
 use crate::layer::body_bytes::BodyBytesLayer;
@@ -9,7 +9,8 @@ const IMPORT: &str = "/trestle.table.v1.TableService/ImportEntities";
 const RECEIVE: &str = "/trestle.queue.v1.QueueService/ReceiveMessages";
 const KIB: usize = 1024;
 
-/// A call of a method whose request is one message of so many bytes, after which nothing comes.
+/// A call of a method whose request is one message of so many bytes, after which the client sends
+/// nothing.
 fn message(path: &'static str, bytes: u16, ends: bool) -> Request {
     let [high, low] = bytes.to_be_bytes();
     let message = [&[0, 0, 0, high, low][..], &vec![7; usize::from(bytes)]].concat();
@@ -23,7 +24,7 @@ fn message(path: &'static str, bytes: u16, ends: bool) -> Request {
     request
 }
 
-/// Bodies may hold 300 KiB; the service reads a request and answers with so many bytes.
+/// Bodies may hold 300 KiB; the service reads a request and responds with so many bytes.
 fn counting(answer_bytes: usize) -> CallService {
     let layer = BodyBytesLayer::new(300 * KIB, Duration::from_secs(20), methods());
     before(layer, move |request| async move {
@@ -43,7 +44,7 @@ async fn call(service: &CallService, request: Request) -> Response {
 }
 
 #[tokio::test]
-async fn answers_that_are_not_taken_use_up_the_budget_until_they_are() {
+async fn responses_that_are_not_read_use_up_the_budget_until_they_are() {
     let service = counting(60 * KIB);
     let taken = async || {
         let answer = call(&service, message(WRITE, 10, true)).await;
@@ -66,7 +67,7 @@ async fn answers_that_are_not_taken_use_up_the_budget_until_they_are() {
 }
 
 #[tokio::test]
-async fn a_large_answer_that_does_not_fit_is_turned_away_unless_something_may_be_written() {
+async fn rejects_a_large_response_that_does_not_fit_unless_the_call_may_have_written() {
     let service = counting(400 * KIB);
 
     let read = status(call(&service, message(READ, 10, true)).await).await;
@@ -77,7 +78,7 @@ async fn a_large_answer_that_does_not_fit_is_turned_away_unless_something_may_be
 }
 
 #[tokio::test]
-async fn a_request_that_does_not_fit_is_turned_away_and_others_go_on() {
+async fn rejects_a_request_that_does_not_fit_while_others_continue() {
     let service = counting(10);
     let unfinished = || Box::pin(call(&service, message(WRITE, 60_000, false)));
     let mut waiting: Vec<_> = (0..5).map(|_| unfinished()).collect();
@@ -112,7 +113,7 @@ async fn a_request_of_one_message_must_arrive_in_time_and_a_stream_need_not() {
 }
 
 #[tokio::test]
-async fn calls_that_may_wait_hold_no_place_of_others() {
+async fn calls_that_may_wait_hold_no_slot_of_others() {
     let service =
         before(AdmissionLayer::new(2, methods()), |_| ready(streaming(stream::pending())));
     let wait = async || call(&service, message(RECEIVE, 10, true)).await;
@@ -132,7 +133,7 @@ async fn calls_that_may_wait_hold_no_place_of_others() {
 }
 
 #[tokio::test]
-async fn streams_hold_at_most_half_of_the_places() {
+async fn streams_hold_at_most_half_of_the_slots() {
     let service =
         before(AdmissionLayer::new(4, methods()), |_| ready(streaming(stream::pending())));
     let stream = async || call(&service, message(IMPORT, 10, false)).await;

@@ -12,7 +12,7 @@ fn bases(text: &str) -> (Option<String>, Option<String>) {
 }
 
 #[test]
-fn addresses_are_given_or_made_from_the_account() {
+fn addresses_are_explicit_or_derived_from_the_account() {
     let some = |text: &str| Some(text.to_owned());
     let local = "http://127.0.0.1";
     for (text, tables, queues) in [
@@ -52,7 +52,7 @@ fn addresses_are_given_or_made_from_the_account() {
 }
 
 #[test]
-fn strings_that_make_no_sense_name_the_rule_and_no_secret() {
+fn errors_of_invalid_strings_name_the_rule_and_no_secret() {
     let signed = "SharedAccessSignature=sv=1&sig=hunter2";
     for (text, rule) in [
         (String::new(), "needs `AccountKey`"),
@@ -86,12 +86,12 @@ fn strings_that_make_no_sense_name_the_rule_and_no_secret() {
 
 proptest! {
     #[test]
-    fn any_text_is_read_or_refused(text in "(?s).{0,200}") {
+    fn any_text_is_parsed_or_rejected(text in "(?s).{0,200}") {
         let _ = AzureConnection::parse(&text);
     }
 
     #[test]
-    fn any_fields_are_read_or_refused(
+    fn any_fields_are_parsed_or_rejected(
         fields in proptest::collection::vec((0..17_usize, "[ -~]{0,40}"), 0..8)
     ) {
         let name = |at| NAMES.split(' ').nth(at).unwrap();

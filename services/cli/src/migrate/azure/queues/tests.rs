@@ -22,7 +22,7 @@ fn queues_have_metadata_and_pages() {
 }
 
 #[test]
-fn the_text_of_a_message_is_kept_exactly() {
+fn the_text_of_a_message_is_preserved() {
     let xml = "<QueueMessagesList><QueueMessage><MessageId>i</MessageId><MessageText> a &lt;b&gt; \
         &#xD;\n<![CDATA[<c>&]]>é </MessageText></QueueMessage></QueueMessagesList>";
 
@@ -32,7 +32,7 @@ fn the_text_of_a_message_is_kept_exactly() {
 }
 
 #[test]
-fn malformed_xml_is_refused_without_its_content() {
+fn rejects_malformed_xml_without_its_content() {
     for xml in [
         &b"<a>"[..],
         b"<a></b>",
@@ -48,13 +48,13 @@ fn malformed_xml_is_refused_without_its_content() {
 
 proptest::proptest! {
     #[test]
-    fn any_bytes_are_read_or_refused(xml in "(<[/a-r!?\\[&;#x]{0,6}>|[&;#x0-9a<>\\[\\]]){0,30}") {
+    fn any_bytes_are_parsed_or_rejected(xml in "(<[/a-r!?\\[&;#x]{0,6}>|[&;#x0-9a<>\\[\\]]){0,30}") {
         let _ = xml::parse::<MessagesPage>(xml.as_bytes());
     }
 }
 
 #[test]
-fn reads_http_dates_and_takes_the_last_one_for_no_expiry() {
+fn parses_http_dates_and_maps_the_last_one_to_no_expiry() {
     let never = expiry("Fri, 31 Dec 9999 23:59:59 GMT");
     assert_eq!(never, Ok(None));
     assert_eq!(expiry("Thu, 01 Jan 1970 00:00:02 GMT"), Ok(Ticks::from_unix(2, 0)));

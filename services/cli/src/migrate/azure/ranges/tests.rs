@@ -30,7 +30,7 @@ async fn divided(keys: impl IntoIterator<Item = String>) -> (Vec<String>, Vec<us
 }
 
 #[tokio::test]
-async fn keys_of_every_usual_kind_are_divided_into_ranges_that_all_hold_some() {
+async fn keys_of_every_usual_kind_are_divided_into_nonempty_ranges() {
     let hex = (0..4096).map(|n| format!("{:08x}", n * 1_048_573_u32));
     let numbered = (0..5000).map(|n| format!("customer-{n:06}"));
     let days = (1..=365).map(|n| format!("2026-{:02}-{:02}", n % 12 + 1, n % 28 + 1));
@@ -46,7 +46,7 @@ async fn keys_of_every_usual_kind_are_divided_into_ranges_that_all_hold_some() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_divided_is_one_range() {
+async fn an_indivisible_table_is_one_range() {
     for keys in [vec!["p"], vec![""], vec!["it's"], vec!["é1", "é2"]] {
         let (bounds, counts) = divided(keys.into_iter().map(str::to_owned)).await;
         assert_eq!((bounds.len(), counts.len()), (0, 1));

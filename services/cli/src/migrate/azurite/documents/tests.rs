@@ -13,7 +13,7 @@ fn kind_of(properties: &str) -> Kind {
 }
 
 #[test]
-fn every_type_is_read_as_azurite_writes_it() {
+fn every_type_is_parsed_as_azurite_writes_it() {
     let guid = "c9da6455-213d-42c9-9a79-3e9149a57833".to_owned();
     for (properties, kind) in [
         (r#""v":"t""#, Kind::StringValue("t".to_owned())),
@@ -42,7 +42,7 @@ fn every_type_is_read_as_azurite_writes_it() {
 }
 
 #[test]
-fn documents_of_wrong_types_are_refused_by_name() {
+fn rejects_documents_of_wrong_types_by_name() {
     let (which, why) = of(r#""v":"x","v@odata.type":"Edm.Guid""#).unwrap_err();
     assert_eq!(which, "PartitionKey=`p` RowKey=`r`");
     assert!(why.contains("8-4-4-4-12"), "{why}");
@@ -54,7 +54,7 @@ fn documents_of_wrong_types_are_refused_by_name() {
 }
 
 #[test]
-fn the_end_of_the_year_9999_stands_for_no_expiry() {
+fn the_end_of_the_year_9999_means_no_expiry() {
     assert_eq!(expiry("9999-12-31T23:59:59.999Z"), Ok(None));
     assert_eq!(expiry("1970-01-01T00:00:02.500Z"), Ok(Ticks::from_unix(2, 500_000_000)));
     assert!(expiry("soon").unwrap_err().contains("`soon`"));

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// Keeps documents of collections that do not begin with `-`.
+/// Stores documents of collections that do not begin with `-`.
 #[derive(Default)]
 struct Kept {
     after: u64,
@@ -81,7 +81,7 @@ fn rejects_an_endless_document_before_it_fills_the_memory() {
 }
 
 #[test]
-fn an_error_of_the_reader_ends_the_reading() {
+fn an_error_of_the_reader_stops_the_scan() {
     let mut kept = Kept { refuse: true, ..Kept::default() };
 
     let ended = read_from(DATABASE.as_bytes(), "db", &mut kept);

@@ -5,7 +5,7 @@ use std::fs;
 use super::*;
 
 #[test]
-fn reads_texts_or_names_the_file_that_lacks_them() {
+fn reads_texts_or_names_the_file_without_them() {
     let directory = tempfile::tempdir().unwrap();
     fs::write(directory.path().join("a-1"), "onétwo\u{ff}").unwrap();
     let mut texts = Texts::new(directory.path().to_owned());

@@ -21,7 +21,7 @@ fn row(key: usize, value: &str) -> String {
 }
 
 #[test]
-fn chunks_end_at_500_rows_and_know_where_they_end() {
+fn chunks_end_at_500_rows_and_report_their_end_position() {
     let text: String = (0..501).map(|key| row(key, "")).collect();
 
     let chunks = chunks_of(&text, false);
@@ -49,7 +49,7 @@ fn chunks_end_before_a_megabyte() {
 }
 
 #[test]
-fn a_malformed_row_stops_after_what_came_before_it() {
+fn a_malformed_row_stops_after_the_rows_before_it() {
     let text = format!("{}oops\n{}", row(0, ""), row(1, ""));
 
     let chunks = chunks_of(&text, false);
@@ -60,7 +60,7 @@ fn a_malformed_row_stops_after_what_came_before_it() {
 }
 
 #[test]
-fn a_malformed_row_is_noted_when_going_on() {
+fn a_malformed_row_is_recorded_when_continuing() {
     let text = format!("{}oops\n{}", row(0, ""), row(1, ""));
 
     let chunks = chunks_of(&text, true);
