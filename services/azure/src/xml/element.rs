@@ -62,6 +62,7 @@ impl<'a> Element<'a> {
 
     /// Completes an element whose known children have all been removed.
     ///
+    /// # Errors
     /// A child is left: it is unknown to the protocol, or repeated. Or there is text: it has an
     /// intended meaning, and treating the element as empty may clear what is stored.
     pub(super) fn finish(self) -> Result<(), Fault> {

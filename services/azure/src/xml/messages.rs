@@ -15,7 +15,7 @@ const TEXT: &str = "MessageText";
 /// Parses the text of a message, white space and line breaks unchanged; none if the document has no
 /// text.
 ///
-/// A malformed document: its element and rule.
+/// # Errors
 /// A malformed document: its element and rule.
 pub fn read_message(body: &[u8]) -> Result<Option<String>, Fault> {
     let mut root = Element::root(body, MESSAGE)?;

@@ -62,7 +62,7 @@ impl Method {
 impl Methods {
     /// Every method of an encoded descriptor set.
     ///
-    /// Bytes that are an invalid descriptor set.
+    /// # Errors
     /// Bytes that are no descriptor set.
     pub fn from_descriptors(encoded: &[u8]) -> Result<Self, prost::DecodeError> {
         let mut by_path = HashMap::new();

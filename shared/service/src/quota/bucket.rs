@@ -71,6 +71,7 @@ impl Bucket {
 
     /// Reserves tokens as soon as there is one. Nothing else is admitted until the others are refilled as well.
     ///
+    /// # Errors
     /// How long until one is available, without other reservations. Nothing was reserved.
     pub fn reserve_ahead(
         &mut self,
