@@ -164,7 +164,7 @@ fn sentence(code: &str, field: Option<&str>) -> Option<&'static str> {
         }
         // The misspelling is what clients compare with.
         "InvalidResourceName" => "The specifed resource name contains invalid characters.",
-        "OutOfRangeInput" if matches!(field, Some("table" | "queue")) => {
+        "OutOfRangeInput" if field.is_some_and(is_resource_name) => {
             "The specified resource name length is not within the permissible limits."
         }
         "InvalidInput" if field.is_some_and(|field| field.ends_with("if_match")) => {
@@ -203,6 +203,11 @@ fn sentence(code: &str, field: Option<&str>) -> Option<&'static str> {
     })
 }
 
+/// Whether a field of a request names a table or a queue, also where it is created.
+fn is_resource_name(field: &str) -> bool {
+    matches!(field, "table" | "table.name" | "queue" | "queue.name")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -231,7 +236,9 @@ mod tests {
         let text =
             |field: &str| failure(Fault::violation(Reason::OutOfRangeInput, field, "rule")).text;
 
-        assert!(text("table").starts_with("The specified resource name length"));
+        for name in ["table", "table.name", "queue", "queue.name"] {
+            assert!(text(name).starts_with("The specified resource name length"), "{name}");
+        }
         assert_eq!(text("entity.row_key"), "entity.row_key: rule");
     }
 
