@@ -3,9 +3,12 @@
 
 use crate::{
     deduplication::DeduplicationRecord,
-    keys::{self, Cursor, DeletedRange},
+    deleted_range::DeletedRange,
+    head::Head,
+    keys,
     receipt::Receipt,
     record::QueueRecord,
+    slot::Cursor,
     stored::{Body, MessageState},
 };
 
@@ -20,6 +23,8 @@ pub enum Form {
     Deduplication,
     /// The record of a queue.
     Record,
+    /// The head of a queue.
+    Head,
     /// The cursor of a queue.
     Cursor,
     /// The rest of a deleted queue.
@@ -37,6 +42,7 @@ pub fn rewritten(form: Form, bytes: &[u8]) -> Option<Vec<u8>> {
         Form::Body => Body::decode(&value).ok()?.encode(),
         Form::Deduplication => DeduplicationRecord::decode(&value).ok()?.encode(),
         Form::Record => QueueRecord::decode(&value).ok()?.encode(),
+        Form::Head => Head::decode(&value).ok()?.encode(),
         Form::Cursor => Cursor::decode(&value).ok()?.encode(),
         Form::DeletedRange => DeletedRange::decode(&value).ok()?.encode(),
         Form::Number => keys::encode_number(keys::decode_number(&value, "number").ok()?),
@@ -50,7 +56,7 @@ pub fn is_key(bytes: &[u8]) -> bool {
     let (slot, sequence) = (keys::slot_of(bytes).is_ok(), keys::sequence_of(bytes).is_ok());
     let (dead, memory) =
         (keys::deleted_range_of(bytes).is_ok(), keys::deduplication_of(bytes).is_ok());
-    slot || sequence || dead || memory || keys::queue_name(bytes).is_ok()
+    slot || sequence || dead || memory || keys::queue_of(bytes).is_ok()
 }
 
 /// Parses the text of a receipt and renders it again; `None` if it is malformed.

@@ -19,7 +19,7 @@ fuzz_target!(|text: &str| {
                 Err(error) => assert!(canonical.len() > text.len(), "{error}"),
             }
             let plan = QueryPlan::new(Some(&filter));
-            drop(plan.advice(text.len() % 2 == 0));
+            drop(plan.advice(text.len().is_multiple_of(2)));
         }
     }
     if let Ok(Some(filter)) = NameFilter::parse(text) {

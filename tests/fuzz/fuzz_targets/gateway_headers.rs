@@ -4,7 +4,7 @@
 #![no_main]
 
 use arbitrary::Arbitrary;
-use http::{HeaderMap, HeaderName, HeaderValue, Method};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Version};
 use libfuzzer_sys::fuzz_target;
 use trestle_fuzz::{Gateway, PAGE, WebResponse};
 
@@ -156,7 +156,8 @@ fuzz_target!(|input: Input| {
     let is_call = method == Method::POST && matches!(input.kind % 8, 0 | 1) && !input.is_http1;
     let is_preflight = method == Method::OPTIONS;
 
-    let response = gateway.ask(method, path, headers, input.body.as_deref(), input.is_http1);
+    let version = if input.is_http1 { Version::HTTP_11 } else { Version::HTTP_2 };
+    let response = gateway.call((method, path, version), headers, input.body.as_deref());
 
     let WebResponse { status, code, page, .. } = &response;
     assert!(*status < 500, "{input:?}: {response:?}");

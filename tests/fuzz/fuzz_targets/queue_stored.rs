@@ -14,11 +14,12 @@ struct Input {
     damage: Vec<(u16, u8, Vec<u8>)>,
 }
 
-const FORMS: [Form; 7] = [
+const FORMS: [Form; 8] = [
     Form::State,
     Form::Body,
     Form::Deduplication,
     Form::Record,
+    Form::Head,
     Form::Cursor,
     Form::DeletedRange,
     Form::Number,

@@ -163,15 +163,13 @@ impl Gateway {
         }
     }
 
-    /// Asks as a client: with these bytes, or a message about `tbl` or `que`.
+    /// Calls as a client: with this request line, and with these bytes or a message about `tbl` or `que`.
     #[must_use]
-    pub fn ask(
+    pub fn call(
         &self,
-        method: Method,
-        path: &str,
+        (method, path, version): (Method, &str, Version),
         headers: HeaderMap,
         body: Option<&[u8]>,
-        is_http1: bool,
     ) -> WebResponse {
         let is_text = headers.get("content-type").is_some_and(|kind| {
             kind.to_str().is_ok_and(|kind| kind.starts_with("application/grpc-web-text"))
@@ -183,11 +181,11 @@ impl Gateway {
         };
         let mut request = call(path, headers, body);
         *request.method_mut() = method;
-        *request.version_mut() = if is_http1 { Version::HTTP_11 } else { Version::HTTP_2 };
+        *request.version_mut() = version;
         self.send(&self.front, request)
     }
 
-    /// Asks as a gateway.
+    /// Calls as a gateway.
     #[must_use]
     pub fn behind(&self, path: &str, mut headers: HeaderMap) -> WebResponse {
         headers.insert("content-type", HeaderValue::from_static("application/grpc"));
