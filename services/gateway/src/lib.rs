@@ -2,7 +2,7 @@
 //! data.
 //!
 //! It enforces deadlines, sheds load, authenticates the caller, and picks the service by the path.
-//! It owns no data and decodes no message: bodies and trailers pass as they are. [`cors`] stands in
+//! It owns no data and decodes no message: bodies and trailers pass as they are. [`cors()`] runs in
 //! front of it all and serves browsers.
 
 mod cors;

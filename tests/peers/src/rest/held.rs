@@ -23,18 +23,18 @@ pub(super) async fn run(installed: &Installed) {
     let mut caller = Caller::over(Connection::open(side.table_port).await);
     let tables = format!("/{ACCOUNT}/Tables");
     let prefer = "Prefer: return-no-content\r\n";
-    caller.table("POST", &tables, prefer, &format!("{{\"TableName\":\"{ROWS}\"}}"), 204).await;
+    caller.table(("POST", &tables), prefer, &format!("{{\"TableName\":\"{ROWS}\"}}"), 204).await;
     let text = load::payload().repeat(TEXT_BYTES / load::payload().len() + 1);
     for row in 0..ENTITIES {
         let text = &text[..TEXT_BYTES];
         let body =
             format!("{{\"PartitionKey\":\"p\",\"RowKey\":\"{row:04}\",\"text\":\"{text}\"}}");
-        caller.table("POST", &format!("/{ACCOUNT}/{ROWS}"), prefer, &body, 204).await;
+        caller.table(("POST", &format!("/{ACCOUNT}/{ROWS}")), prefer, &body, 204).await;
     }
     let page = format!("/{ACCOUNT}/{ROWS}()?$filter=PartitionKey%20eq%20'p'");
     // The caches, and what an allocator keeps of a freed page.
     for _ in 0..20 {
-        caller.table("GET", &page, "", "", 200).await;
+        caller.table(("GET", &page), "", "", 200).await;
     }
     let before = side.server.resident_mib();
     let mut readers = Vec::new();
