@@ -1,7 +1,7 @@
 //! Shared Key and Shared Key Lite as the queues and blobs of Azure sign requests of HTTP: the
 //! method, some headers, every header `x-ms-*`, the path and the query.
 //!
-//! Clients differ in details, so several signed texts are possible for a request; see [`Form`].
+//! Clients differ in details, so several signed texts are possible for a request; see `Form`.
 
 use std::{borrow::Cow, collections::BTreeMap, fmt::Write as _};
 
