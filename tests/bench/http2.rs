@@ -295,7 +295,7 @@ impl Table {
 async fn send(shared: Arc<Shared>, mut write: OwnedWriteHalf) {
     loop {
         shared.written.notified().await;
-        // Whoever else is about to call adds to the same write.
+        // Other callers add to the same write.
         tokio::task::yield_now().await;
         shared.is_told.store(false, Ordering::Release);
         let out = {

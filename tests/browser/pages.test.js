@@ -128,7 +128,7 @@ describe('with a rule for one site', () => {
       assert.equal(read.properties.Text.string_value, 'é😀');
       assert.equal(read.etag, inserted.messages[0].etag);
       assert.deepEqual(found.messages[0].entities, [read]);
-      assert.ok((await tables()).includes(table), 'the table is there for everybody');
+      assert.ok((await tables()).includes(table), 'the table exists for every client');
     });
 
     test(`a failure arrives with its details, ${format}`, async () => {

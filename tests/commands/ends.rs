@@ -148,8 +148,8 @@ fn an_import_that_is_interrupted_while_it_compares_ends_and_says_how_to_go_on() 
     let ended = wait(child);
 
     assert_eq!(ended.code, Some(130), "{ended:?}");
-    let go_on = format!("go on with --resume: checkpoint=`{}`", checkpoint.display());
-    for text in ["interrupted", &server.endpoint(), "200 entities", &go_on] {
+    let hint = format!("go on with --resume: checkpoint=`{}`", checkpoint.display());
+    for text in ["interrupted", &server.endpoint(), "200 entities", &hint] {
         assert!(ended.errors.contains(text), "{text}: {ended:?}");
     }
 }

@@ -156,7 +156,7 @@ async fn rejects_a_role_whose_certificate_has_another_name() {
     let (name, queue_name) =
         ("TRESTLE__GATEWAY__TLS__SERVER_NAME", "TRESTLE__GATEWAY__TLS__QUEUE_SERVER_NAME");
 
-    // Whoever is reached says that there is no such table and no such queue.
+    // Each endpoint answers that the table and the queue do not exist.
     let (there, away) = (Code::NotFound, Code::Unavailable);
     let both = [(name, "tables.internal"), (queue_name, "queues.internal")];
     assert_eq!(reached(&both).await, [there, there]);

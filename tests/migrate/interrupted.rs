@@ -132,8 +132,8 @@ fn an_import_that_is_interrupted_says_how_far_it_came_and_goes_on() {
 
     let errors = String::from_utf8(ended.stderr).unwrap();
     assert_eq!(ended.status.code(), Some(130), "{errors}");
-    let go_on = format!("go on with --resume: checkpoint=`{}`", checkpoint.display());
-    for said in ["error: interrupted", &server.endpoint(), " copied", &go_on] {
+    let hint = format!("go on with --resume: checkpoint=`{}`", checkpoint.display());
+    for said in ["error: interrupted", &server.endpoint(), " copied", &hint] {
         assert!(errors.contains(said), "{said}: {errors}");
     }
     let output = succeeds(server, &[&import[..], &["--resume", "--json"]].concat());

@@ -123,7 +123,7 @@ fn an_account_is_read_encrypted_where_its_authority_is_trusted() {
     let checkpoint = directory.path().join("checkpoint");
     let import = ["import", "azure", &connection, "--notes", checkpoint.to_str().unwrap()];
 
-    let other = CertificateAuthority::new("of somebody else");
+    let other = CertificateAuthority::new("of another owner");
     let file = other.file();
     let args = [&import[..], &["--source-ca-file", file.to_str().unwrap()]].concat();
     let ended = run(&server, &args);

@@ -71,14 +71,14 @@ async fn refused(world: &World) -> CallError {
 }
 
 async fn account_key_grants_full_access_to_its_account_only(world: &World) {
-    world.create("Everybodys").await.unwrap();
+    world.create("Shared").await.unwrap();
     basic(world, "acme", KEY_1).create("Ours").await.unwrap();
 
     let ours = tables(&basic(world, "acme", KEY_2)).await.unwrap();
-    let everybodys = tables(world).await.unwrap();
+    let shared = tables(world).await.unwrap();
 
     assert_eq!(ours, ["Ours"]);
-    assert_eq!(everybodys, ["Everybodys"]);
+    assert_eq!(shared, ["Shared"]);
 }
 
 async fn unknown_account_and_wrong_key_are_indistinguishable(world: &World) {
@@ -195,7 +195,7 @@ async fn rejects_malformed_credentials_without_repeating_them(world: &World) {
 }
 
 async fn loopback_call_without_credentials_uses_the_development_account(world: &World) {
-    world.create("Everybodys").await.unwrap();
+    world.create("Shared").await.unwrap();
 
     let known = trestle_identity::account::DEVELOPMENT_KEY;
     let with_key = tables(&basic(world, "devstoreaccount1", known)).await.unwrap();
@@ -204,7 +204,7 @@ async fn loopback_call_without_credentials_uses_the_development_account(world: &
     let grant = http::HeaderName::from_static("trestle-grant-bin");
     let ignored = tables(&world.with_header(grant, "////")).await.unwrap();
 
-    assert_eq!([with_key, ignored], [["Everybodys"]; 2]);
+    assert_eq!([with_key, ignored], [["Shared"]; 2]);
     assert_eq!(claimed.kind(), NONE, "an account is not had by naming it");
 }
 

@@ -56,12 +56,13 @@ impl Service {
     /// What a caller sees.
     pub fn seen_by(&self, account: AccountName, authority: Authority) -> World {
         let caller = Arc::new(Caller { account, authority });
-        let vouch = move |mut request: http::Request<Body>| {
+        let authenticate = move |mut request: http::Request<Body>| {
             Arc::clone(&caller).insert(&mut request);
             request
         };
-        let vouched = ServiceExt::<http::Request<Body>>::map_request(self.upstream.clone(), vouch);
-        let transport = ServiceExt::<http::Request<Body>>::map_err(vouched, BoxError::from);
+        let authenticated =
+            ServiceExt::<http::Request<Body>>::map_request(self.upstream.clone(), authenticate);
+        let transport = ServiceExt::<http::Request<Body>>::map_err(authenticated, BoxError::from);
         World::over(BoxCloneSyncService::new(transport))
     }
 }

@@ -34,7 +34,7 @@ enum Load {
     Put,
     /// A read of one of many rows, and a put that depends on it.
     Update,
-    /// The same on one row for everybody.
+    /// The same on one row for all callers.
     HotUpdate,
     /// A hundred puts at once.
     Batch,

@@ -114,7 +114,7 @@ async function fill(source) {
   const accessPolicy = { startsOn: start, expiresOn: expiry, permissions: 'raup' };
   await jobs.setAccessPolicy([{ id: 'queue', accessPolicy }]);
   await jobs.sendMessage('plain <x>&amp; "é😀"');
-  await jobs.sendMessage('for ever', { messageTimeToLive: -1 });
+  await jobs.sendMessage('no expiry', { messageTimeToLive: -1 });
   await jobs.sendMessage('later', { visibilityTimeout: 3000 });
   await jobs.sendMessage('short', { messageTimeToLive: 86400 });
   await source.queue('long').create();
@@ -176,7 +176,7 @@ describe('from the real Azurite', () => {
     assert.deepEqual([about('jobs-1').sent, about('jobs-1').remaining], [3, 1], 'one is hidden');
     await checkTables(server);
     const first = (await peek(server, 'jobs-1')).map((message) => message.text);
-    assert.deepEqual(first, ['plain <x>&amp; "é😀"', 'for ever', 'short']);
+    assert.deepEqual(first, ['plain <x>&amp; "é😀"', 'no expiry', 'short']);
     assert.equal((await source.queue('long').getProperties()).approximateMessagesCount, 40);
     const [jobs] = await succeeds(server, ['queue', 'list', '--json']);
     assert.deepEqual(jobs.metadata, { Kind: 'X', owner: 'me' });
@@ -249,7 +249,7 @@ describe('from the real Azurite', () => {
     const jobs = await peek(server, 'jobs-1');
     assert.deepEqual(
       jobs.map((message) => message.text),
-      ['plain <x>&amp; "é😀"', 'for ever', 'short'],
+      ['plain <x>&amp; "é😀"', 'no expiry', 'short'],
     );
     assert.equal(jobs[1].expiration_time, null);
     const [stats] = await succeeds(server, ['queue', 'stats', 'jobs-1', '--json']);
@@ -274,7 +274,7 @@ describe('from the real Azurite', () => {
     await checkTables(server);
   });
 
-  it('an import that is killed lets go of the messages that it had received', async () => {
+  it('an import that is killed releases the messages that it had received', async () => {
     const server = await fresh();
     const checkpoint = path.join(workspace.directory, 'held.checkpoint');
     const queue = source.queue('held');

@@ -129,7 +129,7 @@ fn clients(seed: u64, way: &Way) -> Vec<Client> {
     (0..PRODUCERS + CONSUMERS).map(|number| Client::new(number, seed, way.clone())).collect()
 }
 
-/// Everybody works until it is over for each, at the queue by the way of each in turn.
+/// Every client works until its end, through each endpoint in turn.
 async fn work(clients: &mut [Client], ways: &[Site]) {
     let (producers, consumers) = clients.split_at_mut(PRODUCERS);
     let ways = || ways.iter().cycle();

@@ -64,7 +64,7 @@ impl Way {
     }
 }
 
-/// Somebody who works on a queue.
+/// A client of a queue.
 #[async_trait]
 pub(crate) trait Client: Send {
     /// Sends the messages of one cycle and waits until the server has them.

@@ -99,11 +99,11 @@ async fn repeated_send_returns_earlier_failures(world: &World) {
     assert_eq!(first[1].as_ref().unwrap_err().kind(), too_large);
 
     let again = queue.send_as("r1", vec![text("a"), large(), text("b")]).await.unwrap();
-    let mended = queue.send_as("r1", vec![text("a"), text("small"), text("b")]).await.unwrap();
+    let corrected = queue.send_as("r1", vec![text("a"), text("small"), text("b")]).await.unwrap();
     let fewer = queue.send_as("r1", vec![text("other")]).await.unwrap();
 
     assert_eq!(again, first);
-    for other in [mended, fewer] {
+    for other in [corrected, fewer] {
         assert_eq!(other.len(), 3);
         assert_eq!((&other[0], &other[2]), (&first[0], &first[2]));
         let refusal = other[1].as_ref().unwrap_err();

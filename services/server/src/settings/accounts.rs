@@ -121,7 +121,7 @@ impl AccountsSettings {
                 "accounts: none, so nobody could call, since the development account, whose key is \
                  public, exists only where every listener for calls is on loopback; add accounts.NAME with \
                  key1_file, or allow the development account to \
-                 everybody with gateway.development_account = \"anywhere\": {}",
+                 all clients with gateway.development_account = \"anywhere\": {}",
                 reachable(server).join(", ")
             ));
         }

@@ -25,7 +25,7 @@ const INLINE: ScanLimit = ScanLimit { rows: 500, bytes: 512 * 1024 };
 pub(super) const LONG_SCANS_MAX: usize = 4;
 
 pub(super) struct FjallSnapshot {
-    // Before `shared`: what is read must be let go before the database closes.
+    // Before `shared`: a reader is released before the database closes.
     view: fjall::Snapshot,
     shared: Arc<EngineState>,
     long_scans: Arc<Semaphore>,

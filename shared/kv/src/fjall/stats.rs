@@ -1,4 +1,4 @@
-//! Counters of the engine, for whoever exports metrics.
+//! Counters of the engine, for the export of metrics.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;

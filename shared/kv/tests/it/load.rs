@@ -1,4 +1,4 @@
-//! Many callers at once: groups form, and nobody waits for ever.
+//! Many callers at once: groups form, and no caller waits without end.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

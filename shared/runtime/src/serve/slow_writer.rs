@@ -156,16 +156,16 @@ mod tests {
 
     #[test]
     fn only_a_client_that_receives_enough_bytes_keeps_its_connection() {
-        for (bytes, goes_on) in [(REFILL_BYTES / 2, true), (REFILL_BYTES / 4, false)] {
+        for (bytes, has_budget) in [(REFILL_BYTES / 2, true), (REFILL_BYTES / 4, false)] {
             let mut budget = WriteBudget::new(Duration::from_secs(60));
             let steps = (0..1000).take_while(|_| {
                 budget.spend(Duration::from_secs(29));
                 // A spent budget ends the connection before the client receives more.
-                let goes_on = !budget.left().is_zero();
+                let has_budget = !budget.left().is_zero();
                 budget.refill(bytes);
-                goes_on
+                has_budget
             });
-            assert_eq!(steps.count() == 1000, goes_on, "{bytes}");
+            assert_eq!(steps.count() == 1000, has_budget, "{bytes}");
         }
     }
 

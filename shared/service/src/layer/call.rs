@@ -10,7 +10,7 @@ use tracing::{Span, warn};
 
 use super::{
     Request, code_of, error_domain,
-    instruments::{is_error, needs_somebody},
+    instruments::{is_error, needs_operator},
     methods::Method,
     trace::Shared,
 };
@@ -145,7 +145,7 @@ impl Call {
             span.record(semconv::SPAN_STATUS, semconv::SPAN_ERROR);
         }
         let method = &*self.method.label;
-        if needs_somebody(code) {
+        if needs_operator(code) {
             let error = self.message.as_ref().map(decoded).unwrap_or_default();
             let id = self.id.to_str().unwrap_or_default();
             let took_us = took.as_micros();

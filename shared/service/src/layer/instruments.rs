@@ -118,10 +118,10 @@ fn sized(size: &Histogram<u64>, method: &Method) -> BoundHistogram<u64> {
 /// Whether a code is a server error by the OpenTelemetry conventions for gRPC.
 pub(super) fn is_error(code: Code) -> bool {
     let of_server = [Code::Unknown, Code::DeadlineExceeded, Code::Unimplemented];
-    of_server.contains(&code) || needs_somebody(code)
+    of_server.contains(&code) || needs_operator(code)
 }
 
 /// Whether a code means that the operator of the server, not the client, has to act.
-pub(super) fn needs_somebody(code: Code) -> bool {
+pub(super) fn needs_operator(code: Code) -> bool {
     matches!(code, Code::Unknown | Code::Internal | Code::Unavailable | Code::DataLoss)
 }

@@ -15,7 +15,7 @@ from target import ACCOUNT, KEY
 
 
 def certificate(directory, name):
-    """A certificate for loopback that vouches for itself, and its key, in files."""
+    """A certificate for loopback that is self-signed, and its key, in files."""
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
     now = datetime.datetime.now(datetime.timezone.utc)

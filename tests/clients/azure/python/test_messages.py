@@ -167,7 +167,7 @@ async def test_a_message_that_is_not_deleted_comes_again(queue):
     with refused(ResourceNotFoundError, 404, "MessageNotFound"):
         await queue.delete_message(first)
     await asyncio.sleep(2)
-    # Nobody took it since: the receipt is good although its time is over.
+    # No consumer received it since: the receipt is valid after its visibility timeout.
     await queue.delete_message(second)
 
 

@@ -94,8 +94,8 @@ fn a_change_that_fails_contributes_nothing_and_the_others_go_on() {
     let shared = shared(&directory);
     let mut group = Group::default();
 
-    let homeless = Write::Put { key: Bytes::from_static(&[9]), value: Bytes::new() };
-    let mut failing = admit(&mut group, &shared, &[], vec![put("k", "1"), homeless]);
+    let unknown_keyspace = Write::Put { key: Bytes::from_static(&[9]), value: Bytes::new() };
+    let mut failing = admit(&mut group, &shared, &[], vec![put("k", "1"), unknown_keyspace]);
     let mut fine = admit(&mut group, &shared, &[], vec![put("l", "2")]);
 
     assert!(matches!(failing.try_recv(), Ok(Err(CommitError::Refused { .. }))));
