@@ -306,9 +306,13 @@ fn scope(
             let rule = "must be the name of a table";
             return Err(Malformed::new("tn", format!("{rule}: value=`{}`", quoted(&name))));
         }
+        // The empty key is the lowest one: as a start it bounds nothing, so it is read as absent,
+        // which is how it is signed. Only with a row key it means the first partition.
+        let start_row_key = fields.filled("srk");
+        let bounds = |key: &String| !key.is_empty() || start_row_key.is_some();
         let range = KeyRange {
-            start_partition_key: fields.take("spk"),
-            start_row_key: fields.take("srk"),
+            start_partition_key: fields.take("spk").filter(bounds),
+            start_row_key,
             end_partition_key: fields.take("epk"),
             end_row_key: fields.take("erk"),
         };

@@ -239,6 +239,19 @@ fn rejects_empty_ends_of_a_range_that_could_be_removed_unnoticed() {
     assert_eq!(table("&spk="), None, "the same as no start");
 }
 
+#[test]
+fn an_empty_start_of_a_range_is_that_of_a_token_without_it() {
+    let scope = |more: &str| {
+        let token = Token::parse(&format!("{TABLE}{more}&sig={SIGNATURE}"), None);
+        token.expect("a token").terms.scope
+    };
+
+    assert_eq!(scope("&spk="), scope(""));
+    assert_eq!(scope("&spk=&srk="), scope(""));
+    assert_eq!(scope("&spk=a&srk="), scope("&spk=a"));
+    assert_ne!(scope("&spk=&srk=1"), scope(""), "rows of the first partition");
+}
+
 proptest! {
     #[test]
     fn any_text_is_parsed_or_rejected(text in ".{0,200}") {
